@@ -103,8 +103,8 @@ struct facet_compile_statistics {
     uint64_t load_ns; /* opening the compiler's own libraries; 0 when they were */
     uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
     uint64_t image_bytes;
-    uint64_t peak_bytes; /* the most resident memory of the process so far (ru_maxrss), after the compile; or of the
-                            copy of it that compiled, when that is more */
+    uint64_t peak_bytes; /* the most resident memory (ru_maxrss) of the copy of the process that compiled; or of the
+                            process itself so far, when that is more */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_compile_statistics) == 88, "ABI: facet_compile_statistics");
 
@@ -117,11 +117,13 @@ FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
 /*
  * Compiles, or takes from the cache. Never trusts what it finds: a damaged entry is a miss. Two processes that ask for
  * the same thing compile it once. A source that includes files is found again while these are what they were
- * (docs/kernels.md). The image belongs to the caller.
+ * (docs/kernels.md). The image belongs to the caller. What was not found is compiled in a copy of the process (fork),
+ * since there are sources on which compilers crash: none takes this process down.
  * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a target that
  * is known and cannot be had: npu; or Facet was built without the compiler, saying what to install), FACET_CORRUPT (the
  * source has errors: `error` has the first, *ret_image an image without code whose diagnostics are all of them),
- * FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the code generator gave up; its reason).
+ * FACET_OUT_OF_RANGE (it nests deeper than 1 GiB of stack), FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the compiler gave
+ * up, with its reason, or crashed, with the signal).
  */
 FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const void *source, size_t bytes,
                                           const struct facet_compile_options *options, struct facet_image **ret_image,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a whole compile in a copy of this process (fork), whose result comes back through a pipe; saying how the copy
- *       ended where none came. For what this process may not survive, which is a source that nests deeper than the
- *       stack is, and for what leaves traces in LLVM: its generator of SPIR-V keeps labels of basic blocks in a global
- *       table from one module to the next, by addresses that come again, so that the second module of a process may be
- *       wrong. A copy has a table that nobody has used.
- * Never: forks while another compile is in LLVM, whose locks the copy would find taken (backend.c sees to that; of a
- *        program that uses the same LLVM beside us nobody can); lets the copy return.
+ * Owns: a whole compile in a copy of this process (fork), on a stack that is deep enough for what people write; its
+ *       result, which comes back through a pipe; saying how the copy ended where none came. No source can take down
+ *       more than the copy. And each copy is the first to compile: LLVM's generator of SPIR-V keeps labels of basic
+ *       blocks in a global table from one module to the next, by addresses that come again, so that the second module
+ *       of a process may be wrong; lld keeps its state in globals.
+ * Never: lets the copy return, or keeps what it left behind. A program that itself uses the same LLVM from another
+ *        thread may hold one of its locks while we copy; of that nobody here can know.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,14 @@
 #include "base/cleanup.h"
 #include "kernel/compile/compile.h"
 
-#define PART_MOST ((uint64_t)1 << 32)
-#define NO_TEXT   UINT64_MAX
+/* clang and LLVM recurse as deep as a source is nested. Untouched stack costs address space only; where that is short,
+ * less will do. */
+#define STACK_MOST  ((size_t)1 << 30)
+#define STACK_LEAST ((size_t)1 << 24)
+/* No function's frame is larger. */
+#define STACK_GUARD ((size_t)1 << 20)
+#define PART_MOST   ((uint64_t)1 << 32)
+#define NO_TEXT     UINT64_MAX
 /* How far beyond its end a function may reach when a stack is used up. */
 #define NEAR_END ((uintptr_t)1 << 20)
 
@@ -144,19 +150,50 @@ static void close_others(int fd)
     close_range((unsigned)fd + 1, ~0u, 0);
 }
 
-static _Noreturn void compile_in_copy(const struct facet_compile_copy *copy, int fd)
+/* For the thread that it has to itself. */
+static void *compile_and_end(void *argument)
 {
+    const struct facet_compile_copy *copy = argument;
     struct outcome outcome = {.status = FACET_OK};
     struct rusage usage;
+
+    watch_stack();
+    watch_signals();
+    outcome.status = copy->compile(copy->request, copy->folder.path, &outcome.result, &outcome.error);
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        outcome.result.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    put_result(in_copy.fd, &outcome);
+    _exit(0);
+}
+
+static int start_thread(struct facet_compile_copy *copy, pthread_t *ret_thread)
+{
+    int failed = EAGAIN;
+
+    for (size_t bytes = STACK_MOST; failed && bytes >= STACK_LEAST; bytes /= 4) {
+        pthread_attr_t attributes;
+
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, bytes);
+        pthread_attr_setguardsize(&attributes, STACK_GUARD);
+        failed = pthread_create(ret_thread, &attributes, compile_and_end, copy);
+        pthread_attr_destroy(&attributes);
+    }
+    return failed;
+}
+
+static _Noreturn void compile_in_copy(struct facet_compile_copy *copy, int fd)
+{
+    pthread_t thread;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     in_copy.fd = fd;
     close_others(fd);
-    watch_stack();
-    watch_signals();
-    outcome.status = copy->compile(copy->request, &outcome.result, &outcome.error);
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        outcome.result.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    int failed = start_thread(copy, &thread);
+    if (!failed)
+        pthread_join(thread, NULL); /* which ends the process */
+    struct outcome outcome = {.status = FACET_NO_MEMORY};
+    facet_error_set(&outcome.error, FACET_NO_MEMORY, "cannot start a thread for a compile: %s", strerror(failed));
     put_result(fd, &outcome);
     _exit(0);
 }
@@ -268,13 +305,30 @@ static enum facet_status explain(const char *name, const struct message *message
                                 name);
 }
 
+/* The copy takes no signals of the program's: it begins, as its thread does, with all of them blocked. */
+static pid_t copy_process(void)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pid_t process = fork();
+    if (process != 0)
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return process;
+}
+
 enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, struct facet_error *error)
 {
     int ends[2];
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    if (facet_folder_make(&copy->folder, NULL) != FACET_OK)
+        copy->folder.path[0] = '\0'; /* not all targets need one */
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        facet_folder_remove(&copy->folder);
         return facet_error_errno(error, errno, "cannot make a pipe");
-    copy->process = fork();
+    }
+    copy->process = copy_process();
     if (copy->process == 0)
         compile_in_copy(copy, ends[1]);
     int failed = errno;
@@ -283,11 +337,12 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
     if (copy->process > 0)
         return FACET_OK;
     close(copy->fd);
+    facet_folder_remove(&copy->folder);
     return facet_error_errno(error, failed, "cannot copy this process (fork) to compile in it");
 }
 
-enum facet_status facet_compile_copy_finish(const struct facet_compile_copy *copy,
-                                            struct facet_backend_result *ret_result, struct facet_error *error)
+enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, struct facet_backend_result *ret_result,
+                                            struct facet_error *error)
 {
     const char *name = copy->request->name;
     struct outcome outcome;
@@ -299,6 +354,7 @@ enum facet_status facet_compile_copy_finish(const struct facet_compile_copy *cop
     close(copy->fd); /* which is the end of a copy that still writes */
     while (waitpid(copy->process, &how, 0) < 0 && errno == EINTR)
         ;
+    facet_folder_remove(&copy->folder);
     if (!told)
         return explain_death(name, how, error);
     if (!whole)

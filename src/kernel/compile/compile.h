@@ -13,18 +13,13 @@
 #include <llvm-c/TargetMachine.h>
 
 #include "kernel/backend.h"
+#include "kernel/compile/files.h"
 
 enum facet_compile_family {
     FACET_COMPILE_HOST,
     FACET_COMPILE_PTX,
     FACET_COMPILE_AMDGCN,
     FACET_COMPILE_SPIRV,
-};
-
-/* What only one compile at a time may use: lld keeps state in globals. */
-enum facet_compile_lock {
-    FACET_COMPILE_LOCK_LLD,
-    FACET_COMPILE_LOCKS,
 };
 
 enum { FACET_COMPILE_NAME_SIZE = 64, FACET_COMPILE_FEATURES_SIZE = 4096, FACET_COMPILE_FAMILIES = 4 };
@@ -51,6 +46,7 @@ struct facet_compile_kernel {
 struct facet_compilation {
     const struct facet_backend_request *request;
     struct facet_backend_result *result;
+    const char *folder; /* for files; "" where none could be made */
     const struct facet_compile_flavour *flavour;
     enum facet_compile_family family;
     char processor[FACET_COMPILE_NAME_SIZE]; /* as LLVM names it; of SPIR-V the version */
@@ -66,16 +62,15 @@ struct facet_compilation {
     LLVMTargetMachineRef machine;
     struct facet_compile_kernel *kernels; /* in order of name */
     uint32_t kernel_count;
-    bool failed;   /* there are diagnostics that are errors */
-    size_t stack;  /* what clang may take of it is a part of this; 0: all that there is */
-    bool too_much; /* clang was stopped: it would have taken more */
-    bool locked[FACET_COMPILE_LOCKS];
+    bool failed; /* there are diagnostics that are errors */
 };
 
 /* target.c: family, processor and machine of the request's target. FACET_INVALID_ARGUMENT. */
 enum facet_status facet_compile_target(struct facet_compilation *compilation, struct facet_error *error);
 enum facet_status facet_compile_machine(struct facet_compilation *compilation, struct facet_error *error);
 int facet_compile_knows(const char *family, const char *processor);
+/* What all compiles need and is the same for them: LLVM's tables, and what this processor is. */
+void facet_compile_prepare(void);
 
 /* arguments.c: clang's command line and the optimization level. FACET_INVALID_ARGUMENT names what is not taken. */
 enum facet_status facet_compile_arguments(struct facet_compilation *compilation, struct facet_error *error);
@@ -96,7 +91,6 @@ void facet_compile_private(struct facet_compilation *compilation);
 
 /* shape.c: what the module's kernels are called and take. */
 enum facet_status facet_compile_shape(struct facet_compilation *compilation, struct facet_error *error);
-void facet_compile_shape_clear(struct facet_compilation *compilation);
 bool facet_compile_is_kernel(const struct facet_compilation *compilation, const char *name);
 LLVMValueRef facet_compile_function(const struct facet_compilation *compilation, uint32_t kernel);
 
@@ -156,23 +150,20 @@ enum facet_status facet_compile_passes(struct facet_compilation *compilation, co
 /* Puts the description into the module, for the section that facet_image_parse() looks for. */
 void facet_compile_attach(struct facet_compilation *compilation);
 
-/* apart.c: a compile in a copy of this process, which may start while nobody else is in LLVM, and is heard then. */
+/* apart.c: a compile in a copy of this process, which may start while nobody of us is in LLVM. */
 struct facet_compile_copy {
     const struct facet_backend_request *request;
-    enum facet_status (*compile)(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
-                                 struct facet_error *error);
+    enum facet_status (*compile)(const struct facet_backend_request *request, const char *folder,
+                                 struct facet_backend_result *ret_result, struct facet_error *error);
+    struct facet_folder folder; /* for the compile's files; its path is "" where none could be made */
     pid_t process;
     int fd;
 };
 enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, struct facet_error *error);
-/* Also how the copy ended, where it made no result: FACET_OUT_OF_RANGE when it ran out of stack. `ret_result` is then
- * for the caller to clear all the same. */
-enum facet_status facet_compile_copy_finish(const struct facet_compile_copy *copy,
-                                            struct facet_backend_result *ret_result, struct facet_error *error);
-
-/* backend.c, which also unlocks when LLVM gives up between the two. Unlocking what is not locked does nothing. */
-void facet_compile_lock(struct facet_compilation *compilation, enum facet_compile_lock which);
-void facet_compile_unlock(struct facet_compilation *compilation, enum facet_compile_lock which);
+/* The result, once the copy has ended; also how it ended, where it made none: FACET_OUT_OF_RANGE when it ran out of
+ * stack. `ret_result` is then for the caller to clear all the same. */
+enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, struct facet_backend_result *ret_result,
+                                            struct facet_error *error);
 
 /* remark.c: adds a diagnostic; an error makes the compile fail at the step's end. `context` is the compilation. */
 void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: running passes, making machine code, linking objects through lld, which wants files.
- * Never: leaves a file behind; links two at a time, which lld cannot.
+ * Never: puts files anywhere but into the compile's folder, which goes with it.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <llvm-c/Transforms/PassBuilder.h>
 
@@ -93,9 +89,7 @@ static enum facet_status link_files(struct facet_compilation *compilation, const
     size_t count = sizeof arguments / sizeof arguments[0] - (more ? 0 : 1);
     FACET_CLEANUP_FREE char *said = NULL;
 
-    facet_compile_lock(compilation, FACET_COMPILE_LOCK_LLD);
     int failed = facet_shim_lld(arguments, count, &said);
-    facet_compile_unlock(compilation, FACET_COMPILE_LOCK_LLD);
     if (failed)
         return facet_error_set(error, FACET_INTERNAL, "lld: %s", said ? said : "failed");
     if (!said)
@@ -119,7 +113,6 @@ static enum facet_status link_again(struct facet_compilation *compilation, const
     LLVMDisposeMemoryBuffer(object);
     if (status == FACET_OK)
         status = link_files(compilation, output, input, more, &said, error);
-    unlink(more);
     const char *rest = said;
     if (status == FACET_OK && facet_compile_next_missing(&rest, name, sizeof name))
         return facet_error_set(error, FACET_INTERNAL, "a function that the code generator calls needs '%s'", name);
@@ -142,24 +135,20 @@ static enum facet_status link_all(struct facet_compilation *compilation, const c
 enum facet_status facet_compile_link(struct facet_compilation *compilation, LLVMMemoryBufferRef object,
                                      struct facet_error *error)
 {
-    struct facet_folder folder;
-    char input[sizeof folder.path + 16], more[sizeof folder.path + 16], output[sizeof folder.path + 16];
+    char input[FACET_FOLDER_SIZE + 16], more[FACET_FOLDER_SIZE + 16], output[FACET_FOLDER_SIZE + 16];
+    const char *folder = compilation->folder;
     uint64_t start = facet_compile_now();
-    enum facet_status status = facet_folder_make(&folder, error);
 
-    if (status != FACET_OK)
-        return status;
-    snprintf(input, sizeof input, "%s/in.o", folder.path);
-    snprintf(more, sizeof more, "%s/more.o", folder.path);
-    snprintf(output, sizeof output, "%s/out", folder.path);
-    status = facet_file_write(input, LLVMGetBufferStart(object), LLVMGetBufferSize(object), error);
+    if (!folder[0])
+        return facet_error_set(error, FACET_IO, "cannot make a folder in /dev/shm, $TMPDIR or /tmp to link in");
+    snprintf(input, sizeof input, "%s/in.o", folder);
+    snprintf(more, sizeof more, "%s/more.o", folder);
+    snprintf(output, sizeof output, "%s/out", folder);
+    enum facet_status status = facet_file_write(input, LLVMGetBufferStart(object), LLVMGetBufferSize(object), error);
     if (status == FACET_OK)
         status = link_all(compilation, output, input, more, error);
     if (status == FACET_OK)
         status = facet_file_read(output, &compilation->result->image, &compilation->result->bytes, error);
-    unlink(input);
-    unlink(output);
-    rmdir(folder.path);
     compilation->result->link_ns = facet_compile_now() - start;
     return status;
 }

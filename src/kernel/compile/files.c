@@ -2,6 +2,7 @@
 /* Owns: files of one compile. Never: follows a link that somebody else put there; the folder is of mode 0700. */
 #include "kernel/compile/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,6 +28,18 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
         return FACET_OK;
     }
     return facet_error_errno(error, errno, "cannot make a folder in /dev/shm, $TMPDIR or /tmp");
+}
+
+void facet_folder_remove(const struct facet_folder *folder)
+{
+    FACET_CLEANUP_DIR DIR *list = folder->path[0] ? opendir(folder->path) : NULL;
+    const struct dirent *file;
+
+    if (!list)
+        return;
+    while ((file = readdir(list)))
+        (void)unlinkat(dirfd(list), file->d_name, 0); /* "." and ".." stay */
+    (void)rmdir(folder->path);
 }
 
 enum facet_status facet_file_write(const char *path, const void *bytes, size_t size, struct facet_error *error)

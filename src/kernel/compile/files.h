@@ -10,12 +10,16 @@
 
 #include <facet/error.h>
 
+enum { FACET_FOLDER_SIZE = 256 };
+
 struct facet_folder {
-    char path[256];
+    char path[FACET_FOLDER_SIZE];
 };
 
-/* A new folder of our own, in memory where there is such a place. The caller removes it. */
+/* A new folder of our own, in memory where there is such a place. */
 enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct facet_error *error);
+/* With the files in it, whoever made them. Does nothing where its path is "". */
+void facet_folder_remove(const struct facet_folder *folder);
 enum facet_status facet_file_write(const char *path, const void *bytes, size_t size, struct facet_error *error);
 /* To be freed. */
 enum facet_status facet_file_read(const char *path, void **ret_bytes, size_t *ret_size, struct facet_error *error);

@@ -11,6 +11,7 @@
 
 #include <llvm-c/Target.h>
 
+#include "base/text.h"
 #include "kernel/compile/compile.h"
 
 enum { SPIRV_ARGUMENTS_MOST = 255 }; /* of any function: its universal limits */
@@ -39,10 +40,12 @@ static bool check_text(struct facet_compilation *compilation, const char *kernel
     if (strlen(text) > FACET_IMAGE_TEXT_MOST)
         return refuse(compilation, kernel, "%s has %zu bytes; expected at most %d", what, strlen(text),
                       FACET_IMAGE_TEXT_MOST);
-    for (const char *at = text; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return refuse(compilation, kernel, "%s has the control character 0x%02x; expected none", what,
-                          (unsigned char)*at);
+    char shown[FACET_TEXT_SHOWN_SIZE];
+    size_t length;
+    for (const char *at = text; (length = facet_text_show(at, shown)); at += length)
+        if (facet_text_is_control(at) || !facet_text_character(at))
+            return refuse(compilation, kernel, "%s has %s in it; expected UTF-8 without control characters", what,
+                          shown);
     return true;
 }
 
@@ -306,20 +309,6 @@ enum facet_status facet_compile_shape(struct facet_compilation *compilation, str
         facet_compile_remark(compilation, FACET_SEVERITY_WARNING, 0, 0, NULL, "the source has no kernel");
     qsort(compilation->kernels, compilation->kernel_count, sizeof *compilation->kernels, by_name);
     return facet_compile_verdict(compilation, error);
-}
-
-void facet_compile_shape_clear(struct facet_compilation *compilation)
-{
-    for (uint32_t i = 0; i < compilation->kernel_count; i++) {
-        struct facet_compile_kernel *kernel = &compilation->kernels[i];
-        for (uint32_t j = 0; kernel->arguments && j < kernel->argument_count; j++) {
-            free((char *)kernel->arguments[j].name);
-            free((char *)kernel->arguments[j].type);
-        }
-        free(kernel->arguments);
-        free(kernel->name);
-    }
-    free(compilation->kernels);
 }
 
 LLVMValueRef facet_compile_function(const struct facet_compilation *compilation, uint32_t kernel)

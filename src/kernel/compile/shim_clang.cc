@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: clang, in process: source and diagnostics in memory; leaving off before the stack is used up; what `inline`
- *       means.
+ * Owns: clang, in process: source and diagnostics in memory; what `inline` means.
  * Never: writes to standard output or standard error.
  */
 #include "kernel/compile/shims.h"
@@ -24,7 +23,6 @@
 #include <clang/Lex/Preprocessor.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
-#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/VirtualFileSystem.h>
 #include <llvm/Support/raw_ostream.h>
@@ -73,69 +71,17 @@ class Remarks : public clang::DiagnosticConsumer
     const facet_shim_listener &listener;
 };
 
-/*
- * Sees how deep the parser is in the stack, and how much it was given: of what it nests without going deeper itself,
- * such as a sum, code is made deeper. What comes after the parser takes no more stack than it does for what nests, and
- * less than STACK_OF_TOKEN for each token of the rest.
- */
-class Watch
-{
-  public:
-    explicit Watch(const facet_shim_listener &to)
-        : listener(to), begin(here()), tokens_left(to.stack / STACK_OF_TOKEN + 1)
-    {
-    }
-
-    /* The parser unwinds at what it takes for the end of the file. */
-    void see(const clang::Token &token)
-    {
-        if (!stopped && (--tokens_left == 0 || begin - here() > listener.stack / 4))
-            stop();
-        if (stopped)
-            const_cast<clang::Token &>(token).setKind(clang::tok::eof);
-    }
-
-    /* The parser sees nothing of a condition of #if, out of which no way leads but that of fatal errors. */
-    void see_macro()
-    {
-        if (listener.stack == 0 || begin - here() <= listener.stack / 2)
-            return;
-        stop();
-        llvm::report_fatal_error("a condition of the preprocessor nests too deep", false);
-    }
-
-  private:
-    enum : size_t { STACK_OF_TOKEN = 4096 };
-
-    static uintptr_t here()
-    {
-        return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-    }
-
-    void stop()
-    {
-        stopped = true;
-        listener.too_much(listener.context);
-    }
-
-    const facet_shim_listener &listener;
-    uintptr_t begin;
-    size_t tokens_left;
-    bool stopped = false;
-};
-
-/* Sees macros: those that ask for the time of day or of a file, and all of them for the watch. */
+/* Sees macros that ask for the time of day or of a file. */
 class Clock : public clang::PPCallbacks
 {
   public:
-    Clock(FacetReads &list, Watch &over) : reads(list), watch(over)
+    explicit Clock(FacetReads &list) : reads(list)
     {
     }
 
     void MacroExpands(const clang::Token &name, const clang::MacroDefinition &definition, clang::SourceRange,
                       const clang::MacroArgs *) override
     {
-        watch.see_macro();
         const clang::MacroInfo *macro = definition.getMacroInfo();
         if (!macro || !macro->isBuiltinMacro())
             return;
@@ -146,7 +92,6 @@ class Clock : public clang::PPCallbacks
 
   private:
     FacetReads &reads;
-    Watch &watch;
 };
 
 /*
@@ -177,19 +122,14 @@ class Inlines : public clang::ASTConsumer
 class Action : public clang::EmitLLVMOnlyAction
 {
   public:
-    Action(LLVMContextRef context, FacetReads &list, const facet_shim_listener &listener)
-        : EmitLLVMOnlyAction(llvm::unwrap(context)), reads(list), watch(listener), watches(listener.stack != 0)
+    Action(LLVMContextRef context, FacetReads &list) : EmitLLVMOnlyAction(llvm::unwrap(context)), reads(list)
     {
     }
 
   protected:
     bool BeginSourceFileAction(clang::CompilerInstance &instance) override
     {
-        clang::Preprocessor &preprocessor = instance.getPreprocessor();
-
-        preprocessor.addPPCallbacks(std::make_unique<Clock>(reads, watch));
-        if (watches)
-            preprocessor.setTokenWatcher([this](const clang::Token &token) { watch.see(token); });
+        instance.getPreprocessor().addPPCallbacks(std::make_unique<Clock>(reads));
         return EmitLLVMOnlyAction::BeginSourceFileAction(instance);
     }
 
@@ -205,8 +145,6 @@ class Action : public clang::EmitLLVMOnlyAction
 
   private:
     FacetReads &reads;
-    Watch watch;
-    bool watches;
 };
 
 /* The name stands in the source's first line: __FILE__ and diagnostics have it, the search for headers does not. */
@@ -249,18 +187,18 @@ void start(clang::CompilerInstance &instance, const std::string &source, FacetRe
 }
 
 LLVMModuleRef compile(LLVMContextRef context, const std::string &text, llvm::SmallVectorImpl<const char *> &list,
-                      FacetReads &reads, Remarks &remarks, const facet_shim_listener &listener)
+                      FacetReads &reads, Remarks &remarks)
 {
     clang::CompilerInstance instance;
 
     start(instance, text, reads, &remarks);
     if (!clang::CompilerInvocation::CreateFromArgs(instance.getInvocation(), list, instance.getDiagnostics()))
         return nullptr;
-    instance.getFrontendOpts().DisableFree = false;
+    instance.getFrontendOpts().DisableFree = true; /* the process ends soon */
     instance.getCodeGenOpts().ClearASTBeforeBackend = false;
     /* The options say which warnings are errors and which are off; the engine was made before they were read. */
     instance.createDiagnostics(&remarks, false);
-    Action action(context, reads, listener);
+    Action action(context, reads);
     if (!instance.ExecuteAction(action))
         return nullptr;
     return llvm::wrap(action.takeModule().release());
@@ -278,7 +216,7 @@ LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const c
     Remarks remarks(*listener);
 
     list.append({"-include", header.c_str(), "-x", "cl", path.c_str()});
-    LLVMModuleRef module = compile(context, text, list, reads, remarks, *listener);
+    LLVMModuleRef module = compile(context, text, list, reads, remarks);
     reads.report(listener->read, listener->context);
     return module;
 }

@@ -29,19 +29,14 @@ struct facet_shim_read {
 /* Called at the end, for each path. NULL for both: what else was asked cannot be asked again. */
 typedef void (*facet_read_func)(void *context, const char *path, const struct facet_shim_read *read);
 
-/* Called once, when clang is about to take more of something than it may. */
-typedef void (*facet_too_much_func)(void *context);
-
 /* Who hears what clang says and what it reads. */
 struct facet_shim_listener {
     facet_remark_func remark;
     facet_read_func read;
-    facet_too_much_func too_much;
     void *context;
-    size_t stack; /* of the thread, a part of which clang may take; 0: it may take what there is */
 };
 
-/* A source in memory, for `clang -cc1` with these arguments. NULL after errors; of no use where it was too much. */
+/* A source in memory, for `clang -cc1` with these arguments. NULL after errors. */
 LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
                                const char *const *arguments, size_t count, const struct facet_shim_listener *listener);
 

@@ -162,23 +162,13 @@ static enum facet_status take_spirv(struct facet_compilation *compilation, struc
     return take_module(compilation, bitcode, bytes, error);
 }
 
-static void note_too_much(void *context)
-{
-    struct facet_compilation *compilation = context;
-
-    compilation->too_much = true;
-}
-
 static enum facet_status take_opencl(struct facet_compilation *compilation, struct facet_error *error)
 {
     const struct facet_backend_request *request = compilation->request;
-    const struct facet_shim_listener listener = {facet_compile_remark, facet_compile_read, note_too_much, compilation,
-                                                 compilation->stack};
+    const struct facet_shim_listener listener = {facet_compile_remark, facet_compile_read, compilation};
 
     compilation->module = facet_shim_clang(compilation->context, request->name, request->source, request->bytes,
                                            compilation->arguments, compilation->argument_count, &listener);
-    if (compilation->too_much)
-        return facet_error_set(error, FACET_OUT_OF_RANGE, "the source takes more than a part of the stack");
     if (!compilation->module && !compilation->failed)
         return facet_error_set(error, FACET_INTERNAL, "clang gave neither a module nor a reason");
     if (compilation->module)

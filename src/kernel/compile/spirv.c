@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "kernel/compile/files.h"
@@ -189,12 +188,6 @@ static enum facet_status translate(const char *path, void **ret_bitcode, size_t 
                            "compiling SPIR-V needs the translator llvm-spirv-15 (package llvm-spirv-15)");
 }
 
-static void take_away(const struct facet_folder *folder, const char *path)
-{
-    unlink(path);
-    rmdir(folder->path);
-}
-
 /* The words in a file of a folder of its own, for children. `ret_path` has room for a folder's and the file's name. */
 static enum facet_status put_down(const uint32_t *words, size_t count, struct facet_folder *folder, char *ret_path,
                                   struct facet_error *error)
@@ -206,7 +199,7 @@ static enum facet_status put_down(const uint32_t *words, size_t count, struct fa
     snprintf(ret_path, PATH_SIZE, "%s/in.spv", folder->path);
     status = facet_file_write(ret_path, words, count * sizeof *words, error);
     if (status != FACET_OK)
-        take_away(folder, ret_path);
+        facet_folder_remove(folder);
     return status;
 }
 
@@ -219,7 +212,7 @@ enum facet_status facet_spirv_check(const void *bytes, size_t size, struct facet
     if (status != FACET_OK)
         return status;
     status = validate(path, error);
-    take_away(&folder, path);
+    facet_folder_remove(&folder);
     return status;
 }
 
@@ -239,6 +232,6 @@ enum facet_status facet_spirv_translate(const void *bytes, size_t size, void **r
     status = validate(path, error);
     if (status == FACET_OK)
         status = translate(path, ret_bitcode, ret_size, error);
-    take_away(&folder, path);
+    facet_folder_remove(&folder);
     return status;
 }

@@ -276,16 +276,21 @@ static void look_at_host(void)
     list_features(this_host.processor, list, this_host.features);
 }
 
-/* "host" is this processor as the kernel lets programs use it; a named one has what LLVM says that it has. */
-static void take_host(struct facet_compilation *compilation)
+void facet_compile_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+    initialize_once();
+    pthread_once(&once, look_at_host);
+}
+
+/* "host" is this processor as the kernel lets programs use it; a named one has what LLVM says that it has. */
+static void take_host(struct facet_compilation *compilation)
+{
     if (compilation->processor[0]) {
         list_features(compilation->processor, "", compilation->features);
         return;
     }
-    pthread_once(&once, look_at_host);
     strcpy(compilation->processor, this_host.processor);
     strcpy(compilation->machine_features, this_host.machine_features);
     strcpy(compilation->features, this_host.features);
@@ -302,7 +307,6 @@ enum facet_status facet_compile_target(struct facet_compilation *compilation, st
     const char *target = compilation->request->target, *colon = strchr(target, ':');
     size_t length = colon ? (size_t)(colon - target) : strlen(target);
 
-    initialize_once();
     if (!find_family(target, length, &compilation->family) ||
         (colon && strlen(colon + 1) >= sizeof compilation->processor))
         return refuse(target, error);

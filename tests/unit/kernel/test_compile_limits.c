@@ -57,7 +57,20 @@ static void short_sources_of_deep_nests_are_refused(void **state)
     free(operators.bytes);
 }
 
-/* Deeper than clang may go in this process, and no deeper than it can in a copy. */
+/* The parser sees nothing of these. */
+static void deep_conditions_are_refused(void **state)
+{
+    struct text source = {0};
+
+    (void)state;
+    add_doubling(&source, 22);
+    add(&source, "#if M22 1\n#endif\nkernel void k(global int *o) { o[0] = 1; }\n", 1);
+    expect(&source, "host", FACET_OUT_OF_RANGE, "nests too deep");
+    expect_usual("host");
+    free(source.bytes);
+}
+
+/* Deeper than most threads' stacks are. */
 static void less_deep_nests_are_compiled(void **state)
 {
     struct text source = {0};
@@ -108,16 +121,16 @@ static void assert_same(const struct facet_backend_result *left, const struct fa
     }
 }
 
-static void write_header(const char *path)
+static void write_header(const char *path, const char *text)
 {
     FILE *file = fopen(path, "we");
 
     assert_non_null(file);
-    fputs("#define FOUR 4\n", file);
+    fputs(text, file);
     fclose(file);
 }
 
-/* A long source is compiled in a copy of the process: nothing of the result may be lost on the way. */
+/* Nothing of a result may be lost on the way out of the copy, whatever there is of it. */
 static void long_sources_compile_as_short_ones_do(void **state)
 {
     static const char source[] = "#include \"four.h\"\n#warning one\n#warning two\n"
@@ -131,7 +144,7 @@ static void long_sources_compile_as_short_ones_do(void **state)
     (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/four.h", folder);
-    write_header(path);
+    write_header(path, "#define FOUR 4\n");
     for (size_t i = 0; i < 3; i++) {
         static const char *const sources[] = {source, clock, broken};
         enum facet_status expected = sources[i] == broken ? FACET_CORRUPT : FACET_OK;
@@ -209,7 +222,7 @@ static void *compile_one(void *long_one)
     return NULL;
 }
 
-static void long_and_short_ones_compile_at_the_same_time(void **state)
+static void many_compile_at_the_same_time(void **state)
 {
     enum { THREADS = 8 };
     pthread_t threads[THREADS];
@@ -389,37 +402,72 @@ static void printf_is_refused_for_spirv_too(void **state)
         expect_places(source, "spirv:1.2", "printf() is not supported for the target 'spirv:1.2'", places, 2);
 }
 
-/* Clang itself crashes on these, or says what is wrong; this process goes on. */
-static void a_variable_that_is_a_kernel_is_an_error(void **state)
+/* Clang itself crashes on most of these, or says what is wrong; this process goes on. */
+static void expect_no_kernel(const char *source, const char *const *arguments)
 {
-    static const char *const sources[] = {"kernel int x;", "__kernel int x = 3;\n",     "kernel void k[2](){}",
-                                          "kernel int x",  "kernel void k\033[31m(){}", "kernel void k\033(){}"};
+    static const char *const some[] = {"host", "ptx:sm_75", "amdgcn:gfx90a"};
     struct facet_backend_result result;
     struct facet_error error;
 
-    (void)state;
-    for (size_t i = 0; i < COUNT(sources); i++) {
-        assert_int_not_equal(compile(sources[i], "host", NULL, &result, &error), FACET_OK);
+    for (size_t i = 0; i < COUNT(some); i++) {
+        assert_int_not_equal(compile(source, some[i], arguments, &result, &error), FACET_OK);
+        assert_true(error.message[0]);
         assert_null(result.image);
         backend->clear(&result);
-        assert_int_not_equal(compile(sources[i], "ptx:sm_75", NULL, &result, &error), FACET_OK);
-        backend->clear(&result);
     }
-    compile_well(saxpy, "host", &result);
-    backend->clear(&result);
+}
+
+static void a_variable_that_is_a_kernel_is_an_error(void **state)
+{
+    static const char *const sources[] = {"kernel int x;",
+                                          "__kernel int x = 3;\n",
+                                          "kernel void k[2](){}",
+                                          "kernel int x",
+                                          "kernel void k\033[31m(){}",
+                                          "kernel void k\033(){}",
+                                          "#define MARK kernel\nMARK int x;\n",
+                                          "#define JOIN(a, b) a##b\nJOIN(ker, nel) int x;\n",
+                                          "kernel int (x);\n",
+                                          "kernel __attribute__((unused)) int x;\n",
+                                          "typedef int T; kernel T (x);\n"};
+    static const char *const macro[] = {"-DMARK=kernel", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(sources); i++)
+        expect_no_kernel(sources[i], NULL);
+    expect_no_kernel("MARK int x;\n", macro);
+    expect_usual("host");
+}
+
+static void a_header_s_variable_that_is_a_kernel_is_an_error(void **state)
+{
+    char folder[] = "/tmp/facet-test-XXXXXX", path[64];
+    const char *const search[] = {"-I", folder, NULL}, *const first[] = {"-include", path, NULL};
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/marked.h", folder);
+    write_header(path, "kernel int x;\n");
+    expect_no_kernel("#include \"marked.h\"\n", search);
+    expect_no_kernel(saxpy, first);
+    expect_usual("host");
+    unlink(path);
+    rmdir(folder);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_variable_that_is_a_kernel_is_an_error),
+        cmocka_unit_test(a_header_s_variable_that_is_a_kernel_is_an_error),
         cmocka_unit_test(deep_nests_are_refused),
         cmocka_unit_test(short_sources_of_deep_nests_are_refused),
+        cmocka_unit_test(deep_conditions_are_refused),
         cmocka_unit_test(less_deep_nests_are_compiled),
         cmocka_unit_test(long_sources_compile_as_short_ones_do),
         cmocka_unit_test(long_modules_are_compiled_too),
         cmocka_unit_test(programs_may_wait_for_our_children),
-        cmocka_unit_test(long_and_short_ones_compile_at_the_same_time),
+        cmocka_unit_test(many_compile_at_the_same_time),
         cmocka_unit_test(arguments_have_limits),
         cmocka_unit_test(kernels_have_limits),
         cmocka_unit_test(local_memory_has_limits),

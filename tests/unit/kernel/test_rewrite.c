@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what the kernel compiler rewrites before LLVM reads it (remap.c, spirv.c). Never: needs LLVM. */
+/* Owns: proofs of what the kernel compiler rewrites before LLVM reads it (remap.c, spirv.c), and of its files
+ * (files.c). Never: needs LLVM. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "kernel/compile/files.h"
 #include "kernel/compile/remap.h"
 #include "kernel/compile/spirv.h"
 
@@ -113,11 +117,31 @@ static void null_numbers_of_spirv_are_written_out(void **state)
     }
 }
 
+/* What a compile that crashed had not yet removed. */
+static void a_folder_goes_with_its_files(void **state)
+{
+    static const struct facet_folder none = {.path = ""};
+    char path[FACET_FOLDER_SIZE + 16];
+    struct facet_folder folder;
+
+    (void)state;
+    assert_int_equal(facet_folder_make(&folder, NULL), FACET_OK);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%d", folder.path, i);
+        assert_int_equal(facet_file_write(path, "x", 1, NULL), FACET_OK);
+    }
+    facet_folder_remove(&folder);
+    assert_int_equal(access(folder.path, F_OK), -1);
+    facet_folder_remove(&folder);
+    facet_folder_remove(&none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_rewritten_outside_quotes),
         cmocka_unit_test(null_numbers_of_spirv_are_written_out),
+        cmocka_unit_test(a_folder_goes_with_its_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
