@@ -63,12 +63,9 @@ static void choose_output(const struct request *request, const char *target, cha
 
 static int print_result_json(const struct command *self, const struct facet_image *image, const char *path)
 {
-    struct facet_compile_statistics statistics = {.size = sizeof statistics};
-
-    facet_image_statistics(image, &statistics);
     json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:o}", "image", path, "target", facet_image_target(image),
                                "kernels", kernel_kernels_json(image), "diagnostics", kernel_remarks_json(image),
-                               "statistics", kernel_statistics_json(&statistics));
+                               "statistics", kernel_statistics_json(image));
     int status = object ? command_print_json(object) : command_out_of_memory(self);
     json_decref(object);
     return status;
@@ -95,15 +92,12 @@ static void print_summary(const struct facet_image *image, const char *path)
 static int report(const struct command *self, const struct request *request, const struct facet_image *image,
                   const char *path)
 {
-    struct facet_compile_statistics statistics = {.size = sizeof statistics};
-
     if (request->json)
         return print_result_json(self, image, path);
     if (strcmp(path, "-") == 0)
         return EXIT_DONE;
     print_summary(image, path);
-    facet_image_statistics(image, &statistics);
-    return !request->statistics || kernel_view_statistics(&statistics) ? EXIT_DONE : command_out_of_memory(self);
+    return !request->statistics || kernel_view_statistics(image) ? EXIT_DONE : command_out_of_memory(self);
 }
 
 /* The source's faults were shown already, one by one. */

@@ -52,6 +52,17 @@ static bool take_word(const struct command *self, struct kernel_build *build, in
     return add(build, option == 'D' ? "-D" : "-I", optarg);
 }
 
+/* As options are spelled in the help. */
+static const char *spelled(int option)
+{
+    return option == OPTION_TARGET ? "--target"
+           : option == OPTION_STD  ? "--std"
+           : option == 'O'         ? "-O"
+           : option == 'D'         ? "-D"
+           : option == 'I'         ? "-I"
+                                   : NULL;
+}
+
 bool kernel_build_option(const struct command *self, struct kernel_build *build, int option, bool *ret_wrong)
 {
     bool fine = true;
@@ -70,6 +81,8 @@ bool kernel_build_option(const struct command *self, struct kernel_build *build,
         fine = add(build, "-cl-std=", optarg);
     else
         return false;
+    if (!build->only)
+        build->only = spelled(option);
     *ret_wrong = !fine;
     return true;
 }
@@ -83,6 +96,8 @@ bool kernel_build_take_rest(struct kernel_build *build, int *argc, char **argv)
     for (int i = end + 1; i < *argc; i++)
         if (!add(build, "", argv[i]))
             return false;
+    if (end + 1 < *argc)
+        build->only = argv[end + 1];
     if (end < *argc)
         argv[end] = NULL;
     *argc = end;

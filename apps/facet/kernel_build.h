@@ -35,6 +35,7 @@ struct kernel_build {
     const char *target; /* NULL: the default */
     uint32_t optimize;
     bool check, no_cache;
+    const char *only; /* an option that was given and says how to compile; NULL: there was none */
     char **arguments; /* NULL-terminated */
     size_t argument_count;
 };

@@ -150,6 +150,18 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 
 /* --- the image -------------------------------------------------------------------------------------------------- */
 
+/* Who says how to compile shall not take an image for what that would have made. */
+static enum facet_status take_image(const struct request *request, const struct kernel_text *text,
+                                    struct facet_image **ret_image, struct facet_error *error)
+{
+    if (request->build.only)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, request->build.only,
+                                    "%.64s is for compiling, and %.200s is an image; expected its source, or an image "
+                                    "that was compiled so",
+                                    request->build.only, request->source);
+    return facet_image_parse(text->bytes, text->size, ret_image, error);
+}
+
 /* An image as it is, a source compiled for the device. */
 static enum facet_status make_image(struct request *request, const struct kernel_device *device,
                                     struct facet_image **ret_image, struct facet_error *error)
@@ -160,7 +172,7 @@ static enum facet_status make_image(struct request *request, const struct kernel
     if (status != FACET_OK)
         return status;
     if (facet_image_is_code(text.bytes, text.size))
-        return facet_image_parse(text.bytes, text.size, ret_image, error);
+        return take_image(request, &text, ret_image, error);
     if (!request->build.target && device->target[0])
         request->build.target = device->target;
     if (!request->build.target)
@@ -585,8 +597,9 @@ const struct command command_kernel_run = {
             "      --json             print results and times as JSON\n"
             "\n"
             "TYPE is f32, f64, i8 to i64, or u8 to u64. What is behind '--' goes to clang,\n"
-            "when a source is compiled. An image is run as it is and must be for the device:\n"
-            "host code for cpu:0, PTX for a device of cuda, a code object for one of rocm.\n"
+            "when a source is compiled. An image is run as it is, without options that say\n"
+            "how to compile, and must be for the device: host code for cpu:0, PTX for a\n"
+            "device of cuda, a code object for one of rocm.\n"
             "\n"
             "  facet kernel run saxpy.cl --arg f32:2 --arg buffer:f32:1024=iota \\\n"
             "      --arg buffer:f32:1024=1\n",

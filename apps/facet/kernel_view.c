@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "kernel/cache.h"
 #include "terminal.h"
 #include "view.h"
@@ -44,22 +45,37 @@ static const char *find_line(const struct kernel_text *source, uint32_t number, 
     return line;
 }
 
+/* A source may have NULs, too. */
+static size_t show(const char *at, char *shown)
+{
+    size_t used = facet_text_show(at, shown);
+
+    if (!used)
+        strcpy(shown, "<00>");
+    return used ? used : 1;
+}
+
 /* The line, and a caret under the column: tabs stay tabs, so that it stands right however wide they are. */
 static void print_line(const struct kernel_text *source, const struct facet_diagnostic *remark)
 {
-    char text[LINE_MOST + 1], below[LINE_MOST + 1];
-    size_t length = 0;
+    char text[LINE_MOST * (FACET_TEXT_SHOWN_SIZE - 1) + 1], below[sizeof text], shown[FACET_TEXT_SHOWN_SIZE];
+    char *to = text, *under = below;
+    size_t length = 0, used;
     const char *line = find_line(source, remark->line, &length);
 
     if (!line || length > LINE_MOST || remark->column == 0 || remark->column > length + 1)
         return;
-    for (size_t i = 0; i < length; i++) {
+    for (size_t i = 0; i < length; i += used) {
         bool tab = line[i] == '\t';
-        text[i] = tab || (unsigned char)line[i] >= 0x20 ? line[i] : ' ';
-        below[i] = tab ? '\t' : ' ';
+
+        used = show(line + i, shown);
+        if (tab)
+            strcpy(shown, "\t");
+        to = stpcpy(to, shown);
+        for (size_t width = shown[0] == '<' ? strlen(shown) : 1; width && i + 1 < remark->column; width--)
+            *under++ = tab ? '\t' : ' ';
     }
-    text[length] = '\0';
-    below[remark->column - 1] = '\0';
+    *to = *under = '\0';
     fprintf(stderr, "%s\n%s%s^%s\n", text, below, paints() ? "\033[1;32m" : "", paints() ? "\033[0m" : "");
 }
 
@@ -99,8 +115,7 @@ json_t *kernel_remarks_json(const struct facet_image *image)
         json_t *one = json_pack("{s:s, s:s?, s:i, s:i, s:s?}", "severity", severity_name(remark.severity), "file",
                                 remark.line ? remark.file : NULL, "line", (int)remark.line, "column",
                                 (int)remark.column, "text", remark.text);
-        /* A text that is no UTF-8 stays out, its place does not. */
-        json_array_append_new(list, one ? one : json_pack("{s:s}", "severity", severity_name(remark.severity)));
+        json_array_append_new(list, one);
     }
     return list;
 }
@@ -211,21 +226,26 @@ char *kernel_view_time(uint64_t ns, char *buffer)
     return buffer;
 }
 
-json_t *kernel_statistics_json(const struct facet_compile_statistics *statistics)
+json_t *kernel_statistics_json(const struct facet_image *image)
 {
-    json_t *object = json_pack("{s:b, s:I, s:I, s:I}", "cache_hit", (int)statistics->cache_hit, "total_ns",
-                               (json_int_t)statistics->total_ns, "load_ns", (json_int_t)statistics->load_ns,
-                               "image_bytes", (json_int_t)statistics->image_bytes);
+    struct facet_compile_statistics statistics = {.size = sizeof statistics};
 
-    if (object && statistics->valid & FACET_COMPILE_HAS_STAGES) {
-        json_object_set_new(object, "frontend_ns", json_integer((json_int_t)statistics->frontend_ns));
-        json_object_set_new(object, "library_ns", json_integer((json_int_t)statistics->library_ns));
-        json_object_set_new(object, "optimize_ns", json_integer((json_int_t)statistics->optimize_ns));
-        json_object_set_new(object, "generate_ns", json_integer((json_int_t)statistics->generate_ns));
-        json_object_set_new(object, "link_ns", json_integer((json_int_t)statistics->link_ns));
+    facet_image_statistics(image, &statistics);
+    json_t *object = json_pack("{s:b, s:I, s:I, s:I}", "cache_hit", (int)statistics.cache_hit, "total_ns",
+                               (json_int_t)statistics.total_ns, "load_ns", (json_int_t)statistics.load_ns,
+                               "image_bytes", (json_int_t)statistics.image_bytes);
+
+    if (object && statistics.cache_status)
+        json_object_set_new(object, "uncached", json_string(image->uncached.message));
+    if (object && statistics.valid & FACET_COMPILE_HAS_STAGES) {
+        json_object_set_new(object, "frontend_ns", json_integer((json_int_t)statistics.frontend_ns));
+        json_object_set_new(object, "library_ns", json_integer((json_int_t)statistics.library_ns));
+        json_object_set_new(object, "optimize_ns", json_integer((json_int_t)statistics.optimize_ns));
+        json_object_set_new(object, "generate_ns", json_integer((json_int_t)statistics.generate_ns));
+        json_object_set_new(object, "link_ns", json_integer((json_int_t)statistics.link_ns));
     }
-    if (object && statistics->valid & FACET_COMPILE_HAS_PEAK)
-        json_object_set_new(object, "peak_bytes", json_integer((json_int_t)statistics->peak_bytes));
+    if (object && statistics.valid & FACET_COMPILE_HAS_PEAK)
+        json_object_set_new(object, "peak_bytes", json_integer((json_int_t)statistics.peak_bytes));
     return object;
 }
 
@@ -236,14 +256,18 @@ static bool add_time(struct libscols_table *card, const char *name, uint64_t ns)
     return view_card_add(card, name, kernel_view_time(ns, text));
 }
 
-/* How full the cache is; nothing is shown when there is none. */
-static bool add_cache(struct libscols_table *card)
+/* How full the cache is, or why it was of no use; nothing is shown when there is none. */
+static bool add_cache(struct libscols_table *card, const struct facet_image *image)
 {
     const struct facet_compiler_options options = {.size = sizeof options, .cache_mode = FACET_CACHE_READ_ONLY};
     struct facet_cache_usage usage;
     struct facet_cache cache;
     char text[CELL_SIZE], size[VIEW_SIZE], limit[VIEW_SIZE];
 
+    if (image->uncached.status != FACET_OK) {
+        snprintf(text, sizeof text, "not used: %s", image->uncached.message);
+        return view_card_add(card, "cache", text);
+    }
     if (facet_cache_open(&options, &cache, NULL) != FACET_OK)
         return true;
     bool known = facet_cache_measure(&cache, &usage);
@@ -255,23 +279,28 @@ static bool add_cache(struct libscols_table *card)
     return view_card_add(card, "cache", text);
 }
 
-bool kernel_view_statistics(const struct facet_compile_statistics *statistics)
+static bool add_stages(struct libscols_table *card, const struct facet_compile_statistics *statistics)
+{
+    return add_time(card, "  load", statistics->load_ns) && add_time(card, "  frontend", statistics->frontend_ns) &&
+           add_time(card, "  library", statistics->library_ns) &&
+           add_time(card, "  optimize", statistics->optimize_ns) &&
+           add_time(card, "  generate", statistics->generate_ns) && add_time(card, "  link", statistics->link_ns);
+}
+
+bool kernel_view_statistics(const struct facet_image *image)
 {
     VIEW_CLEANUP_TABLE struct libscols_table *card = view_card();
-    bool stages = statistics->valid & FACET_COMPILE_HAS_STAGES;
+    struct facet_compile_statistics statistics = {.size = sizeof statistics};
     char text[VIEW_SIZE];
 
-    if (!card || !view_card_add(card, "from", statistics->cache_hit ? "cache" : "compiler") ||
-        !add_time(card, "total", statistics->total_ns))
+    facet_image_statistics(image, &statistics);
+    if (!card || !view_card_add(card, "from", statistics.cache_hit ? "cache" : "compiler") ||
+        !add_time(card, "total", statistics.total_ns))
         return false;
-    if (stages &&
-        !(add_time(card, "  load", statistics->load_ns) && add_time(card, "  frontend", statistics->frontend_ns) &&
-          add_time(card, "  library", statistics->library_ns) &&
-          add_time(card, "  optimize", statistics->optimize_ns) &&
-          add_time(card, "  generate", statistics->generate_ns) && add_time(card, "  link", statistics->link_ns)))
+    if (statistics.valid & FACET_COMPILE_HAS_STAGES && !add_stages(card, &statistics))
         return false;
-    if (statistics->valid & FACET_COMPILE_HAS_PEAK &&
-        !view_card_add(card, "peak memory", view_memory(statistics->peak_bytes, text)))
+    if (statistics.valid & FACET_COMPILE_HAS_PEAK &&
+        !view_card_add(card, "peak memory", view_memory(statistics.peak_bytes, text)))
         return false;
-    return add_cache(card) && scols_print_table(card) == 0;
+    return add_cache(card, image) && scols_print_table(card) == 0;
 }

@@ -18,11 +18,11 @@ uint32_t kernel_view_remarks(const struct facet_image *image, const char *name, 
 /* Each NULL when out of memory. */
 json_t *kernel_remarks_json(const struct facet_image *image);
 json_t *kernel_kernels_json(const struct facet_image *image);
-json_t *kernel_statistics_json(const struct facet_compile_statistics *statistics);
+json_t *kernel_statistics_json(const struct facet_image *image);
 
 /* A table of all kernels with their arguments. False when out of memory. */
 bool kernel_view_kernels(const struct facet_image *image);
-bool kernel_view_statistics(const struct facet_compile_statistics *statistics);
+bool kernel_view_statistics(const struct facet_image *image);
 
 /* "850 ns", "12.3 us", "4.56 ms", "1.20 s"; returns `buffer`, of VIEW_SIZE bytes. */
 char *kernel_view_time(uint64_t ns, char *buffer);

@@ -43,7 +43,7 @@ struct facet_compiler_options {
     uint32_t size;
     uint32_t cache_mode;   /* enum facet_cache_mode */
     const char *cache_dir; /* default: $FACET_CACHE_DIR, else $XDG_CACHE_HOME/facet, else ~/.cache/facet. Made with
-                              mode 0700; one that others may write to is refused */
+                              mode 0700; one that others may write to is not used */
     uint64_t cache_bytes;  /* the most it holds; default $FACET_CACHE_SIZE, else 1 GiB. The least recently used go */
 };
 
@@ -98,7 +98,8 @@ struct facet_compile_statistics {
     uint32_t size;
     uint32_t valid;
     uint32_t cache_hit;
-    uint32_t reserved;
+    int32_t cache_status; /* enum facet_status: why the cache was not used or the image not kept; FACET_OK: nothing was
+                             in the way. FACET_PERMISSION: the folder is not safe; FACET_NO_SPACE, FACET_IO, ... */
     uint64_t total_ns;
     uint64_t load_ns; /* opening the compiler's own libraries; 0 when they were */
     uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
@@ -108,7 +109,8 @@ struct facet_compile_statistics {
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_compile_statistics) == 88, "ABI: facet_compile_statistics");
 
-/* `options` may be NULL. FACET_PERMISSION: the cache folder is not safe to use. Opens no library. */
+/* `options` may be NULL. A cache that cannot be used is no error: each compile's `cache_status` says so. Opens no
+ * library. */
 FACET_API enum facet_status facet_compiler_create(const struct facet_compiler_options *options,
                                                   struct facet_compiler **ret_compiler, struct facet_error *error);
 /* After all its compiles have returned. NULL is allowed. Images stay. */
@@ -122,8 +124,8 @@ FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
  * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a target that
  * is known and cannot be had: npu; or Facet was built without the compiler, saying what to install), FACET_CORRUPT (the
  * source has errors: `error` has the first, *ret_image an image without code whose diagnostics are all of them),
- * FACET_OUT_OF_RANGE (it nests deeper than 1 GiB of stack), FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the compiler gave
- * up, with its reason, or crashed, with the signal).
+ * FACET_OUT_OF_RANGE (it nests deeper than 1 GiB of stack), FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the compiler
+ * gave up, with its reason, or crashed, with the signal).
  */
 FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const void *source, size_t bytes,
                                           const struct facet_compile_options *options, struct facet_image **ret_image,

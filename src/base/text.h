@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what may stand in a line of text for people, and what is UTF-8. Never: changes a text's length. */
+/* Owns: what may stand in a line of text for people, and what is UTF-8. Never: changes a text's length in place. */
 #ifndef FACET_BASE_TEXT_H
 #define FACET_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* How many bytes the character at `text` has; 0: there is none, or what is there is no UTF-8. */
@@ -49,6 +50,26 @@ static inline void facet_text_make_line(char *text)
             memset(text, '?', length);
         text += length;
     }
+}
+
+enum { FACET_TEXT_SHOWN_SIZE = 9 }; /* "<U+001B>" */
+
+/* What stands for the character at `text` where nothing shall be lost, as clang writes it: itself; "<U+001B>" for one
+ * that controls; "<9B>" for a byte that is no UTF-8. Returns how many bytes of `text` that was; 0 at its end. */
+static inline size_t facet_text_show(const char *text, char ret_shown[FACET_TEXT_SHOWN_SIZE])
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t length = facet_text_character(text);
+
+    if (!at[0])
+        return 0;
+    if (!length)
+        snprintf(ret_shown, FACET_TEXT_SHOWN_SIZE, "<%02X>", at[0]);
+    else if (facet_text_is_control(text))
+        snprintf(ret_shown, FACET_TEXT_SHOWN_SIZE, "<U+%04X>", at[0] == 0xc2 ? at[1] : at[0]);
+    else
+        snprintf(ret_shown, FACET_TEXT_SHOWN_SIZE, "%.*s", (int)length, text);
+    return length ? length : 1;
 }
 
 #endif

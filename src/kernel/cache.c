@@ -42,44 +42,29 @@ static enum facet_status check_folder(int folder, const char *path, struct facet
     return FACET_OK;
 }
 
-static bool exists(const char *path)
-{
-    struct stat info;
-
-    return lstat(path, &info) == 0;
-}
-
-/* A folder that cannot be made is no error: then nothing is kept. */
+/* One that is only to be read and is not there is an empty one. */
 static enum facet_status open_folder(const char *path, bool make, int *ret_folder, struct facet_error *error)
 {
     FACET_CLEANUP_FD int folder = -1;
-    struct facet_error reason = {0};
-    enum facet_status status = make ? facet_path_make(path, 0700, &reason) : FACET_OK;
+    enum facet_status status = make ? facet_path_make(path, 0700, error) : FACET_OK;
 
-    if (status == FACET_PERMISSION && exists(path))
-        return facet_error_argument(error, status, "cache_dir", "%s", reason.message);
     if (status != FACET_OK)
-        return FACET_OK;
+        return status;
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
+    if (folder < 0 && errno == ENOENT && !make)
         return FACET_OK;
+    if (folder < 0)
+        return facet_error_errno(error, errno, "cannot open the kernel cache %s", path);
     status = check_folder(folder, path, error);
     if (status == FACET_OK)
         *ret_folder = FACET_TAKE_FD(folder);
     return status;
 }
 
-/* FACET_NOT_FOUND, without an error's text: there is no home to have one in. */
 static enum facet_status choose_folder(const char *chosen, char *ret_path, struct facet_error *error)
 {
-    struct facet_error reason = {0};
-
-    if (!chosen) {
-        enum facet_status status = facet_path_cache(ret_path, FACET_PATH_SIZE, &reason);
-        if (status != FACET_INVALID_ARGUMENT && status != FACET_OUT_OF_RANGE)
-            return status == FACET_OK ? status : FACET_NOT_FOUND;
-        return facet_error_argument(error, status, reason.argument, "%s", reason.message);
-    }
+    if (!chosen)
+        return facet_path_cache(ret_path, FACET_PATH_SIZE, error);
     if (chosen[0] != '/' || strlen(chosen) >= FACET_PATH_SIZE)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "cache_dir",
                                     "cache_dir '%.200s': expected an absolute path", chosen);
@@ -87,21 +72,29 @@ static enum facet_status choose_folder(const char *chosen, char *ret_path, struc
     return FACET_OK;
 }
 
+/* Whether it is what was asked for that is wrong, rather than what is there. */
+static bool is_asked_wrong(enum facet_status status)
+{
+    return status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE;
+}
+
 enum facet_status facet_cache_open(const struct facet_compiler_options *options, struct facet_cache *ret_cache,
                                    struct facet_error *error)
 {
     struct facet_cache cache = {.folder = -1, .mode = options->cache_mode, .limit = options->cache_bytes};
+    struct facet_error *why = &cache.why;
     char path[FACET_PATH_SIZE];
     enum facet_status status = FACET_OK;
 
     if (!cache.limit)
         status = facet_config_u64(FACET_SETTING_CACHE_SIZE, &cache.limit, error);
     if (status == FACET_OK && cache.mode != FACET_CACHE_BYPASS) {
-        status = choose_folder(options->cache_dir, path, error);
+        status = choose_folder(options->cache_dir, path, why);
+        if (is_asked_wrong(status))
+            return facet_error_argument(error, status, why->argument, "%s", why->message);
         if (status == FACET_OK)
-            status = open_folder(path, cache.mode != FACET_CACHE_READ_ONLY, &cache.folder, error);
-        else if (status == FACET_NOT_FOUND)
-            status = FACET_OK;
+            (void)open_folder(path, cache.mode != FACET_CACHE_READ_ONLY, &cache.folder, why);
+        status = FACET_OK;
     }
     if (status == FACET_OK)
         *ret_cache = cache;
@@ -198,8 +191,8 @@ static bool put_in_place(int folder, const char *temporary, const char *name)
 }
 
 /* Nobody sees an entry before it is whole. After a crash of the machine it may be cut off: the checksum says so. */
-static bool write_entry(const struct facet_cache *cache, const struct facet_cache_key *key, const void *bytes,
-                        size_t size)
+static enum facet_status write_entry(const struct facet_cache *cache, const struct facet_cache_key *key,
+                                     const void *bytes, size_t size, struct facet_error *error)
 {
     char name[NAME_SIZE], temporary[NAME_SIZE], ending[40];
 
@@ -209,27 +202,36 @@ static bool write_entry(const struct facet_cache *cache, const struct facet_cach
     FACET_CLEANUP_FD int fd =
         openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return false;
+        return facet_error_errno(error, errno, "the image cannot be kept in the kernel cache");
     if (write_all(fd, bytes, size) && put_in_place(cache->folder, temporary, name))
-        return true;
+        return FACET_OK;
+    int errnum = errno;
     (void)unlinkat(cache->folder, temporary, 0);
-    return false;
+    return facet_error_errno(error, errnum, "the image cannot be kept in the kernel cache");
 }
 
-void facet_cache_keep(const struct facet_cache *cache, const struct facet_cache_key *key,
-                      const struct facet_image *image)
+enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct facet_cache_key *key,
+                                   const struct facet_image *image, struct facet_error *error)
 {
     void *bytes;
     size_t size;
 
     if (cache->folder < 0 || cache->mode == FACET_CACHE_READ_ONLY || cache->mode == FACET_CACHE_BYPASS ||
         image->unrepeatable)
-        return;
-    if (facet_cache_entry_write(key, image, &bytes, &size, NULL) != FACET_OK)
-        return;
-    if (size <= cache->limit && size <= ENTRY_MOST && write_entry(cache, key, bytes, size))
+        return FACET_OK;
+    enum facet_status status = facet_cache_entry_write(key, image, &bytes, &size, error);
+    if (status != FACET_OK)
+        return status;
+    if (size > cache->limit || size > ENTRY_MOST)
+        status =
+            facet_error_set(error, FACET_NO_SPACE, "the image has %zu bytes in the kernel cache; its limit is %" PRIu64,
+                            size, cache->limit < ENTRY_MOST ? cache->limit : ENTRY_MOST);
+    else
+        status = write_entry(cache, key, bytes, size, error);
+    if (status == FACET_OK)
         facet_cache_account(cache, size);
     free(bytes);
+    return status;
 }
 
 /* --- who compiles ----------------------------------------------------------------------------------------------- */

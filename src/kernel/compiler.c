@@ -231,12 +231,12 @@ static enum facet_status compile_once(struct facet_compiler *compiler, const str
     if (looks && (*ret_image = facet_cache_find(cache, &key)))
         return FACET_OK;
     int lock = facet_cache_lock(cache, &key, COMPILE_WAIT_NS);
-    if (lock >= 0 && cache->mode == FACET_CACHE_USE)
+    if (cache->mode == FACET_CACHE_USE)
         *ret_image = facet_cache_find(cache, &key);
     if (!*ret_image) {
         status = compile_now(compiler, job, ret_image, error);
         if (status == FACET_OK)
-            facet_cache_keep(cache, &key, *ret_image);
+            (void)facet_cache_keep(cache, &key, *ret_image, &(*ret_image)->uncached);
     }
     facet_cache_unlock(cache, &key, lock);
     return status;
@@ -256,13 +256,16 @@ static enum facet_status remark_unchecked(struct facet_image *image, const struc
                : facet_error_set(error, FACET_NO_MEMORY, "no memory for the compiler's remarks");
 }
 
-static void finish_statistics(struct facet_image *image, uint64_t begin_ns)
+static void finish_statistics(const struct facet_cache *cache, struct facet_image *image, uint64_t begin_ns)
 {
     struct facet_compile_statistics *statistics = &image->statistics;
     struct rusage usage;
 
     statistics->cache_hit = !(statistics->valid & FACET_COMPILE_HAS_STAGES);
     statistics->image_bytes = image->size;
+    if (cache->why.status != FACET_OK)
+        image->uncached = cache->why;
+    statistics->cache_status = (int32_t)image->uncached.status;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         uint64_t own = (uint64_t)usage.ru_maxrss * 1024;
         statistics->peak_bytes = own > statistics->peak_bytes ? own : statistics->peak_bytes;
@@ -289,7 +292,7 @@ enum facet_status facet_compile(struct facet_compiler *compiler, const void *sou
                                          : compile_now(compiler, &job, &image, error);
     if (!image)
         return status;
-    finish_statistics(image, begin_ns);
+    finish_statistics(&compiler->cache, image, begin_ns);
     if (status == FACET_OK && job.unchecked)
         status = remark_unchecked(image, &job.target, error);
     *ret_image = image;

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/text.h"
 #include "kernel/backend.h"
 #include "kernel/image.h"
 
@@ -15,7 +16,7 @@ static enum facet_status refuse(struct facet_error *error, const char *where, co
                                 member, expected);
 }
 
-/* A text of printable ASCII or UTF-8 without control characters; "" only when that is allowed. */
+/* A text without control characters; "" only when that is allowed. JSON's texts are UTF-8. */
 static enum facet_status read_text(const json_t *object, const char *where, const char *member, bool empty,
                                    const char **ret_text, struct facet_error *error)
 {
@@ -26,7 +27,7 @@ static enum facet_status read_text(const json_t *object, const char *where, cons
     if (!text || length > FACET_IMAGE_TEXT_MOST || strlen(text) != length || (!empty && !length))
         return refuse(error, where, member, "a text");
     for (const char *at = text; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+        if (facet_text_is_control(at))
             return refuse(error, where, member, "a text without control characters");
     *ret_text = text;
     return FACET_OK;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static void diagnostic_clear(const struct facet_diagnostic *diagnostic)
 {
     free((char *)diagnostic->file);
@@ -86,14 +88,18 @@ enum facet_status facet_image_create(const void *bytes, size_t size, const char 
     return FACET_OK;
 }
 
-/* Control characters could speak to a terminal; tabs are what sources are full of. */
-static char *printable_copy(const char *text)
+/* What could speak to a terminal, or is no UTF-8, is written out; what is in `kept` stays. */
+static char *shown_copy(const char *text, const char *kept)
 {
-    char *copy = strdup(text ? text : "");
+    const char *from = text ? text : "";
+    char *copy = malloc(strlen(from) * (FACET_TEXT_SHOWN_SIZE - 1) + 1), *to = copy;
+    char shown[FACET_TEXT_SHOWN_SIZE];
+    size_t length;
 
-    for (char *at = copy; at && *at; at++)
-        if (((unsigned char)*at < 0x20 && *at != '\t' && *at != '\n') || *at == 0x7f)
-            *at = '?';
+    for (; copy && (length = facet_text_show(from, shown)); from += length)
+        to = stpcpy(to, strchr(kept, *from) ? (const char[]){*from, '\0'} : shown);
+    if (copy)
+        *to = '\0';
     return copy;
 }
 
@@ -106,8 +112,8 @@ bool facet_image_remark(struct facet_image *image, const struct facet_diagnostic
         return false;
     image->diagnostics = list;
     struct facet_diagnostic copy = *diagnostic;
-    copy.file = printable_copy(diagnostic->file);
-    copy.text = printable_copy(diagnostic->text);
+    copy.file = shown_copy(diagnostic->file, "");
+    copy.text = shown_copy(diagnostic->text, "\t\n");
     if (!copy.file || !copy.text) {
         diagnostic_clear(&copy);
         return false;

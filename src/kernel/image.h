@@ -29,6 +29,7 @@ struct facet_image {
     uint32_t diagnostic_count;
     struct facet_diagnostic *diagnostics; /* each owns its texts */
     struct facet_compile_statistics statistics;
+    struct facet_error uncached; /* why it was neither looked for in the cache nor kept; FACET_OK: nothing was wrong */
     struct facet_manifest manifest; /* what it was made of besides its source; empty but in an image of the compiler */
     bool unrepeatable;              /* made of more than that: the cache cannot keep it */
 };
