@@ -19,6 +19,8 @@ enum {
     OP_CONSTANT_FALSE = 42,
     OP_CONSTANT = 43,
     OP_CONSTANT_NULL = 46,
+    OP_DECORATE = 71,
+    DECORATION_ALIGNMENT = 44,
     SECONDS = 30,
     PATH_SIZE = sizeof((struct facet_folder *)NULL)->path + 16,
 };
@@ -60,6 +62,15 @@ static void note_type(const uint32_t *instruction, uint32_t length, uint8_t *zer
         zeros[instruction[1]] = instruction[2] > 32 ? 2 : 1;
 }
 
+/* LLVM's generator keeps the alignment of private variables in eight bits with a sign, so 128 becomes this. */
+#define MINUS_128 UINT32_C(0xffffff80)
+
+static bool is_alignment_of_128(const uint32_t *instruction, uint32_t length)
+{
+    return instruction[0] == (UINT32_C(4) << 16 | OP_DECORATE) && length == 4 &&
+           instruction[2] == DECORATION_ALIGNMENT && instruction[3] == MINUS_128;
+}
+
 /* Writes the instruction, or what stands for it; the number of words. */
 static uint32_t write_plain(const uint32_t *instruction, uint32_t length, const uint8_t *zeros, uint32_t bound,
                             uint32_t *to)
@@ -67,6 +78,8 @@ static uint32_t write_plain(const uint32_t *instruction, uint32_t length, const 
     uint32_t zero;
 
     memcpy(to, instruction, length * sizeof *to);
+    if (is_alignment_of_128(instruction, length))
+        to[3] = 128;
     if ((instruction[0] & 0xffff) != OP_CONSTANT_NULL || length < 3 || instruction[1] >= bound)
         return length;
     zero = zeros[instruction[1]];

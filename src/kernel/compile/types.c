@@ -97,9 +97,37 @@ static void check_addresses(struct facet_compilation *compilation, LLVMValueRef 
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
+/* --- private variables -------------------------------------------------------------------------------------------- */
+
+/* The generator has eight bits for it (spirv.c). */
+enum { ALIGNMENT_MOST = 128 };
+
+static void check_private(struct facet_compilation *compilation, LLVMValueRef function)
+{
+    char name[80], text[240];
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
+            if (!LLVMIsAAllocaInst(at) || LLVMGetAlignment(at) <= ALIGNMENT_MOST)
+                continue;
+            size_t length;
+            facet_compile_plain_name(LLVMGetValueName2(function, &length), name, sizeof name);
+            snprintf(text, sizeof text,
+                     "'%s' has a private variable at a multiple of %u bytes; expected at most %d, which is what LLVM's "
+                     "generator of SPIR-V can say",
+                     name, LLVMGetAlignment(at), ALIGNMENT_MOST);
+            facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+            return;
+        }
+}
+
 void facet_compile_check_spirv(struct facet_compilation *compilation)
 {
-    facet_shim_types(compilation->module, judge_width, compilation);
-    for (LLVMValueRef value = LLVMGetFirstGlobal(compilation->module); value; value = LLVMGetNextGlobal(value))
+    LLVMModuleRef module = compilation->module;
+
+    facet_shim_types(module, judge_width, compilation);
+    for (LLVMValueRef value = LLVMGetFirstGlobal(module); value; value = LLVMGetNextGlobal(value))
         check_addresses(compilation, value);
+    for (LLVMValueRef function = LLVMGetFirstFunction(module); function; function = LLVMGetNextFunction(function))
+        check_private(compilation, function);
 }

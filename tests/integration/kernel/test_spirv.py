@@ -171,8 +171,18 @@ COPY_OUT = """kernel void k(global const int *in, global int *out) {
     out[14] = m[7]; out[15] = m[3];
 }
 """
+WIDE = """kernel void k(global const int *in, global int *out) {
+    char c[4]; double16 d[3]; long16 l; int b[8] __attribute__((aligned(128)));
+    for (int i = 0; i < 4; i++) c[i] = in[i] - 3;
+    for (int i = 0; i < 3; i++) d[i] = c[i];
+    l = convert_long16(d[in[1] & 1]); b[in[2] & 7] = 5;
+    for (int i = 0; i < 4; i++) out[i] = (float)c[i] * 2;
+    out[4] = l.s5; out[5] = b[in[2] & 7]; out[6] = (int)((ulong)&d & 127) + (int)((ulong)&b & 127);
+    for (int i = 7; i < 16; i++) out[i] = 0;
+}
+"""
 SPIRV_ANSWERS = {COPY_OUT: [*range(0, 24, 3), 12, 0, 15, 0, 1, 2, 7, 3],
-                 ODD: None, HALVES: None, COPY: [*range(8), *range(0, 16, 2)],
+                 ODD: None, HALVES: None, WIDE: None, COPY: [*range(8), *range(0, 16, 2)],
                  ANY: [1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1],
                  CONVERT: [-3, -1, 253, -1, -2, -1, 253, 253, 41, 3, 7, 8, 9, 10, 11, 12],
                  SELECT: [3, 2, 1, 0, 6, 4, 2, 0, 0, 1, 2, 3, 9, 8, 65533, 254],
@@ -214,6 +224,28 @@ def built_in_functions_in_spirv():
                 if answers is None:  # what the source does itself
                     answers = results_of(source, folder, environment)
                 equal(results_of(image, folder, environment), answers, f"-O{level}: {text}")
+
+
+ALIGNED = """kernel void k(global const int *in, global int *out) {
+    int b[8] __attribute__((aligned(256))); b[in[2] & 7] = 5; out[0] = b[in[3] & 7];
+}
+"""
+
+
+@test
+def alignments_that_the_generator_cannot_say_are_refused():
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        source, image = Path(folder) / "k.cl", Path(folder) / "k.spv"
+        environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
+        demand_known("spirv:1.2", environment)
+        source.write_text(ALIGNED)
+        for level in range(4):
+            done = subprocess.run([BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image],
+                                  text=True, capture_output=True, check=False, env=environment)
+            equal((done.returncode, image.exists()), (1, False))
+            contains(done.stderr, "'k' has a private variable at a multiple of 256 bytes; expected at most 128")
 
 
 TABLE = """constant int a[2] = {5, 6}, b[2] = {7, 8}; constant int *constant t[2] = {b, a};

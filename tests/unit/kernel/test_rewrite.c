@@ -117,6 +117,25 @@ static void null_numbers_of_spirv_are_written_out(void **state)
     }
 }
 
+static void alignments_of_128_have_no_sign(void **state)
+{
+    /* OpDecorate %4 Alignment 128 and 64; OpDecorate %4 of another kind; OpDecorate with another count of words. */
+    static const uint32_t words[] = {
+        0x07230203, 0x10200, 0,  20,           0, 4 << 16 | 71, 4,          44,           0xffffff80, 4 << 16 | 71,
+        4,          44,      64, 4 << 16 | 71, 4, 38,           0xffffff80, 5 << 16 | 71, 4,          44,
+        0xffffff80, 0};
+    uint32_t *made = NULL;
+    size_t count = 0;
+
+    (void)state;
+    assert_int_equal(facet_spirv_plain(words, sizeof words, &made, &count, NULL), FACET_OK);
+    assert_int_equal(count, COUNT(words));
+    assert_int_equal(made[8], 128);
+    made[8] = words[8];
+    assert_memory_equal(made, words, sizeof words);
+    free(made);
+}
+
 /* What a compile that crashed had not yet removed. */
 static void a_folder_goes_with_its_files(void **state)
 {
@@ -141,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_rewritten_outside_quotes),
         cmocka_unit_test(null_numbers_of_spirv_are_written_out),
+        cmocka_unit_test(alignments_of_128_have_no_sign),
         cmocka_unit_test(a_folder_goes_with_its_files),
     };
 
