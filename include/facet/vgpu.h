@@ -132,7 +132,8 @@ struct facet_vgpu_config {
                                device and hold that much with swap; but it launches only while what it holds fits */
     uint32_t device;        /* FACET_ON_DEVICE(index); default: the one that has promised the least of itself */
     uint32_t streams;       /* numbered from 0; default 1 */
-    uint32_t request_milli; /* guaranteed share of the device's time, as weight; default: best effort */
+    uint32_t request_milli; /* guaranteed share of the device's time, as weight; default: best effort, an
+                               equal part of what guarantees leave, among those without one that want the device */
     uint32_t limit_milli;   /* cap; default 1000, none */
     uint32_t priority;      /* FACET_VGPU_PRIORITY(enum facet_priority); default normal */
     uint32_t units;         /* compute units that may work for it at a time; default all */

@@ -98,26 +98,21 @@ static int walk_on(const struct facet_pick_set *set, struct walk *walk)
 
 /* ---- shares ---- */
 
-static void count_share(struct facet_pick *pick, const struct facet_pick_share *share)
+static bool is_best_effort(const struct facet_pick_entity *entity)
 {
-    pick->guaranteed_milli += share->request_milli;
-    pick->best_effort += share->request_milli == 0;
+    return entity->share.request_milli == 0;
 }
 
-static void discount_share(struct facet_pick *pick, const struct facet_pick_share *share)
-{
-    pick->guaranteed_milli -= share->request_milli;
-    pick->best_effort -= share->request_milli == 0;
-}
-
-/* A guarantee is a weight; best effort shares what guarantees leave. */
+/* A guarantee is a weight; best effort shares what guarantees leave among those of it that want something. Who is
+ * charged for its last turn may want nothing any more. */
 static uint64_t weight_milli(const struct facet_pick *pick, const struct facet_pick_entity *entity)
 {
-    if (entity->share.request_milli > 0)
+    if (!is_best_effort(entity))
         return entity->share.request_milli;
     if (pick->guaranteed_milli >= FACET_MILLI_WHOLE)
         return SCRAPS_MILLI;
-    uint64_t part = (FACET_MILLI_WHOLE - pick->guaranteed_milli) / pick->best_effort;
+    uint32_t sharers = pick->best_effort + (entity->want == FACET_PICK_IDLE);
+    uint64_t part = (FACET_MILLI_WHOLE - pick->guaranteed_milli) / sharers;
 
     return part > SCRAPS_MILLI ? part : SCRAPS_MILLI;
 }
@@ -151,7 +146,7 @@ int facet_pick_add(struct facet_pick *pick, const struct facet_pick_share *share
     *entity = (struct facet_pick_entity){.used = true, .share = *share, .vtime = pick->floor, .credited_ns = now_ns};
     entity->credit_ns = gain(pick, entity, pick->config.burst_ns);
     set_drop(&pick->unused, (uint32_t)number);
-    count_share(pick, share);
+    pick->guaranteed_milli += share->request_milli;
     return number;
 }
 
@@ -160,7 +155,7 @@ void facet_pick_remove(struct facet_pick *pick, int entity)
     facet_pick_set_want(pick, entity, FACET_PICK_IDLE);
     pick->entities[entity].used = false;
     set_insert(&pick->unused, (uint32_t)entity);
-    discount_share(pick, &pick->entities[entity].share);
+    pick->guaranteed_milli -= pick->entities[entity].share.request_milli;
 }
 
 /* Time spent not wanting the device, or held back by a cap, is not saved up. */
@@ -241,12 +236,14 @@ uint64_t facet_pick_budget_ns(struct facet_pick *pick, int number, uint64_t now_
 void facet_pick_set_share(struct facet_pick *pick, int number, const struct facet_pick_share *share, uint64_t now_ns)
 {
     struct facet_pick_entity *entity = &pick->entities[number];
-    bool was_capped = capped(entity);
+    bool was_capped = capped(entity), wants = entity->want != FACET_PICK_IDLE;
 
     fill(pick, entity, now_ns);
-    discount_share(pick, &entity->share);
-    count_share(pick, share);
+    pick->guaranteed_milli += share->request_milli;
+    pick->guaranteed_milli -= entity->share.request_milli;
+    pick->best_effort -= wants && is_best_effort(entity);
     entity->share = *share;
+    pick->best_effort += wants && is_best_effort(entity);
     entity->credited_ns = now_ns;
     if (!was_capped)
         entity->credit_ns = gain(pick, entity, pick->config.burst_ns);
@@ -283,9 +280,12 @@ void facet_pick_set_want(struct facet_pick *pick, int number, enum facet_pick_wa
         come_back(pick, entity);
         entity->since = ++pick->moment;
         set_insert(&pick->wanting, (uint32_t)number);
+        pick->best_effort += is_best_effort(entity);
     }
-    if (want == FACET_PICK_IDLE)
+    if (want == FACET_PICK_IDLE) {
         set_drop(&pick->wanting, (uint32_t)number);
+        pick->best_effort -= is_best_effort(entity);
+    }
     pick->ready += want == FACET_PICK_READY;
     pick->ready -= entity->want == FACET_PICK_READY;
     entity->want = want;

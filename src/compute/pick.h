@@ -54,7 +54,7 @@ struct facet_pick_config {
 extern const struct facet_pick_config facet_pick_defaults;
 
 struct facet_pick_share {
-    uint32_t request_milli; /* weight; 0: best effort, shares what weights leave */
+    uint32_t request_milli; /* weight; 0: best effort, shares what weights leave with those of it that want something */
     uint32_t limit_milli;   /* cap, 1 to 1000 */
     uint32_t priority;      /* enum facet_priority */
 };
@@ -88,8 +88,8 @@ struct facet_pick {
     struct facet_pick_set unused;  /* entities that facet_pick_add() can give */
     struct facet_pick_set wanting; /* entities that want something: no loop of a decision visits others */
     uint32_t ready;                /* entities that want another turn */
-    uint32_t best_effort;          /* entities without a guarantee */
-    uint64_t guaranteed_milli;     /* sum of the guarantees */
+    uint32_t best_effort;          /* entities without a guarantee that want something */
+    uint64_t guaranteed_milli;     /* sum of the guarantees, of who wants nothing now, too */
     uint64_t floor;                /* virtual time of the device: who comes back does not start before it */
     uint64_t moment;               /* numbers turns and arrivals */
     struct facet_pick_entity entities[FACET_PICK_ENTITIES];

@@ -355,9 +355,9 @@ static void open_scaling(uint32_t scaling, const char *units)
 }
 
 /*
- * One that asked for 300 and has more work than that, beside best effort, which shares what guarantees leave with all
- * that is best effort on the device. Without scaling that is more than half; with it the first grows into it, as far as
- * its limit.
+ * One that asked for 300 and has more work than that, beside best effort, which has what guarantees leave: who is best
+ * effort and idle, as another vGPU and what the driver itself has on the device, takes nothing of that. With scaling
+ * the first grows into it, as far as its limit.
  */
 static void what_demand_scales_is_given(void **state)
 {
@@ -367,12 +367,13 @@ static void what_demand_scales_is_given(void **state)
         open_scaling(scaling, "1");
         make_with_share(1, 300, 0);
         make_with_share(2, 0, 0);
+        make_with_share(3, 0, 0);
         enter(&contest, 2000);
         enter(&contest, 2000);
         for (uint32_t id = 1; id <= 2; id++)
             vgpu_launch(id, 0, contest.kernels[id - 1], 1); /* waits: demand */
         if (!scaling) {
-            expect_percent_of_first(2, 24, 56, "without scaling");
+            expect_percent_of_first(2, 24, 36, "without scaling");
         } else {
             expect_percent_of_first(2, 80, 100, "beyond what it asked for");
             OK(facet_vgpu_set_share(world.driver, 1, 300, 600, ERROR));

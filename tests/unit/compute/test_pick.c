@@ -152,6 +152,28 @@ static void test_best_effort_shares_what_weights_leave(void **state)
     assert_part(&model, nothing, 2, 3, 200, 10);
 }
 
+/* A thousand of it that want nothing, and one that wants something now and then, take nothing from the one that does.
+ */
+static void test_idle_best_effort_takes_no_part(void **state)
+{
+    uint64_t before[FACET_PICK_ENTITIES];
+    static struct model model;
+
+    model_init(&model, FACET_PICK_FAIR, 2);
+    model_add(&model, 300, 1000, FACET_PRIORITY_NORMAL, 50 * US);
+    model_add(&model, 0, 1000, FACET_PRIORITY_NORMAL, 50 * US);
+    int sometimes = model_add(&model, 0, 1000, FACET_PRIORITY_NORMAL, 50 * US);
+    for (int i = 0; i < 1000; i++)
+        facet_pick_set_want(&model.pick, model_add(&model, 0, 1000, FACET_PRIORITY_NORMAL, 50 * US), FACET_PICK_IDLE);
+    for (int round = 0; round < 4; round++) {
+        facet_pick_set_want(&model.pick, sometimes, round % 2 ? FACET_PICK_READY : FACET_PICK_IDLE);
+        snapshot(&model, before);
+        model_run(&model, 200 * MS);
+        assert_part(&model, before, 0, 3, 300, 10);
+        assert_part(&model, before, 1, 3, round % 2 ? 350 : 700, 10);
+    }
+}
+
 static void test_who_is_alone_has_all(void **state)
 {
     static struct model model;
@@ -416,6 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares_over_short_windows),
         cmocka_unit_test(test_best_effort_shares_what_weights_leave),
+        cmocka_unit_test(test_idle_best_effort_takes_no_part),
         cmocka_unit_test(test_who_is_alone_has_all),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_served_is_not_idle),

@@ -58,13 +58,16 @@ static uint64_t plain_floor(const struct facet_pick *pick, uint64_t before)
     return least != UINT64_MAX && least > before ? least : before;
 }
 
+/* Of best effort who wants something counts, and who is charged. */
 static uint64_t plain_weight(const struct facet_pick *pick, int entity)
 {
     uint64_t guaranteed = 0, best_effort = 0;
 
     for (int i = 0; i < (int)FACET_PICK_ENTITIES; i++) {
+        bool counts = i == entity || pick->entities[i].want != FACET_PICK_IDLE;
+
         guaranteed += pick->entities[i].used ? pick->entities[i].share.request_milli : 0;
-        best_effort += pick->entities[i].used && pick->entities[i].share.request_milli == 0;
+        best_effort += pick->entities[i].used && pick->entities[i].share.request_milli == 0 && counts;
     }
     if (pick->entities[entity].share.request_milli > 0)
         return pick->entities[entity].share.request_milli;
@@ -183,17 +186,19 @@ static void test_weights_follow_every_change(void **state)
 
     facet_pick_init(&pick, &facet_pick_defaults);
     int first = facet_pick_add(&pick, &none, 0), big = facet_pick_add(&pick, &guaranteed, 0);
-    const uint64_t expected[] = {400, 800, 400, 1000};
+    const uint64_t expected[] = {400, 800, 800, 400, 1000};
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         int second = FACET_PICK_NOBODY;
         uint64_t before = pick.entities[first].vtime;
 
         if (i == 1)
             facet_pick_set_share(&pick, big, &less, 0);
-        if (i == 2)
+        if (i == 2 || i == 3)
             second = facet_pick_add(&pick, &none, 0);
-        if (i == 3)
+        if (i == 3) /* it is there only from now on: who wants nothing takes nothing away */
+            facet_pick_set_want(&pick, second, FACET_PICK_SERVED);
+        if (i == 4)
             facet_pick_remove(&pick, big);
         facet_pick_charge(&pick, first, 1000, 0);
         assert_int_equal(pick.entities[first].vtime - before, 1000 * 1000 / expected[i]);
