@@ -204,7 +204,8 @@ struct facet_pin;
 /*
  * Brings in and keeps the allocations that the addresses lie in; with a `count` of 0 all that the space holds, now and
  * until release. FACET_NOT_FOUND: an address in no allocation. FACET_OUT_OF_RANGE: more than the device has.
- * FACET_TIMEOUT: others kept the memory for `timeout_ns`. A run that is pinned by an address in it cannot be freed
+ * FACET_TIMEOUT: others kept the memory for `timeout_ns`. FACET_QUOTA: a page would be pinned more than 65,535 times at
+ * once, where each address in it counts; then none of them is. A run that is pinned by an address in it cannot be freed
  * (FACET_BUSY). Who holds a pin and asks for another one may wait for himself: pin at once what is used at once.
  */
 FACET_API enum facet_status facet_space_pin(struct facet_space *space, const uint64_t *addresses, uint32_t count,

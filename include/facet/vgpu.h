@@ -265,7 +265,7 @@ FACET_API enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint
  * first. `ret_pin` is a number, never 0 and never used again, which ends with unpin or with the vGPU. What is kept
  * others must do without: their launches wait for it, half a minute at most. FACET_NOT_FOUND: an address in no
  * allocation, a pin that has ended. FACET_OUT_OF_RANGE: more than the device has. FACET_TIMEOUT: others kept the memory
- * for `timeout_ns`. FACET_QUOTA: it keeps FACET_VGPU_PINS of them.
+ * for `timeout_ns`. FACET_QUOTA: it keeps FACET_VGPU_PINS of them, or a page would have more than can be counted.
  */
 #define FACET_VGPU_PINS 60000u
 FACET_API enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const uint64_t *addresses,

@@ -202,15 +202,55 @@ static void ask_to_let_go(struct facet_memory *memory, const struct facet_space 
 
 /* --- pinning ------------------------------------------------------------------------------------------------------ */
 
-static void pin_pages(struct facet_space *space, const struct range *range, uint64_t tick_ns)
+static void unpin_pages(struct facet_space *space, const struct range *range, uint32_t count)
 {
-    for (uint32_t page = range->first; page < range->first + range->count; page++) {
-        struct facet_entry *entry = &space->table.entries[page];
+    for (uint32_t page = range->first; page < range->first + count; page++)
+        space->table.entries[page].pins--;
+}
 
+/* Returns how many it could: the rest begins with a page that has as many pins as can be counted. */
+static uint32_t pin_pages(struct facet_space *space, const struct range *range, uint64_t tick_ns)
+{
+    for (uint32_t done = 0; done < range->count; done++) {
+        struct facet_entry *entry = &space->table.entries[range->first + done];
+
+        if (entry->pins == FACET_PINS_MOST)
+            return done;
         entry->pins++;
         atomic_fetch_or_explicit(&entry->marks, FACET_PAGE_ACCESSED | FACET_MARK_RECENT, memory_order_relaxed);
         atomic_store_explicit(&entry->access_ns, tick_ns, memory_order_relaxed);
     }
+    return range->count;
+}
+
+static void unpin_ranges(const struct arrival *arrival, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        unpin_pages(arrival->space, &arrival->ranges[i], arrival->ranges[i].count);
+}
+
+/* All of them or none: FACET_QUOTA. With the space's lock held. */
+static enum facet_status pin_all(const struct arrival *arrival, struct facet_error *error)
+{
+    struct facet_space *space = arrival->space;
+    uint64_t tick = space->memory->backend.tick_ns(space->memory->backend.data);
+
+    for (uint32_t i = 0; i < arrival->count; i++) {
+        const struct range *range = &arrival->ranges[i];
+        uint32_t done = pin_pages(space, range, tick);
+
+        if (done == range->count)
+            continue;
+        unpin_pages(space, range, done);
+        unpin_ranges(arrival, i);
+        return facet_error_argument(error, FACET_QUOTA, "addresses",
+                                    "addresses: the page at 0x%" PRIx64
+                                    " of vGPU %u is pinned %u times already, the most that is counted; release some",
+                                    facet_space_address(space, range->first + done), space->id, FACET_PINS_MOST);
+    }
+    space->pins++;
+    space->whole_pins += arrival->whole;
+    return FACET_OK;
 }
 
 /* Whether all of it is here; with the space's lock held. */
@@ -227,26 +267,24 @@ static bool are_here(const struct arrival *arrival)
     return true;
 }
 
-/* Pins what is here, unless somebody waits for this space to let go. */
-static bool begin(const struct arrival *arrival)
+/* Pins what is here, unless somebody waits for this space to let go. *ret_done: whether it did. */
+static enum facet_status begin(const struct arrival *arrival, bool *ret_done, struct facet_error *error)
 {
     struct facet_space *space = arrival->space;
-    struct facet_memory *memory = space->memory;
-    uint64_t tick = memory->backend.tick_ns(memory->backend.data), now = now_ns(memory);
+    const struct facet_memory *memory = space->memory;
+    uint64_t now = now_ns(memory);
+    enum facet_status status = FACET_OK;
 
     pthread_mutex_lock(&space->lock);
     bool wanted = !arrival->brief && space->turn_end_ns <= now && atomic_load(&memory->queue.waiting) &&
                   space->wanted == atomic_load(&memory->queue.heads) + 1;
-    bool done = !wanted && are_here(arrival);
-    if (done) {
-        for (uint32_t i = 0; i < arrival->count; i++)
-            pin_pages(space, &arrival->ranges[i], tick);
-        space->pins++;
-        space->whole_pins += arrival->whole;
+    *ret_done = !wanted && are_here(arrival);
+    if (*ret_done)
+        status = pin_all(arrival, error);
+    if (*ret_done && status == FACET_OK)
         space->used_ns = now;
-    }
     pthread_mutex_unlock(&space->lock);
-    return done;
+    return status;
 }
 
 static void end(const struct arrival *arrival)
@@ -254,9 +292,7 @@ static void end(const struct arrival *arrival)
     struct facet_space *space = arrival->space;
 
     pthread_mutex_lock(&space->lock);
-    for (uint32_t i = 0; i < arrival->count; i++)
-        for (uint32_t page = 0; page < arrival->ranges[i].count; page++)
-            space->table.entries[arrival->ranges[i].first + page].pins--;
+    unpin_ranges(arrival, arrival->count);
     space->pins--;
     space->whole_pins -= arrival->whole;
     space->used_ns = now_ns(space->memory);
@@ -370,17 +406,12 @@ static void begin_turn(const struct arrival *arrival, uint64_t start)
     pthread_mutex_unlock(&space->lock);
 }
 
-static void pin_now(const struct arrival *arrival)
+static enum facet_status pin_now(const struct arrival *arrival, struct facet_error *error)
 {
-    struct facet_space *space = arrival->space;
-    uint64_t tick = space->memory->backend.tick_ns(space->memory->backend.data);
-
-    pthread_mutex_lock(&space->lock);
-    for (uint32_t i = 0; i < arrival->count; i++)
-        pin_pages(space, &arrival->ranges[i], tick);
-    space->pins++;
-    space->whole_pins += arrival->whole;
-    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_lock(&arrival->space->lock);
+    enum facet_status status = pin_all(arrival, error);
+    pthread_mutex_unlock(&arrival->space->lock);
+    return status;
 }
 
 static enum facet_status arrive_in_turn(struct arrival *arrival, struct facet_error *error)
@@ -395,8 +426,9 @@ static enum facet_status arrive_in_turn(struct arrival *arrival, struct facet_er
     if (!first)
         status = facet_error_set(error, FACET_TIMEOUT, "vGPU %u ('%s'): others waited for memory before it",
                                  arrival->space->id, arrival->space->name);
-    if (first) {
-        pin_now(arrival);
+    if (first)
+        status = pin_now(arrival, error);
+    if (status == FACET_OK) {
         status = bring_all(arrival, error);
         begin_turn(arrival, start);
         if (status != FACET_OK)
@@ -428,10 +460,13 @@ static enum facet_status arrive(struct arrival *arrival, uint64_t timeout_ns, st
 {
     uint64_t now = now_ns(arrival->space->memory);
 
+    bool done;
+
     arrival->end_ns = timeout_ns < NEVER - now ? now + timeout_ns : NEVER;
-    if (begin(arrival))
-        return FACET_OK;
-    enum facet_status status = check_size(arrival, error);
+    enum facet_status status = begin(arrival, &done, error);
+    if (done)
+        return status;
+    status = check_size(arrival, error);
     return status == FACET_OK ? arrive_in_turn(arrival, error) : status;
 }
 

@@ -33,6 +33,9 @@ enum facet_page_state {
  * send out. */
 #define FACET_MARK_RECENT 0x80u
 
+/* The pins of one page that can be counted. */
+#define FACET_PINS_MOST UINT16_MAX
+
 /* Written under the space's lock; what is atomic is also read without it. */
 struct facet_entry {
     _Atomic uint32_t frame; /* and one; 0: not backed */

@@ -126,8 +126,8 @@ struct facet_execution_ops {
 
     /*
      * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort, what
-     * weights leave is shared alike among those that want something), `limit_milli` its cap (1 to 1000), `priority` an enum facet_priority. Takes
-     * effect at the next decision. Time is device time as measured. FACET_OUT_OF_RANGE.
+     * weights leave is shared alike among those that want something), `limit_milli` its cap (1 to 1000), `priority` an
+     * enum facet_priority. Takes effect at the next decision. Time is device time as measured. FACET_OUT_OF_RANGE.
      */
     enum facet_status (*set_share)(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
                                    uint32_t limit_milli, uint32_t priority, struct facet_error *error);

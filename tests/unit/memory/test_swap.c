@@ -190,6 +190,40 @@ static void test_bad_pins(void **state)
     assert_null(pin);
 }
 
+/* A page counts its pins, and one more than it can count is refused: it would be as if it had none. */
+static void test_pins_are_counted(void **state)
+{
+    enum { MOST = 65535 };
+    static struct facet_pin *pins[MOST];
+    struct fixture *fixture = *state;
+    const struct tenant *tenant = &fixture->tenants[0], *other = &fixture->tenants[1];
+    const uint64_t both[] = {tenant->run[1], tenant->run[0]};
+    struct facet_pin *pin, *none = NULL;
+    char byte;
+
+    for (uint32_t i = 0; i < MOST; i++)
+        assert_int_equal(facet_space_pin(tenant->space, tenant->run, 1, 60 * S, &pins[i], &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_pin(tenant->space, tenant->run, 1, 60 * S, &none, &fixture->error), FACET_QUOTA);
+    assert_string_equal(fixture->error.argument, "addresses");
+    assert_non_null(strstr(fixture->error.message, "65535 times"));
+    assert_int_equal(facet_space_copy(tenant->space, (uintptr_t)&byte, tenant->run[0], 1, FACET_COPY_TO_HOST, NULL),
+                     FACET_QUOTA);
+    /* What was refused left nothing pinned, not what had to come first either. */
+    assert_int_equal(facet_space_pin(other->space, other->run, RUNS - 1, 60 * S, &pin, &fixture->error), FACET_OK);
+    facet_pin_release(pin);
+    assert_true(usage_of(tenant->space).pages_absent > 0);
+    assert_int_equal(facet_space_pin(tenant->space, both, 2, 60 * S, &none, &fixture->error), FACET_QUOTA);
+    assert_null(none);
+    assert_int_equal(facet_space_free(tenant->space, tenant->run[1], &fixture->error), FACET_OK);
+    facet_pin_release(pins[0]);
+    assert_int_equal(facet_space_pin(tenant->space, tenant->run, 1, 60 * S, &pins[0], &fixture->error), FACET_OK);
+    for (uint32_t i = 0; i < MOST; i++) {
+        assert_int_equal(facet_space_free(tenant->space, tenant->run[0], NULL), FACET_BUSY);
+        facet_pin_release(pins[i]);
+    }
+    assert_int_equal(facet_space_free(tenant->space, tenant->run[0], &fixture->error), FACET_OK);
+}
+
 /* A space may hold more than the device, but not all of it at once. */
 static void test_larger_than_the_device(void **state)
 {
@@ -420,6 +454,7 @@ int main(void)
         EACH(test_pinned_is_there),
         EACH(test_pinned_stays),
         EACH(test_bad_pins),
+        EACH(test_pins_are_counted),
         cmocka_unit_test(test_larger_than_the_device),
         EACH(test_turns_are_long_enough),
         cmocka_unit_test_setup_teardown(test_without_turns_they_still_lose_nothing, set_up_without_turns, tear_down),
