@@ -140,9 +140,11 @@ static bool wait_until_defragmented(struct facet_memory *memory)
 
 static void end(struct tenant *tenant)
 {
+    struct facet_error error;
+
     for (uint32_t i = 0; i < tenant->pieces; i++)
         free_piece(tenant, i);
-    facet_space_destroy(tenant->space);
+    must(facet_space_destroy(tenant->space, &error), &error);
 }
 
 /* A memory with both tenants in it, and holes in them. */

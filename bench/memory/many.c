@@ -78,10 +78,11 @@ static double ask_memory(struct facet_memory *memory)
 
 static double destroy_all(struct facet_space **spaces, uint32_t count)
 {
+    struct facet_error error;
     uint64_t start = now_ns();
 
     for (uint32_t i = 0; i < count; i++)
-        facet_space_destroy(spaces[i]);
+        check(facet_space_destroy(spaces[i], &error), &error, "facet_space_destroy");
     return us_each(start, count);
 }
 

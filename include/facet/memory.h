@@ -88,7 +88,8 @@ FACET_API enum facet_status facet_memory_open_device(struct facet_session *sessi
                                                      const struct facet_memory_config *config,
                                                      struct facet_memory **ret_memory, struct facet_error *error);
 
-/* Takes its spaces with it. NULL is fine. */
+/* Takes its spaces with it, as destroy, but none stays: pages that a launch may still use are the provider's to keep
+ * until it is over. NULL is fine. */
 FACET_API void facet_memory_close(struct facet_memory *memory);
 
 /* --- spaces --- */
@@ -105,9 +106,15 @@ struct facet_space_config {
 FACET_API enum facet_status facet_space_create(struct facet_memory *memory, const struct facet_space_config *config,
                                                struct facet_space **ret_space, struct facet_error *error);
 
-/* Frees all that it holds; cancel what its context has queued before. Launches that go on even so are waited for, for
- * two seconds at most: what they may use then is nobody's until the memory is closed. NULL is fine. */
-FACET_API void facet_space_destroy(struct facet_space *space);
+/*
+ * Frees all that it holds, and ends it; cancel what its context has queued before, and destroy the context after.
+ * Launches that go on even so are waited for, for two seconds at most. FACET_BUSY: they go on still. Then the space
+ * holds what they may use (`leaving_bytes`) and nothing else, nobody gets that, and the space is to be destroyed again
+ * once they are over; only closing the memory ends it all the same. FACET_BAD_STATE: likewise, of a context that is off
+ * its device. What a lost device had, or a context that was destroyed first, is nobody's until the memory is closed.
+ * NULL is fine.
+ */
+FACET_API enum facet_status facet_space_destroy(struct facet_space *space, struct facet_error *error);
 
 /* Raises or lowers the limit. FACET_QUOTA: it holds more than that. */
 FACET_API enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limit_bytes,

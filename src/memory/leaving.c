@@ -19,23 +19,12 @@ static struct facet_entry *entry_of(const struct facet_space *space, uint32_t pa
     return &space->table.entries[page];
 }
 
-/* Frames that lie in a row in one chunk are given back at once. */
-static uint32_t row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count)
-{
-    uint32_t chunk = space->memory->frames.chunk_frames, row = 1;
-    uint32_t frame = facet_entry_frame(entry_of(space, first));
-
-    while (row < count && (frame + row) % chunk && facet_entry_frame(entry_of(space, first + row)) == frame + row)
-        row++;
-    return row;
-}
-
 /* --- the list; with the space's lock held ------------------------------------------------------------------------- */
 
 static void hold_frames(struct facet_space *space, uint32_t first, uint32_t count)
 {
     for (uint32_t done = 0, row; done < count; done += row) {
-        row = row_of_frames(space, first + done, count - done);
+        row = facet_space_row_of_frames(space, first + done, count - done);
         facet_frames_hold(&space->memory->frames, facet_entry_frame(entry_of(space, first + done)), row);
     }
 }
@@ -126,7 +115,7 @@ static void give_frames(struct facet_space *space, uint32_t first, uint32_t coun
     for (uint32_t done = 0, row; done < count; done += row) {
         uint32_t frame = facet_entry_frame(entry_of(space, first + done));
 
-        row = row_of_frames(space, first + done, count - done);
+        row = facet_space_row_of_frames(space, first + done, count - done);
         for (uint32_t i = 0; i < row; i++)
             facet_entry_set_frame(entry_of(space, first + done + i), FACET_FRAME_NONE);
         facet_frames_give(&space->memory->frames, frame, row);
@@ -163,8 +152,11 @@ static uint32_t next_after(struct facet_space *space, uint32_t page, enum facet_
         leaving->unasked = next;
         atomic_fetch_sub(&leaving->unasked_count, 1);
     }
-    leaving->busy = leaving->busy || status == FACET_BUSY || status == FACET_TIMEOUT;
-    return leaving->busy ? leaving->unasked : next;
+    if (status == FACET_TIMEOUT)
+        status = FACET_BUSY;
+    if (status != FACET_OK && leaving->kept_by != FACET_BUSY)
+        leaving->kept_by = status;
+    return leaving->kept_by == FACET_BUSY ? leaving->unasked : next;
 }
 
 static uint64_t settle(struct facet_space *space)
@@ -173,7 +165,7 @@ static uint64_t settle(struct facet_space *space)
     uint64_t gone = 0;
 
     pthread_mutex_lock(&space->lock);
-    leaving->busy = false;
+    leaving->kept_by = FACET_OK;
     for (uint32_t page = leaving->first, next; page != FACET_PAGE_NONE; page = next) {
         uint32_t count = entry_of(space, page)->length;
 
@@ -230,13 +222,21 @@ void facet_leaving_init(struct facet_leaving *leaving)
     leaving->first = leaving->last = leaving->unasked = FACET_PAGE_NONE;
 }
 
-void facet_leaving_wait(struct facet_space *space)
+/* A device that is lost, or that does not know the context any more, will never let go; whatever else there is goes
+ * with the addresses. */
+static bool may_let_go_later(enum facet_status status)
+{
+    return status == FACET_BUSY || status == FACET_BAD_STATE;
+}
+
+enum facet_status facet_leaving_wait(struct facet_space *space)
 {
     const struct timespec step = facet_ns_timespec(LOOK_NS);
     uint64_t end = facet_clock_now_ns() + END_NS;
 
-    while (!facet_space_vacate(space) && space->leaving.busy && facet_clock_now_ns() < end)
+    while (!facet_space_vacate(space) && space->leaving.kept_by == FACET_BUSY && facet_clock_now_ns() < end)
         nanosleep(&step, NULL);
+    return may_let_go_later(space->leaving.kept_by) ? space->leaving.kept_by : FACET_OK;
 }
 
 void facet_leaving_clear(struct facet_space *space)

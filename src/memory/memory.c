@@ -194,21 +194,6 @@ enum facet_status facet_memory_open_host(const struct facet_memory_config *confi
     return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
 }
 
-void facet_memory_close(struct facet_memory *memory)
-{
-    if (!memory)
-        return;
-    facet_keeper_stop(memory);
-    while (!LIST_EMPTY(&memory->spaces))
-        facet_space_destroy(LIST_FIRST(&memory->spaces));
-    facet_frames_clear(&memory->frames);
-    facet_swap_destroy(memory->swap);
-    facet_queue_clear(&memory->queue);
-    memory->backend.ops->close(memory->backend.data);
-    pthread_mutex_destroy(&memory->lock);
-    free(memory);
-}
-
 struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_t serial)
 {
     struct facet_space *space;
@@ -276,10 +261,8 @@ static void clear_space(struct facet_space *space)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
-    if (space->table.entries) {
-        facet_leaving_wait(space);
+    if (space->table.entries)
         facet_pools_destroy(space);
-    }
     if (space->span && backend->ops->release(backend->data, space->context, space->base, space->span))
         facet_leaving_clear(space);
     facet_table_clear(&space->table);
@@ -346,11 +329,10 @@ enum facet_status facet_space_create(struct facet_memory *memory, const struct f
     return FACET_OK;
 }
 
-void facet_space_destroy(struct facet_space *space)
+static void unlink_space(struct facet_space *space)
 {
-    if (!space)
-        return;
     struct facet_memory *memory = space->memory;
+
     pthread_mutex_lock(&memory->lock);
     LIST_REMOVE(space, in_memory);
     memory->space_count--;
@@ -359,7 +341,42 @@ void facet_space_destroy(struct facet_space *space)
     /* Who defragments took the lock of the space while it was on the list: it ends first. */
     pthread_mutex_lock(&space->lock);
     pthread_mutex_unlock(&space->lock);
+}
+
+enum facet_status facet_space_destroy(struct facet_space *space, struct facet_error *error)
+{
+    if (!space)
+        return FACET_OK;
+    enum facet_status status = facet_leaving_wait(space);
+
+    if (status != FACET_OK)
+        return facet_error_set(error, status,
+                               "vGPU %u ('%s'): %" PRIu64 " bytes may still be used by what its context has queued; "
+                               "end that, and destroy the space again",
+                               space->id, space->name, atomic_load(&space->leaving.pages) * space->memory->page_bytes);
+    unlink_space(space);
     clear_space(space);
+    return FACET_OK;
+}
+
+void facet_memory_close(struct facet_memory *memory)
+{
+    if (!memory)
+        return;
+    facet_keeper_stop(memory);
+    while (!LIST_EMPTY(&memory->spaces)) {
+        struct facet_space *space = LIST_FIRST(&memory->spaces);
+
+        (void)facet_leaving_wait(space); /* its pages are the provider's to keep for who still runs */
+        unlink_space(space);
+        clear_space(space);
+    }
+    facet_frames_clear(&memory->frames);
+    facet_swap_destroy(memory->swap);
+    facet_queue_clear(&memory->queue);
+    memory->backend.ops->close(memory->backend.data);
+    pthread_mutex_destroy(&memory->lock);
+    free(memory);
 }
 
 enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)

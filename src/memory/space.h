@@ -56,9 +56,10 @@ struct facet_lane {
 /* Pages that were freed and that the device has not let go of yet (leaving.h). Under the space's lock, but for what is
  * atomic, which is also read without it. */
 struct facet_leaving {
-    uint32_t first, last; /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
-    uint32_t unasked;     /* from here on the device was not asked yet */
-    bool busy;            /* when it was asked last, launches that were queued before were not over */
+    uint32_t first, last;      /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
+    uint32_t unasked;          /* from here on the device was not asked yet */
+    enum facet_status kept_by; /* of what it did not let go of when it was asked last; FACET_BUSY: launches that were
+                                  queued before were not over */
     _Atomic uint64_t pages;
     _Atomic uint32_t unasked_count;
 };
@@ -145,6 +146,8 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
                                        struct facet_error *error);
 /* The other way, for a page that has memory and no pins. */
 enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error);
+/* How many of the pages lie in a row in one chunk: such frames are mapped, and given back, at once. */
+uint32_t facet_space_row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count);
 /* leaving.c: from now on they are leaving, with their addresses: until facet_space_settle(), without the lock. */
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count);
 
@@ -187,10 +190,10 @@ enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address,
 /* Gives all of them back. With no lock held. */
 void facet_runs_clear(struct facet_space *space);
 
-/* leaving.c: at the end of a space. Frees all that it holds and waits for it, not for ever; and then, when its
- * addresses are gone, gives back what was leaving even so. */
+/* leaving.c: at the end of a space. Frees all that it holds and waits for it, not for ever: why the device did not let
+ * go of all of it, if it may later; and then, when its addresses are gone, gives back what was leaving even so. */
 void facet_leaving_init(struct facet_leaving *leaving);
-void facet_leaving_wait(struct facet_space *space);
+enum facet_status facet_leaving_wait(struct facet_space *space);
 void facet_leaving_clear(struct facet_space *space);
 
 /* keeper.c: the memory is defragmented above `milli` by a thread, until it is stopped. */

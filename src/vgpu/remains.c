@@ -13,7 +13,7 @@ static void finish(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;
 
-    facet_space_destroy(vgpu->space);
+    (void)facet_space_destroy(vgpu->space, NULL); /* what stays, at the driver's end, goes with the memory */
     if (device && vgpu->context)
         (void)device->provider->memory->destroy_context(device->instance, vgpu->context, NULL);
     free(vgpu);

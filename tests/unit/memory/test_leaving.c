@@ -233,6 +233,48 @@ static void test_others(void **state)
     watched_end(&watched, memory);
 }
 
+/* A space is not ended under launches that do not end: it stays until they do, and then nothing is left of it. */
+static void test_end_waits_for_launches(void **state)
+{
+    static const enum facet_status answers[] = {FACET_BUSY, FACET_TIMEOUT, FACET_BAD_STATE};
+
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        struct facet_memory *memory = open_memory(0);
+        struct facet_space *space = watched_space(memory, 1, 2 * MIB), *other = watched_space(memory, 2, 4 * MIB);
+        enum facet_status expected = answers[i] == FACET_TIMEOUT ? FACET_BUSY : answers[i];
+        uint64_t address, block = allocate(space, 300);
+        struct facet_error error;
+
+        (void)allocate(space, MIB);
+        watched.keeps = answers[i];
+        assert_int_equal(facet_space_free(space, block, NULL), FACET_OK);
+        assert_int_equal(facet_space_destroy(space, &error), expected);
+        assert_non_null(strstr(error.message, "vGPU 1 ('tenant')"));
+        assert_int_equal(usage_of(space).allocations, 0);
+        assert_int_equal(usage_of(space).leaving_bytes, usage_of(space).reserved_bytes);
+        assert_true(usage_of(space).leaving_bytes > MIB);
+        assert_int_equal(facet_space_allocate(other, 3 * MIB, NULL, &address, NULL), FACET_NO_SPACE);
+        watched.keeps = FACET_OK;
+        assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
+        assert_int_equal(facet_space_allocate(other, 4 * MIB, NULL, &address, NULL), FACET_OK);
+        watched_end(&watched, memory);
+    }
+}
+
+/* Closing the memory ends it all the same. */
+static void test_close_takes_what_stayed(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, MIB);
+
+    (void)allocate(space, MIB);
+    watched.keeps = FACET_BAD_STATE;
+    assert_int_equal(facet_space_destroy(space, NULL), FACET_BAD_STATE);
+    facet_memory_close(memory);
+    assert_int_equal(watched.had_bytes, 0);
+    assert_int_equal(watched.reserved_bytes, 0);
+}
+
 /* A device that is lost lets go of nothing: its end does not wait, and nothing of this process is lost with it. */
 static void test_end(void **state)
 {
@@ -244,7 +286,7 @@ static void test_end(void **state)
     watched.keeps = FACET_DEVICE_LOST;
     assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
     assert_false(facet_space_vacate(space));
-    facet_space_destroy(space);
+    assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
     assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
     assert_int_equal(usage.used_bytes, MIB);
     watched.keeps = FACET_OK;
@@ -258,9 +300,17 @@ static void test_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_charge), cmocka_unit_test(test_addresses), cmocka_unit_test(test_questions),
-        cmocka_unit_test(test_pools),  cmocka_unit_test(test_resize),    cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_swap),   cmocka_unit_test(test_others),    cmocka_unit_test(test_end),
+        cmocka_unit_test(test_charge),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_questions),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_end_waits_for_launches),
+        cmocka_unit_test(test_close_takes_what_stayed),
     };
     return cmocka_run_group_tests_name("leaving", tests, NULL, NULL);
 }

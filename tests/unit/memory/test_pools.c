@@ -34,7 +34,7 @@ static void open_with(uint32_t pools, uint64_t block_bytes, uint64_t pool_bytes)
 
 static void close_all(void)
 {
-    facet_space_destroy(space);
+    assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
     facet_memory_close(memory);
 }
 

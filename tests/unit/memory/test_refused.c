@@ -72,15 +72,13 @@ static enum facet_status space_create(int wrong)
     struct facet_space *space = NULL;
     enum facet_status status = facet_space_create(MEMORY, AT(2, &config), AT(1, &space), ERROR);
 
-    facet_space_destroy(space);
+    assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
     return status;
 }
 
 static enum facet_status space_destroy(int wrong)
 {
-    if (wrong == 0)
-        facet_space_destroy(NULL);
-    return FACET_OK;
+    return wrong == 0 ? facet_space_destroy(NULL, ERROR) : FACET_OK;
 }
 
 static enum facet_status space_set_limit(int wrong)

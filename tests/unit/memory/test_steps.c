@@ -146,7 +146,7 @@ static void test_steps_do_not_grow(void **state)
     grow_to(MOST);
     count_pairs(&many_free, &many_allocate);
     assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
-    facet_space_destroy(blocks.space);
+    assert_int_equal(facet_space_destroy(blocks.space, NULL), FACET_OK);
     facet_memory_close(blocks.memory);
     print_message("# instructions of %u frees: %llu, at most %llu, then %llu, at most %llu\n", COUNTED,
                   (unsigned long long)few_free.sum, (unsigned long long)few_free.most,

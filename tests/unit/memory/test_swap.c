@@ -439,7 +439,7 @@ static void test_many_threads(void **state)
         assert_int_equal(facet_space_compact(space, NULL, NULL, &fixture->error), FACET_OK);
         assert_int_equal(usage_of(space).allocations, RUNS / 2);
         assert_int_equal(usage_of(space).reserved_bytes, 2 * MIB);
-        facet_space_destroy(space);
+        assert_int_equal(facet_space_destroy(space, NULL), FACET_OK);
     }
     facet_memory_get_usage(fixture->memory, &usage, NULL);
     assert_int_equal(usage.used_bytes, 0);

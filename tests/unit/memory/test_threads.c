@@ -197,7 +197,7 @@ static void *make_and_end(void *data)
                 hammer->wrong += facet_space_free(space, address, NULL) != FACET_OK;
         if (i % 3 == 0)
             facet_memory_defragment(hammer->memory, NULL, NULL, NULL);
-        facet_space_destroy(space);
+        hammer->wrong += facet_space_destroy(space, NULL) != FACET_OK;
     }
     return NULL;
 }
@@ -266,7 +266,7 @@ static void test_what_is_freed_meanwhile_is_refused(void **state)
     racer.over = true;
     pthread_join(thread, NULL);
     assert_true(racer.copied > 0);
-    facet_space_destroy(racer.space);
+    assert_int_equal(facet_space_destroy(racer.space, NULL), FACET_OK);
     watched_end(&watched, memory);
 }
 
