@@ -50,10 +50,13 @@ struct facet_page_ops {
     /* At once. FACET_BUSY, FACET_TIMEOUT: what was queued before may still use them, and the same is to be asked again;
      * or they are mapped again, at the same place, and stay. Any other failure may go away, too. */
     enum facet_status (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
-    /* Writes pages that are mapped nowhere, without waiting for what any context has queued; `from` NULL: zeros. May be
-     * NULL: then they are mapped, and filled or written by the operations below. */
-    enum facet_status (*put)(void *backend, const struct facet_page_place *place, const void *from, uint64_t bytes,
-                             struct facet_error *error);
+    /* Writes and reads so many bytes of pages, from `skip` bytes into them on, wherever they are mapped or not, without
+     * waiting for what any context has queued; `from` NULL: zeros. May be NULL, both: then the operations at the end,
+     * by addresses, wait for nothing either. */
+    enum facet_status (*put)(void *backend, const struct facet_page_place *place, uint64_t skip, const void *from,
+                             uint64_t bytes, struct facet_error *error);
+    enum facet_status (*get)(void *backend, const struct facet_page_place *place, uint64_t skip, void *ret_data,
+                             uint64_t bytes, struct facet_error *error);
 
     /*
      * Copies the pages that are mapped at `address`, which are those of `from`, to other ones and maps those instead.

@@ -18,8 +18,10 @@ struct device {
     uint64_t owner;
     bool moves;
 
-    pthread_mutex_t put_lock; /* of the owner's addresses at which pages are written */
-    uint64_t put_at, put_bytes;
+    uint64_t page_bytes; /* of what is mapped */
+
+    pthread_mutex_t window_lock; /* of the owner's addresses at which pages are written and read */
+    uint64_t window, window_bytes;
 };
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
@@ -130,58 +132,90 @@ static enum facet_status fill(void *data, uint64_t context, uint64_t address, ui
 /* --- by the owner's context -----------------------------------------------------------------------------------------
  */
 
-/* Nothing is ever queued in the owner's context, so that nothing there waits. With the lock held. */
-static enum facet_status have_addresses(struct device *device, uint64_t bytes, struct facet_error *error)
+/* Pages are reached through a window of its addresses, one at a time: nothing is ever queued in that context, so that
+ * nothing there waits. */
+struct access {
+    const struct facet_page_place *place;
+    uint64_t skip, bytes;
+    const void *from;
+    void *ret_data; /* NULL: it is written, from `from` or with zeros */
+};
+
+/* With the lock held. */
+static enum facet_status have_window(struct device *device, uint64_t bytes, struct facet_error *error)
 {
-    if (bytes <= device->put_bytes)
+    if (bytes <= device->window_bytes)
         return FACET_OK;
-    if (device->put_bytes)
-        (void)device->ops->release(device->instance, device->owner, device->put_at, NULL);
-    device->put_bytes = 0;
-    enum facet_status status = device->ops->reserve(device->instance, device->owner, bytes, 0, &device->put_at, error);
+    if (device->window_bytes)
+        (void)device->ops->release(device->instance, device->owner, device->window, NULL);
+    device->window_bytes = 0;
+    enum facet_status status = device->ops->reserve(device->instance, device->owner, bytes, 0, &device->window, error);
     if (status == FACET_OK)
-        device->put_bytes = bytes;
+        device->window_bytes = bytes;
     return status;
 }
 
-static enum facet_status put_locked(struct device *device, const struct facet_page_place *place, const void *from,
-                                    uint64_t bytes, struct facet_error *error)
+static enum facet_status do_access(const struct device *device, const struct access *access, struct facet_error *error)
 {
     const struct facet_memory_ops *ops = device->ops;
     struct facet_provider_instance *instance = device->instance;
-    enum facet_status status = have_addresses(device, bytes, error);
+    uint64_t address = device->window + access->skip;
+
+    if (access->ret_data)
+        return ops->read(instance, device->owner, address, access->bytes, access->ret_data, error);
+    if (access->from)
+        return ops->write(instance, device->owner, address, access->from, access->bytes, error);
+    return ops->fill(instance, device->owner, address, 0, access->bytes, error);
+}
+
+static enum facet_status access_locked(struct device *device, const struct access *access, struct facet_error *error)
+{
+    const struct facet_memory_ops *ops = device->ops;
+    struct facet_provider_instance *instance = device->instance;
+    uint64_t bytes = (access->skip + access->bytes + device->page_bytes - 1) / device->page_bytes * device->page_bytes;
+    enum facet_status status = have_window(device, bytes, error);
 
     if (status == FACET_OK)
-        status = ops->map(instance, device->owner, device->put_at, place->pages, place->offset, bytes, error);
+        status = ops->map(instance, device->owner, device->window, access->place->pages, access->place->offset, bytes,
+                          error);
     if (status != FACET_OK)
         return status;
-    status = from ? ops->write(instance, device->owner, device->put_at, from, bytes, error)
-                  : ops->fill(instance, device->owner, device->put_at, 0, bytes, error);
+    status = do_access(device, access, error);
     enum facet_status unmapped =
-        ops->unmap(instance, device->owner, device->put_at, bytes, status == FACET_OK ? error : NULL);
+        ops->unmap(instance, device->owner, device->window, bytes, status == FACET_OK ? error : NULL);
     if (unmapped != FACET_OK)
-        device->put_bytes = 0; /* something is there: they are not used again */
+        device->window_bytes = 0; /* something is there: those addresses are not used again */
     return status == FACET_OK ? unmapped : status;
 }
 
-static enum facet_status put(void *data, const struct facet_page_place *place, const void *from, uint64_t bytes,
-                             struct facet_error *error)
+static enum facet_status access_pages(struct device *device, const struct access *access, struct facet_error *error)
 {
-    struct device *device = data;
-
-    pthread_mutex_lock(&device->put_lock);
-    enum facet_status status = put_locked(device, place, from, bytes, error);
-    pthread_mutex_unlock(&device->put_lock);
+    pthread_mutex_lock(&device->window_lock);
+    enum facet_status status = access_locked(device, access, error);
+    pthread_mutex_unlock(&device->window_lock);
     return status;
+}
+
+static enum facet_status put(void *data, const struct facet_page_place *place, uint64_t skip, const void *from,
+                             uint64_t bytes, struct facet_error *error)
+{
+    return access_pages(data, &(struct access){.place = place, .skip = skip, .bytes = bytes, .from = from}, error);
+}
+
+static enum facet_status get(void *data, const struct facet_page_place *place, uint64_t skip, void *ret_data,
+                             uint64_t bytes, struct facet_error *error)
+{
+    return access_pages(data, &(struct access){.place = place, .skip = skip, .bytes = bytes, .ret_data = ret_data},
+                        error);
 }
 
 static void close_device(void *data)
 {
     struct device *device = data;
 
-    if (device->put_bytes)
-        (void)device->ops->release(device->instance, device->owner, device->put_at, NULL);
-    pthread_mutex_destroy(&device->put_lock);
+    if (device->window_bytes)
+        (void)device->ops->release(device->instance, device->owner, device->window, NULL);
+    pthread_mutex_destroy(&device->window_lock);
     free(device);
 }
 
@@ -196,6 +230,7 @@ static const struct facet_page_ops operations = {
     .map = map,
     .unmap = unmap,
     .put = put,
+    .get = get,
     .move = move,
     .write = write_to,
     .read = read_from,
@@ -253,7 +288,8 @@ enum facet_status facet_page_backend_device(struct facet_session *session, uint3
         .instance = facet_session_instance(session),
         .owner = owner,
         .moves = can & FACET_CAN_MOVE_PAGES,
-        .put_lock = PTHREAD_MUTEX_INITIALIZER,
+        .page_bytes = info.page_bytes,
+        .window_lock = PTHREAD_MUTEX_INITIALIZER,
     };
     *ret_backend = (struct facet_page_backend){
         .ops = &operations,

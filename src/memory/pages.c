@@ -153,8 +153,9 @@ static enum facet_status put_in(struct facet_space *space, uint32_t first, const
         const struct facet_page_place place = {extent->place.pages, extent->place.offset + done * memory->page_bytes};
 
         if (slot || !clear)
-            status = backend->ops->put(backend->data, &place, slot ? facet_swap_memory(memory->swap, slot - 1) : NULL,
-                                       piece * memory->page_bytes, error);
+            status =
+                backend->ops->put(backend->data, &place, 0, slot ? facet_swap_memory(memory->swap, slot - 1) : NULL,
+                                  piece * memory->page_bytes, error);
     }
     return status;
 }

@@ -9,11 +9,12 @@
 #include "base/need.h"
 #include "memory/allocate.h"
 #include "memory/host_side.h"
+#include "memory/transfer.h"
 
 /* --- ranges ------------------------------------------------------------------------------------------------------- */
 
-static enum facet_status check_device(struct facet_space *space, const char *argument, uint64_t address, uint64_t bytes,
-                                      struct facet_error *error)
+enum facet_status facet_space_check_range(struct facet_space *space, const char *argument, uint64_t address,
+                                          uint64_t bytes, struct facet_error *error)
 {
     struct facet_allocation found;
 
@@ -63,7 +64,7 @@ static bool is_own(const struct facet_space *space, uint64_t address)
 
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
-static void mark(struct facet_space *space, uint64_t address, uint64_t bytes, uint8_t marks)
+void facet_space_mark(struct facet_space *space, uint64_t address, uint64_t bytes, uint8_t marks)
 {
     uint32_t first = (uint32_t)((address - space->base) >> space->page_shift);
     uint32_t last = (uint32_t)((address + bytes - 1 - space->base) >> space->page_shift);
@@ -91,13 +92,13 @@ static enum facet_status check(struct facet_space *space, const struct transfer 
     struct facet_memory *memory = space->memory;
     uint64_t bytes = transfer->bytes;
     enum facet_status status =
-        transfer->to_device ? check_device(space, "to", transfer->to, bytes, error)
+        transfer->to_device ? facet_space_check_range(space, "to", transfer->to, bytes, error)
                             : facet_memory_check_host(memory, "to", transfer->to, bytes, transfer->detect, error);
 
     if (status != FACET_OK)
         return status;
     return transfer->from_device
-               ? check_device(space, "from", transfer->from, bytes, error)
+               ? facet_space_check_range(space, "from", transfer->from, bytes, error)
                : facet_memory_check_host(memory, "from", transfer->from, bytes, transfer->detect, error);
 }
 
@@ -193,9 +194,9 @@ enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint6
     if (status != FACET_OK)
         return status;
     if (transfer.to_device)
-        mark(space, to, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);
+        facet_space_mark(space, to, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);
     if (transfer.from_device)
-        mark(space, from, bytes, FACET_PAGE_ACCESSED);
+        facet_space_mark(space, from, bytes, FACET_PAGE_ACCESSED);
     return FACET_OK;
 }
 
@@ -204,7 +205,7 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
 {
     FACET_NEED(space, error);
     const struct facet_page_backend *backend = &space->memory->backend;
-    enum facet_status status = check_device(space, "address", address, bytes, error);
+    enum facet_status status = facet_space_check_range(space, "address", address, bytes, error);
 
     if (status != FACET_OK || bytes == 0)
         return status;
@@ -214,7 +215,7 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
     if (backend->plain)
         pthread_rwlock_rdlock(&space->touching);
     if (backend->plain)
-        status = check_device(space, "address", address, bytes, error);
+        status = facet_space_check_range(space, "address", address, bytes, error);
     if (status == FACET_OK)
         do /* as in run() */
             status = backend->ops->fill(backend->data, space->context, address, value, bytes, error);
@@ -223,6 +224,6 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
         pthread_rwlock_unlock(&space->touching);
     facet_space_unpin_range(space, address, bytes);
     if (status == FACET_OK)
-        mark(space, address, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);
+        facet_space_mark(space, address, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);
     return status;
 }

@@ -273,6 +273,13 @@ bool facet_vgpu_stream_is_busy(const struct facet_vgpu_stream *stream);
 enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                         struct facet_error *error);
 
+/* Memory that nothing which the vGPU has queued uses (memory/idle.h): so nobody waits for what it has queued. Without a
+ * space the device does, for some seconds: FACET_TIMEOUT. FACET_FROZEN: it is paused. `data` NULL: zeros. */
+enum facet_status facet_vgpu_read_idle(struct facet_driver *driver, uint32_t id, uint64_t address, void *ret_data,
+                                       uint64_t bytes, struct facet_error *error);
+enum facet_status facet_vgpu_write_idle(struct facet_driver *driver, uint32_t id, uint64_t address, const void *data,
+                                        uint64_t bytes, struct facet_error *error);
+
 /* --- pin.c --- */
 
 /* The longest that a launch waits for what its vGPU has to be on the device. */

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "memory/idle.h"
 #include "vgpu/driver.h"
 
 /* The vGPU, of a device that is there; and with `still` not a paused one. */
@@ -271,6 +272,38 @@ enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint
         return status;
     status = vgpu->space ? fill_in_space(vgpu, address, value, bytes, error)
                          : fill_patiently(vgpu, address, value, bytes, error);
+    return facet_vgpu_note(vgpu, status);
+}
+
+/* ---- for the balancer ---- */
+
+enum facet_status facet_vgpu_read_idle(struct facet_driver *driver, uint32_t id, uint64_t address, void *ret_data,
+                                       uint64_t bytes, struct facet_error *error)
+{
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin(driver, id, true, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = vgpu->space ? facet_space_read_idle(vgpu->space, address, ret_data, bytes, error)
+                         : copy_plain(vgpu, (uintptr_t)ret_data, address, bytes, FACET_COPY_TO_HOST, error);
+    return facet_vgpu_note(vgpu, status);
+}
+
+enum facet_status facet_vgpu_write_idle(struct facet_driver *driver, uint32_t id, uint64_t address, const void *data,
+                                        uint64_t bytes, struct facet_error *error)
+{
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin(driver, id, true, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (vgpu->space)
+        status = facet_space_write_idle(vgpu->space, address, data, bytes, error);
+    else if (data)
+        status = copy_plain(vgpu, address, (uintptr_t)data, bytes, FACET_COPY_TO_DEVICE, error);
+    else
+        status = vgpu->device->provider->memory->fill(vgpu->device->instance, vgpu->context, address, 0, bytes, error);
     return facet_vgpu_note(vgpu, status);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: buffers: their copies, which of them is valid, bringing them to members, and the host's reads and writes.
- * Never: copies with the balancer's lock held. What is copied is nobody else's meanwhile: writers wait for readers and
- * for each other (job.c), and `moving` is held by one at a time.
+ * Never: copies with the balancer's lock held, or waits for what a member's vGPU has queued besides. What is copied is
+ * nobody else's meanwhile: writers wait for readers and for each other (job.c), and `moving` is held by one at a time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -245,7 +245,7 @@ enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struc
         uint32_t id = balancer->member[source].id;
 
         pthread_mutex_unlock(&balancer->lock);
-        status = facet_vgpu_copy(balancer->driver, id, (uintptr_t)ret_data, address, bytes, FACET_COPY_TO_HOST, error);
+        status = facet_vgpu_read_idle(balancer->driver, id, address, ret_data, bytes, error);
         pthread_mutex_lock(&balancer->lock);
         if (status == FACET_OK) {
             balancer->out.bytes += bytes;
@@ -488,9 +488,8 @@ static enum facet_status send(struct facet_lane *lane, struct facet_job *job, st
              : facet_vgpu_enqueue_copy(balancer->driver, id, lane->stream, address, (uintptr_t)buffer->host,
                                        buffer->bytes, FACET_COPY_TO_DEVICE, NULL, error);
 
-    if (status == FACET_BUSY) /* other lanes have as much queued as may wait */
-        status = facet_vgpu_copy(balancer->driver, id, address, (uintptr_t)buffer->host, buffer->bytes,
-                                 FACET_COPY_TO_DEVICE, error);
+    if (status == FACET_BUSY) /* others have as much queued as may wait */
+        status = facet_vgpu_write_idle(balancer->driver, id, address, zero ? NULL : buffer->host, buffer->bytes, error);
     if (status == FACET_OK)
         status = synchronize(lane, job, error);
     pthread_mutex_lock(&balancer->lock);

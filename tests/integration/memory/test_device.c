@@ -19,6 +19,8 @@
 #include <facet/memory.h>
 #include <facet/session.h>
 
+#include "memory/idle.h"
+
 #define MIB     (UINT64_C(1) << 20)
 #define TENANTS 2u
 #define RUNS    32u
@@ -202,6 +204,59 @@ static void test_tenants_are_apart(void **state)
         FACET_OUT_OF_RANGE);
 }
 
+/* Memory that is not in use is read and written under a kernel that does not end, in pieces of any size. */
+static void test_idle_memory_does_not_wait(void **state)
+{
+    static const uint64_t pieces[][2] = {{0, BYTES}, {1, 4095}, {4095, 3}, {65536 - 5, 65536 + 10}, {BYTES - 1, 1}};
+    static unsigned char expected[BYTES], bytes[BYTES];
+    struct fixture *fixture = *state;
+    const struct tenant *one = &fixture->tenants[0];
+    uint64_t run = one->run[1];
+
+    launch(fixture, 0, 0, 1, INT32_MAX);
+    memset(expected, 0, sizeof expected);
+    must(fixture, facet_space_write_idle(one->space, run, NULL, BYTES, &fixture->error));
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        uint64_t at = pieces[i][0], count = pieces[i][1];
+
+        for (uint64_t byte = 0; byte < count; byte++)
+            bytes[byte] = expected[at + byte] = (unsigned char)(byte * 7 + i + 1);
+        must(fixture, facet_space_write_idle(one->space, run + at, bytes, count, &fixture->error));
+        memset(bytes, 0xee, sizeof bytes);
+        must(fixture, facet_space_read_idle(one->space, run + at, bytes, count, &fixture->error));
+        assert_memory_equal(bytes, expected + at, count);
+    }
+    assert_int_equal(facet_space_read_idle(one->space, run + 1, bytes, BYTES, &fixture->error), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_space_write_idle(one->space, fixture->tenants[1].run[0], bytes, 1, &fixture->error),
+                     FACET_OUT_OF_RANGE);
+    must(fixture, fixture->provider->execution->cancel(fixture->instance, one->context, one->stream, &fixture->error));
+    must(fixture, facet_space_copy(one->space, (uintptr_t)bytes, run, BYTES, FACET_COPY_TO_HOST, &fixture->error));
+    assert_memory_equal(bytes, expected, BYTES);
+}
+
+/* What a kernel that does not end may use is nobody else's, and comes back whole once that is cancelled. */
+static void test_a_space_ends_after_its_launches(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct tenant *one = &fixture->tenants[0];
+    struct facet_memory_usage before = {.size = sizeof before}, after = {.size = sizeof after};
+    struct facet_space_usage left = {.size = sizeof left};
+
+    must(fixture, facet_memory_get_usage(fixture->memory, &before, &fixture->error));
+    launch(fixture, 0, 0, 1, INT32_MAX);
+    assert_int_equal(facet_space_destroy(one->space, &fixture->error), FACET_BUSY);
+    must(fixture, facet_space_get_usage(one->space, &left, &fixture->error));
+    must(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
+    assert_int_equal(left.allocations, 0);
+    assert_int_equal(left.leaving_bytes, RUNS * BYTES);
+    assert_int_equal(after.used_bytes, before.used_bytes);
+    must(fixture, fixture->provider->execution->cancel(fixture->instance, one->context, one->stream, &fixture->error));
+    must(fixture, facet_space_destroy(one->space, &fixture->error));
+    must(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
+    assert_int_equal(after.used_bytes, before.used_bytes - RUNS * BYTES);
+    assert_int_equal(after.spaces, TENANTS - 1);
+}
+
 /* The owner's worker has so much memory, and its vGPUs no more than that together. */
 static void test_the_device_is_the_end(void **state)
 {
@@ -226,6 +281,8 @@ int main(void)
         EACH(test_kernels_write_what_copies_read),
         EACH(test_pages_move_under_kernels),
         EACH(test_tenants_are_apart),
+        EACH(test_idle_memory_does_not_wait),
+        EACH(test_a_space_ends_after_its_launches),
         EACH(test_the_device_is_the_end),
     };
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);

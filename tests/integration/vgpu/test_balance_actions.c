@@ -263,6 +263,39 @@ static void preemption_lets_higher_priority_in(void **state)
     unmake();
 }
 
+/* ---- members that are never idle ---- */
+
+/* Used directly as well, a member always has something queued: buffers leave it and come to it all the same, and what
+ * is queued goes on. */
+static void buffers_leave_a_member_that_is_never_idle(void **state)
+{
+    enum { WORDS = 20001 };
+    struct facet_balancer_config config = balancer_config();
+
+    members_make(4, 0);
+    config.strategy = FACET_BALANCER_ROUND_ROBIN;
+    config.depth = 1;
+    balancer_make(&config);
+    uint64_t buffer = buffer_make(WORDS * 8);
+    struct facet_kernel *outside = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000);
+    uint64_t endless = vgpu_launch(1, 3, outside, UINT64_C(1) << 30);
+
+    assert_true(wait_for_word(1, endless, FACET_EXECUTION_RUNNING));
+    for (uint32_t round = 0; round < 4; round++) {
+        uint64_t task = submit("add", buffer, 1, WORDS);
+
+        finish(task);
+        assert_int_equal(task_of(task).member, round % 2);
+        assert_int_equal(task_of(task).brought_bytes, round ? WORDS * 8 : 0);
+        assert_int_equal(word_of(buffer, 0), round + 1);
+        assert_int_equal(word_of(buffer, WORDS - 1), round + 1);
+    }
+    assert_int_equal(vgpu_execution(1, endless).status, FACET_EXECUTION_RUNNING);
+    OK(facet_vgpu_cancel(world.driver, 1, endless, ERROR));
+    facet_kernel_destroy(outside);
+    unmake();
+}
+
 /* ---- what is lost ---- */
 
 static void a_destroyed_member_is_a_lost_one(void **state)
@@ -430,6 +463,7 @@ int main(void)
         cmocka_unit_test(idle_members_lend_their_share),
         cmocka_unit_test(idle_members_have_fewer_units),
         cmocka_unit_test(preemption_lets_higher_priority_in),
+        cmocka_unit_test(buffers_leave_a_member_that_is_never_idle),
         cmocka_unit_test(a_destroyed_member_is_a_lost_one),
         cmocka_unit_test(what_was_still_being_brought_goes_elsewhere),
         cmocka_unit_test(a_lost_device_takes_only_what_had_begun),
