@@ -27,7 +27,8 @@
  * while that is the newest or a way station; a task that writes a buffer makes all other copies stale. When a member's
  * memory is short, stale copies give way, then those that are elsewhere too, and then what no task uses just now goes
  * to host memory: only a task that has more by itself than its member can have fails, with FACET_QUOTA. A buffer
- * belongs to the balancer: its addresses are nobody's business.
+ * belongs to the balancer: its addresses are nobody's business. So it leaves a member without waiting for what else the
+ * vGPU has queued, and without stopping that (but where memory virtualization is off, FACET_OFF_MEMORY).
  *
  * Failure. When a member's device is lost, or the vGPU is destroyed, what had not begun there goes elsewhere. What had
  * begun fails with FACET_DEVICE_LOST. A buffer that a failed task was to write, or whose only valid copy is lost, is

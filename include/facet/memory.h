@@ -155,7 +155,9 @@ FACET_API enum facet_status facet_space_allocate(struct facet_space *space, uint
  * It never waits for a launch. Pages that launches which were queued before may still use are leaving: those launches
  * go on with them, what begins later finds nothing there, their addresses are not given out again, and they stay
  * charged (`leaving_bytes`). They go when those launches are over and somebody looks: an allocation that is refused, a
- * free, a compact, usage, the end of the space; of a vGPU also synchronizing, and each monitoring interval.
+ * free, a compact, usage, the end of the space; of a vGPU also synchronizing, and each monitoring interval. What is
+ * queued after the free keeps nothing on the device `cpu`; providers of GPUs do not tell it from what was queued
+ * before: there pages go once the context has nothing queued at all.
  */
 FACET_API enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error);
 

@@ -55,7 +55,10 @@ struct facet_driver;
 /* What is switched off, of a driver: for all its vGPUs. */
 #define FACET_OFF_MEMORY                                                                                               \
     (UINT32_C(1) << 0) /* memory virtualization: vGPUs allocate from the device itself, with no                        \
-                          limit of their own, no pools, and pages that never move */
+                          limit of their own, no pools, and pages that never move. Nobody knows then whose an address  \
+                          is: where addresses are pointers (FACET_SESSION_IN_PROCESS) the host's side of a copy is     \
+                          followed wherever it leads, to other vGPUs' memory, too; and what a balancer reads back      \
+                          waits for all that the vGPU has queued */
 #define FACET_OFF_COMPUTE         (UINT32_C(1) << 1) /* compute virtualization: no shares, bounds, priorities, pausing */
 #define FACET_OFF_TENSOR_CORES    (UINT32_C(1) << 2) /* units that multiply in less than 32 bits */
 #define FACET_OFF_MIXED_PRECISION (UINT32_C(1) << 3) /* f32 is never rounded before it is multiplied */
