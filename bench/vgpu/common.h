@@ -7,6 +7,7 @@
 #define BENCH_VGPU_COMMON_H
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,21 @@ void burn_close(struct burn *burn);
 /* Queues a kernel that takes `ns` on a device that has nothing else to do. */
 void burn_launch(const struct burner *burner, const struct burn *burn, uint32_t stream, uint64_t ns,
                  uint64_t *ret_execution);
+
+/* waits.c */
+
+#define UNITS_MOST 64u
+#define PATH_ROOM  80u
+
+/* The accounts that the kernel keeps of the device's threads. */
+struct waits {
+    uint32_t count;
+    char paths[UNITS_MOST][PATH_ROOM];
+};
+/* After something ran on it: then it has its threads. */
+void waits_open(struct waits *ret_waits);
+/* How long they were ready to run and had no processor, all together, ever. */
+uint64_t waits_ns(const struct waits *waits);
 
 /* A file of lengths: a line for each tenant, nanoseconds with blanks between them. */
 struct lengths {

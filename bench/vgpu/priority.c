@@ -2,8 +2,10 @@
 /*
  * A tenant of high priority that launches now and then, alone and beside one of low priority that never rests.
  *
- * Prints {"rounds","alone_p50_us","alone_p99_us","beside_p50_us","beside_p99_us","ratio_p99"}: from a launch to its
- * end, as the device recorded it: queued to end. The two take turns in blocks, so that noise meets both alike.
+ * Prints {"rounds","ratio_p99","own_ratio_p99","alone":{..},"beside":{..}}, of each
+ * {"p50_us","p99_us","own","own_p50_us", "own_p99_us"}: from a launch to its end, as the device recorded it: queued to
+ * end. The two take turns in blocks, so that noise meets both alike. own: how many launches there were during which no
+ * thread of the device was kept from its processor by somebody else, and only of those.
  */
 #include "common.h"
 
@@ -11,6 +13,14 @@
 #define THINK_NS  (3 * MS)
 #define BLOCK     25u /* launches */
 #define AHEAD     8u  /* kernels of the other one that are queued */
+
+/* As long as a work-group takes: less is the switching of threads. */
+#define WAITS_MOST_NS GROUP_NS
+
+struct latencies {
+    uint32_t count, own_count;
+    uint64_t *all, *own;
+};
 
 static int compare(const void *left, const void *right)
 {
@@ -20,17 +30,22 @@ static int compare(const void *left, const void *right)
 }
 
 /* One launch and its latency. */
-static uint64_t latency(const struct burner *burner, const struct burn *burn)
+static void measure(const struct burner *burner, const struct burn *burn, const struct waits *waits,
+                    struct latencies *latencies)
 {
     struct facet_execution what = {.size = sizeof what};
     struct facet_error error;
-    uint64_t execution = 0;
+    uint64_t execution = 0, waited = waits_ns(waits);
 
     burn_launch(burner, burn, 0, KERNEL_NS, &execution);
     must(facet_vgpu_synchronize(burner->driver, burn->id, 0, FACET_FOREVER, &error), &error, "synchronize");
     must(facet_vgpu_get_execution(burner->driver, burn->id, execution, &what, &error), &error, "execution");
+    bool own = waits_ns(waits) - waited <= WAITS_MOST_NS;
+    uint64_t took = what.end_ns - what.queued_ns;
+    latencies->all[latencies->count++] = took;
+    if (own)
+        latencies->own[latencies->own_count++] = took;
     sleep_ns(THINK_NS);
-    return what.end_ns - what.queued_ns;
 }
 
 /* Keeps the other one's queue filled. */
@@ -56,17 +71,58 @@ static void make(struct burner *burner, uint32_t id, uint32_t priority, struct b
     burn_open(burner, id, 1, ret_burn);
 }
 
-static double percentile_us(const uint64_t *sorted, uint32_t count, uint32_t milli)
+static void latencies_open(uint32_t count, struct latencies *ret_latencies)
 {
+    *ret_latencies = (struct latencies){.all = calloc(count, sizeof(uint64_t)), .own = calloc(count, sizeof(uint64_t))};
+    if (!ret_latencies->all || !ret_latencies->own || count == 0)
+        die("priority", "expected a number of rounds, and memory for them");
+}
+
+static void latencies_close(struct latencies *latencies)
+{
+    free(latencies->all);
+    free(latencies->own);
+}
+
+/* 0 of none. */
+static double percentile_us(uint64_t *values, uint32_t count, uint32_t milli)
+{
+    if (count == 0)
+        return 0;
     uint64_t place = (uint64_t)(count - 1) * milli / 1000;
 
-    return (double)sorted[place] / 1e3;
+    qsort(values, count, sizeof *values, compare);
+    return (double)values[place] / 1e3;
+}
+
+static void show_one(const char *name, const struct latencies *latencies)
+{
+    printf(",\"%s\":{\"p50_us\":%.1f,\"p99_us\":%.1f,\"own\":%u,\"own_p50_us\":%.1f,\"own_p99_us\":%.1f}", name,
+           percentile_us(latencies->all, latencies->count, 500), percentile_us(latencies->all, latencies->count, 990),
+           latencies->own_count, percentile_us(latencies->own, latencies->own_count, 500),
+           percentile_us(latencies->own, latencies->own_count, 990));
+}
+
+static double ratio(double left, double right)
+{
+    return right > 0 ? left / right : 0;
+}
+
+static void show(const struct latencies *alone, const struct latencies *beside)
+{
+    printf("{\"rounds\":%u,\"ratio_p99\":%.3f,\"own_ratio_p99\":%.3f", alone->count,
+           ratio(percentile_us(beside->all, beside->count, 990), percentile_us(alone->all, alone->count, 990)),
+           ratio(percentile_us(beside->own, beside->own_count, 990), percentile_us(alone->own, alone->own_count, 990)));
+    show_one("alone", alone);
+    show_one("beside", beside);
+    puts("}");
 }
 
 int priority_main(char **arguments)
 {
-    uint32_t blocks = (uint32_t)strtoul(arguments[0], NULL, 10), count = blocks * BLOCK;
-    uint64_t *alone = calloc(count, sizeof *alone), *beside = calloc(count, sizeof *beside);
+    uint32_t blocks = (uint32_t)strtoul(arguments[0], NULL, 10);
+    struct latencies alone, beside;
+    struct waits waits;
     const struct facet_driver_config config = {.size = sizeof config, .policy = FACET_SCHEDULE_PRIORITY};
     struct facet_error error;
     struct lengths lengths;
@@ -74,32 +130,28 @@ int priority_main(char **arguments)
     struct burn high, low;
     size_t next = 0;
 
-    if (!alone || !beside || count == 0)
-        die("priority", "expected a number of rounds, and memory for them");
+    latencies_open(blocks * BLOCK, &alone);
+    latencies_open(blocks * BLOCK, &beside);
     lengths_read(arguments[1], 1, &lengths);
     burner_open(&config, &burner);
     make(&burner, 1, FACET_PRIORITY_HIGH, &high);
     make(&burner, 2, FACET_PRIORITY_LOW, &low);
+    waits_open(&waits);
     for (uint32_t block = 0; block < blocks; block++) {
         for (uint32_t i = 0; i < BLOCK; i++)
-            alone[block * BLOCK + i] = latency(&burner, &high);
+            measure(&burner, &high, &waits, &alone);
         for (uint32_t i = 0; i < BLOCK; i++) {
             fill(&burner, &low, &lengths, &next);
-            beside[block * BLOCK + i] = latency(&burner, &high);
+            measure(&burner, &high, &waits, &beside);
         }
         must(facet_vgpu_synchronize(burner.driver, 2, 0, FACET_FOREVER, &error), &error, "synchronize");
     }
-    qsort(alone, count, sizeof *alone, compare);
-    qsort(beside, count, sizeof *beside, compare);
-    printf("{\"rounds\":%u,\"alone_p50_us\":%.1f,\"alone_p99_us\":%.1f,\"beside_p50_us\":%.1f,\"beside_p99_us\":%.1f,"
-           "\"ratio_p99\":%.3f}\n",
-           count, percentile_us(alone, count, 500), percentile_us(alone, count, 990), percentile_us(beside, count, 500),
-           percentile_us(beside, count, 990), percentile_us(beside, count, 990) / percentile_us(alone, count, 990));
+    show(&alone, &beside);
     burn_close(&high);
     burn_close(&low);
     burner_close(&burner);
-    free(alone);
-    free(beside);
+    latencies_close(&alone);
+    latencies_close(&beside);
     free(lengths.ns);
     return EXIT_SUCCESS;
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: how long the threads of the device, which lives in a child of this process, were ready to run and did not,
+ * since somebody else had the processor. Never: counts what they waited for each other's work.
+ */
+#include "common.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+static unsigned long number_of(const struct dirent *entry)
+{
+    return strtoul(entry->d_name, NULL, 10);
+}
+
+static bool is_child(unsigned long process)
+{
+    char path[PATH_ROOM];
+    int parent = 0;
+
+    snprintf(path, sizeof path, "/proc/%lu/stat", process);
+    FILE *file = fopen(path, "re");
+    bool child = file && fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1 && parent == getpid();
+    if (file)
+        fclose(file);
+    return child;
+}
+
+/* The units of the device are named after it. */
+static bool is_unit(unsigned long process, unsigned long task)
+{
+    char path[PATH_ROOM];
+    unsigned unit;
+
+    snprintf(path, sizeof path, "/proc/%lu/task/%lu/comm", process, task);
+    FILE *file = fopen(path, "re");
+    bool found = file && fscanf(file, "facet-cpu-%u", &unit) == 1;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static void add_units(unsigned long process, struct waits *waits)
+{
+    char path[PATH_ROOM];
+
+    snprintf(path, sizeof path, "/proc/%lu/task", process);
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder && (entry = readdir(folder)) && waits->count < UNITS_MOST;)
+        if (number_of(entry) && is_unit(process, number_of(entry)))
+            snprintf(waits->paths[waits->count++], PATH_ROOM, "/proc/%lu/task/%lu/schedstat", process,
+                     number_of(entry));
+    if (folder)
+        closedir(folder);
+}
+
+void waits_open(struct waits *ret_waits)
+{
+    DIR *folder = opendir("/proc");
+
+    *ret_waits = (struct waits){0};
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (number_of(entry) && is_child(number_of(entry)))
+            add_units(number_of(entry), ret_waits);
+    if (folder)
+        closedir(folder);
+    if (ret_waits->count == 0)
+        die("waits", "expected a device whose threads the kernel keeps accounts of");
+}
+
+uint64_t waits_ns(const struct waits *waits)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < waits->count; i++) {
+        FILE *file = fopen(waits->paths[i], "re");
+        uint64_t waited = 0;
+
+        if (file && fscanf(file, "%*u %" SCNu64, &waited) == 1)
+            sum += waited;
+        if (file)
+            fclose(file);
+    }
+    return sum;
+}
