@@ -15,6 +15,8 @@
 #include "kernel/compile/compile.h"
 
 enum { SPIRV_ARGUMENTS_MOST = 255 }; /* of any function: its universal limits */
+/* LLVM 19 takes a struct for AMDGPU apart byte by byte, in time that grows with their square: seconds for this many. */
+enum { OLD_AMDGCN_ARGUMENT_MOST = 4096 };
 enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */
@@ -73,6 +75,10 @@ static bool check_argument(struct facet_compilation *compilation, const struct f
     snprintf(name, sizeof name, "argument '%.72s'", argument->name);
     if (!bytes)
         return refuse(compilation, kernel->name, "%s has 0 bytes; expected at least 1", name);
+    if (LLVM_VERSION_MAJOR < 22 && compilation->family == FACET_COMPILE_AMDGCN && bytes > OLD_AMDGCN_ARGUMENT_MOST)
+        return refuse(compilation, kernel->name,
+                      "%s has %llu bytes; expected at most %d: LLVM %d takes very long for a larger one on AMD's GPUs",
+                      name, (unsigned long long)bytes, OLD_AMDGCN_ARGUMENT_MOST, LLVM_VERSION_MAJOR);
     if (bytes > FACET_IMAGE_BLOCK_MOST || offset + bytes > FACET_IMAGE_BLOCK_MOST)
         return refuse(compilation, kernel->name,
                       "%s has %llu bytes, behind %llu of others; expected at most %d of all arguments together", name,

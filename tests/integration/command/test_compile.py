@@ -34,6 +34,12 @@ class Kernels(Place):
         elif not os.path.exists(os.path.join(BUILD, "facet-kernel-compiler.so")):
             raise Skip("this build has no kernel compiler")
 
+    def makes(self, target):
+        """Whether this build's LLVM has a generator for the target: Debian's LLVM 19 has none for SPIR-V."""
+        self.write("one.cl", "kernel void one(global int *x) { *x = 1; }\n")
+        said = self.facet("compile", "--target", target, "one.cl", "-o", "one.image").stderr
+        return "was built without a code generator" not in said
+
     def compiles(self):
         return len(self.read("compiles")) if self.exists("compiles") else 0
 
@@ -607,7 +613,7 @@ def each_standard_that_is_named_compiles():
         for standard, targets in (("CL1.0", ["host", "sm_90", "gfx90a", "spirv"]), ("CL1.1", ["host"]),
                                   ("CL1.2", ["host"]), ("CL3.0", ["host", "sm_90", "gfx90a", "spirv"])):
             contains(ran(place.facet("compile", "--help")), standard)
-            for target in targets:
+            for target in filter(place.makes, targets):
                 ran(place.facet("compile", "--std", standard, "--target", target, "saxpy.cl"))
 
 
@@ -665,7 +671,7 @@ def names_that_speak_to_a_terminal_are_refused():
 def the_real_compiler_is_cached():
     with Kernels("real") as place:
         place.write("saxpy.cl", SAXPY)
-        for target in ("host", "sm_90", "gfx90a", "spirv"):
+        for target in filter(place.makes, ("host", "sm_90", "gfx90a", "spirv")):
             answers = [place.json("compile", "--target", target, "saxpy.cl", "--json") for _ in range(2)]
             equal([one["statistics"]["cache_hit"] for one in answers], [False, True], target)
             equal(answers[0]["kernels"], answers[1]["kernels"])

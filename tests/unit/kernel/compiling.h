@@ -58,10 +58,15 @@ UNUSED static int open_backend(void **state)
     return 0;
 }
 
+UNUSED static bool is_llvm_19(void)
+{
+    return strstr(backend->version, "LLVM 19.");
+}
+
 /* Of `targets`, what LLVM 19 does not make: its processors end at sm_90a, and it may be built without SPIR-V. */
 UNUSED static bool is_beyond(const char *target)
 {
-    if (!strstr(backend->version, "LLVM 19."))
+    if (!is_llvm_19())
         return false;
     if (strncmp(target, "spirv:", 6) == 0)
         return !backend->knows("spirv", target + 6);

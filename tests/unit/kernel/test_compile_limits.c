@@ -273,11 +273,26 @@ static void add_arguments(struct text *source, unsigned count)
     add(source, ") { o[0] = 1; }\n", 1);
 }
 
+/* Of a kernel with one struct of so many bytes. */
+static void expect_struct(unsigned long long bytes, enum facet_status expected, const char *said)
+{
+    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
+    struct text source = {0};
+    char text[256];
+
+    snprintf(text, sizeof text,
+             "typedef struct { char c[%llu]; } big;\nkernel void k(global char *o, big b) { o[0] = b.c[0]; }\n", bytes);
+    add(&source, text, 1);
+    for (size_t i = 0; i < COUNT(some); i++)
+        if (strncmp(some[i], "amdgcn", 6) == 0 && bytes < 1u << 30 && is_llvm_19())
+            expect(&source, some[i], FACET_CORRUPT, "bytes; expected at most 4096: LLVM 19 takes very long");
+        else if (!is_beyond(some[i]))
+            expect(&source, some[i], expected, said);
+    free(source.bytes);
+}
+
 static void arguments_have_limits(void **state)
 {
-    static const char big[] = "typedef struct { char c[%llu]; } big;\n"
-                              "kernel void k(global char *o, big b) { o[0] = b.c[0]; }\n";
-    char text[256];
     struct text source = {0};
 
     (void)state;
@@ -292,19 +307,10 @@ static void arguments_have_limits(void **state)
         expect(&source, "spirv:1.2", FACET_CORRUPT, "kernel 'k': it has 256 arguments; expected at most 255");
     free(source.bytes);
     source = (struct text){0};
-    snprintf(text, sizeof text, big, 65536ull - 8);
-    add(&source, text, 1);
-    expect_everywhere(&source, FACET_OK, "");
-    snprintf(text, sizeof text, big, 65536ull - 7);
-    add(&source, text, 1);
-    expect_everywhere(&source, FACET_CORRUPT,
-                      "argument 'b' has 65529 bytes, behind 8 of others; expected at most 65536");
-    snprintf(text, sizeof text, big, 1ull << 30);
-    add(&source, text, 1);
-    expect_everywhere(&source, FACET_CORRUPT, "kernel 'k': argument 'b' has 1073741824 bytes");
-    snprintf(text, sizeof text, big, (1ull << 32) + 4); /* nor is anything printed */
-    add(&source, text, 1);
-    expect_everywhere(&source, FACET_CORRUPT, "huge");
+    expect_struct(65536 - 8, FACET_OK, "");
+    expect_struct(65536 - 7, FACET_CORRUPT, "argument 'b' has 65529 bytes, behind 8 of others; expected at most 65536");
+    expect_struct(1ull << 30, FACET_CORRUPT, "kernel 'k': argument 'b' has 1073741824 bytes");
+    expect_struct((1ull << 32) + 4, FACET_CORRUPT, "huge"); /* nor is anything printed */
     add(&source, "typedef struct {} none; kernel void k(none n, global int *o) { o[0] = 1; }\n", 1);
     expect_everywhere(&source, FACET_CORRUPT, "argument 'n' has 0 bytes");
 }
