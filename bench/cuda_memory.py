@@ -29,10 +29,11 @@ def libraries(bench):
 def measure(bench, case, callers, options):
     found = libraries(bench)
     threads, processes = callers
-    environment = {"FACET_REAL_CUDA": str(found["bare"]), "FAKE_CUDA_STATE": f"{bench.folder}/machine",
-                   "FAKE_CUDA_CONTEXT": "1M"}
+    state = bench.folder / "machine"
+    environment = {"FACET_REAL_CUDA": str(found["bare"]), "FAKE_CUDA_STATE": str(state), "FAKE_CUDA_CONTEXT": "1M"}
 
     def one(way):
+        state.unlink(missing_ok=True)  # whoever ended before is asked after by every cuMemGetInfo, with a system call
         command = [bench.program("cuda/bench_cuda_memory"), found[way], way, *case, threads, processes,
                    options.milliseconds]
         return bench.last_json(command, environment)["ns_per_call"]
