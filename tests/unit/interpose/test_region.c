@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -20,6 +21,7 @@
 #define BLOCKS  64u
 #define THREADS 4u
 #define ROUNDS  50000u
+#define PASSES  400u
 
 static uint64_t add(uint32_t device, uint64_t address, uint64_t bytes)
 {
@@ -150,16 +152,24 @@ static void test_an_owner_takes_its_notes_along(void **state)
 /* ---- threads ---- */
 
 /* Two that free the same block: one of them has its note. */
-static _Atomic uint32_t taken;
+static pthread_barrier_t together;
+static _Atomic uint32_t taken, awake;
 
 static void *take_all(void *argument)
 {
     uint32_t device;
     uint64_t owner;
 
-    for (uint64_t at = BASE; at < BASE + REGION; at += 512)
-        if (facet_regions_take_note(at, &device, &owner))
-            atomic_fetch_add(&taken, 1);
+    for (uint32_t pass = 0; pass < PASSES; pass++) {
+        pthread_barrier_wait(&together); /* all is noted */
+        atomic_fetch_add(&awake, 1);
+        while (atomic_load(&awake) < (pass + 1) * THREADS) /* who wakes first would be done before others are up */
+            sched_yield();
+        for (uint64_t at = BASE; at < BASE + REGION; at += 512)
+            if (facet_regions_take_note(at, &device, &owner))
+                atomic_fetch_add(&taken, 1);
+        pthread_barrier_wait(&together);
+    }
     return NULL;
 }
 
@@ -167,17 +177,21 @@ static void test_of_two_that_take_a_note_one_has_it(void **state)
 {
     pthread_t threads[THREADS];
 
-    for (uint64_t at = BASE; at < BASE + REGION; at += 512) {
-        assert_true(facet_regions_join(0, at, 512) || add(0, at, 512) == 0);
-        assert_true(facet_regions_note(0, at, 512, 8));
-    }
+    assert_int_equal(add(0, BASE, 512), 0);
+    assert_int_equal(pthread_barrier_init(&together, NULL, THREADS + 1), 0);
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_all, NULL), 0);
+    for (uint32_t pass = 0; pass < PASSES; pass++) {
+        for (uint64_t at = BASE; at < BASE + REGION; at += 512)
+            assert_true(facet_regions_note(0, at, 512, 8));
+        pthread_barrier_wait(&together);
+        pthread_barrier_wait(&together);
+        assert_int_equal(atomic_exchange(&taken, 0), REGION / 512);
+    }
     for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(atomic_load(&taken), REGION / 512);
-    for (uint64_t at = BASE; at < BASE + REGION; at += 512)
-        assert_int_equal(facet_regions_leave(0, at, 512), at == BASE + REGION - 512 ? REGION : 0);
+    pthread_barrier_destroy(&together);
+    assert_int_equal(facet_regions_leave(0, BASE, 512), REGION);
 }
 
 static _Atomic int64_t charged; /* by all threads, as the callers would */
