@@ -13,9 +13,14 @@ static const size_t sizes[WORDS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 static hipMemcpy3DBatchOp boxes[WORDS];
 #define SUM(count) ((UINT64_C(1) << (count)) - 1)
 
-/* A pitched pointer and an extent lie on the stack, whatever registers are free. */
-#define FILL_BOX(registers) (FIRST(registers) | FIRST(4 + 3) << REGISTERS)
-#define FILL_BOX_EXTENT     .unit = 1, .factors = {REGISTERS + 4 + 1, REGISTERS + 4 + 2, REGISTERS + 4 + 3}
+/* A pitched pointer and an extent lie on the stack, whatever registers are free; other processors do it otherwise. */
+#ifdef __x86_64__
+#define FILL_BOX(registers)                                                                                            \
+    .words = FIRST(registers) | FIRST(4 + 3) << REGISTERS, .unit = 1,                                                  \
+    .factors = {REGISTERS + 4 + 1, REGISTERS + 4 + 2, REGISTERS + 4 + 3}
+#else
+#define FILL_BOX(registers) .words = 0
+#endif
 
 #define SIZE_AT(n)            .unit = 1, .factors = {(n) + 1}
 #define AREA_AT(size, n)      .unit = (size), .factors = {(n) + 1, (n) + 2}
@@ -27,7 +32,7 @@ static const struct row rows[] = {
     {"hipMemcpyWithStream", FIRST(5), SIZE_AT(2)},
     {"hipMemsetAsync", FIRST(4), SIZE_AT(2)},
     {"hipMemset2DAsync", FIRST(6), AREA_AT(1, 3)},
-    {"hipMemset3DAsync", FILL_BOX(2), FILL_BOX_EXTENT},
+    {.name = "hipMemset3DAsync", FILL_BOX(2)},
     {"hipMemcpy2DAsync", FIRST(8), AREA_AT(1, 4)},
     {"hipMemcpy2DToArrayAsync", FIRST(9), AREA_AT(1, 5)},
     {"hipMemcpy2DFromArrayAsync", FIRST(9), AREA_AT(1, 5)},
@@ -44,7 +49,7 @@ static const struct row rows[] = {
     {"hipMemcpy3D", FIRST(1), POINTED(&box, 315)},
     {"hipMemset", FIRST(3), SIZE_AT(2)},
     {"hipMemset2D", FIRST(5), AREA_AT(1, 3)},
-    {"hipMemset3D", FILL_BOX(1), FILL_BOX_EXTENT},
+    {.name = "hipMemset3D", FILL_BOX(1)},
     {"hipMemcpyHtoDAsync", FIRST(4), SIZE_AT(2)},
     {"hipMemcpyDtoHAsync", FIRST(4), SIZE_AT(2)},
     {"hipMemcpyDtoDAsync", FIRST(4), SIZE_AT(2)},
