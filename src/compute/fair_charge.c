@@ -4,7 +4,8 @@
  *
  * Walks the device's timeline: clients on it at once share the charge, so nobody pays for the same moment twice. Who
  * was let in before the last one's work was to end pays from that end on: the order of a round is by what was charged,
- * and how early somebody was woken is nothing to him.
+ * and how early somebody was woken is nothing to him. Nor is how late an end is told: a step that comes between takes
+ * the work to go on, and what was charged for that is put right once the end is known.
  */
 #include "compute/fair_parts.h"
 
@@ -44,10 +45,55 @@ static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t 
     return change;
 }
 
+/* How many others had the device at a moment before the last step. */
+static uint64_t others_at(struct facet_fair *fair, const struct facet_fair_client *ended, uint64_t at_ns)
+{
+    uint64_t others = 0;
+
+    EACH_CLIENT(fair, client)
+    others += client != ended && facet_fair_on_device(client) && client->lease_start_ns <= at_ns;
+    return others;
+}
+
+/* Adds to what was charged; `device_ns` may be below 0. */
+static void correct(struct facet_fair_client *client, int64_t device_ns)
+{
+    client->held_ns += (uint64_t)device_ns;
+    client->vtime += (uint64_t)(device_ns * (int64_t)FACET_MILLI_WHOLE / (int64_t)client->weight_milli);
+}
+
+/* The part that a client paid of a time in which it had the device no more is that of the others who had it. */
+static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, uint64_t from_ns)
+{
+    uint64_t others = others_at(fair, ended, from_ns);
+    int64_t part_ns = (int64_t)((fair->last_ns - from_ns) / (others + 1));
+
+    correct(ended, -part_ns);
+    EACH_CLIENT(fair, client)
+    if (client != ended && facet_fair_on_device(client) && client->lease_start_ns <= from_ns)
+        correct(client, part_ns / (int64_t)others);
+}
+
+/* Ends that were told after the last step; by a hand-over's length at the most, as only its process says when it was.
+ */
+static void put_ends_right(struct facet_fair *fair)
+{
+    uint64_t earliest_ns = fair->last_ns - facet_fair_sooner(fair->last_ns, fair->config.handover_ns);
+
+    EACH_CLIENT(fair, client)
+    {
+        uint64_t end_ns = facet_fair_later(client->demand.idle_since_ns, client->lease_start_ns);
+
+        if (client->draining && !client->demand.inflight && !client->overrun && end_ns < fair->last_ns)
+            put_right(fair, client, facet_fair_later(end_ns, earliest_ns));
+    }
+}
+
 void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t to_ns, sharers;
 
+    put_ends_right(fair);
     for (uint64_t from_ns = fair->last_ns; from_ns < now_ns; from_ns = to_ns) {
         to_ns = next_change(fair, from_ns, now_ns, &sharers);
         EACH_CLIENT(fair, client)

@@ -53,7 +53,7 @@ void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_clie
 void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client)
 {
     uint64_t measured_ns = client->demand.busy_ns - client->cap_busy_ns;
-    uint64_t charged_ns = client->held_ns - client->reported_held_ns;
+    uint64_t charged_ns = client->held_ns - facet_fair_sooner(client->held_ns, client->reported_held_ns);
 
     client->returning = client->returning || client->demand.lost < client->lost;
     client->lost = client->demand.lost;

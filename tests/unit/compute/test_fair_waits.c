@@ -85,7 +85,8 @@ static void test_three_tenths_and_seven(void **state)
     assert_all_hold(requests);
 }
 
-/* A launch waits for kernels as long as a turn; those that are longer are what it waits for, each of them once. */
+/* A launch waits for kernels as long as a turn; those that are longer are what it waits for, each of them once: how
+ * late ends are told changes no order. */
 static void test_long_kernels_are_waited_for_once(void **state)
 {
     static const uint32_t requests[] = {250, 250, 250, 250, 0};
@@ -93,7 +94,7 @@ static void test_long_kernels_are_waited_for_once(void **state)
 
     run(requests, false, &mix);
     for (uint32_t i = 0; i < model.count; i++)
-        assert_true(gate_p99_ns(&model.tenants[i]) < 4 * 20 * MS + WAIT_MOST_NS);
+        assert_true(model.tenants[i].longest_ns < 4 * 20 * MS + 1 * MS);
 }
 
 /* Who waits with enough of his cap's credit has no deadlines: the scheduler would do nothing but look at him. */
