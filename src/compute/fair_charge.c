@@ -45,14 +45,28 @@ static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t 
     return change;
 }
 
-/* How many others had the device at a moment before the last step. */
-static uint64_t others_at(struct facet_fair *fair, const struct facet_fair_client *ended, uint64_t at_ns)
+/* Whether it was on the device beside one that ended, at a moment before the last step. */
+static bool was_beside(const struct facet_fair_client *client, const struct facet_fair_client *ended, uint64_t at_ns)
 {
-    uint64_t others = 0;
+    bool ended_too = client->draining && !client->demand.inflight;
 
+    return client != ended && facet_fair_on_device(client) && !ended_too && client->lease_start_ns <= at_ns;
+}
+
+/* Until when from a moment on nobody else came to the device; at the latest the last step. */
+static uint64_t alike_until(struct facet_fair *fair, const struct facet_fair_client *ended, uint64_t from_ns,
+                            uint64_t *ret_others)
+{
+    uint64_t until_ns = fair->last_ns;
+
+    *ret_others = 0;
     EACH_CLIENT(fair, client)
-    others += client != ended && facet_fair_on_device(client) && client->lease_start_ns <= at_ns;
-    return others;
+    {
+        *ret_others += was_beside(client, ended, from_ns);
+        if (client->lease_start_ns > from_ns && was_beside(client, ended, client->lease_start_ns))
+            until_ns = facet_fair_sooner(until_ns, client->lease_start_ns);
+    }
+    return until_ns;
 }
 
 /* Adds to what was charged; `device_ns` may be below 0. */
@@ -62,19 +76,23 @@ static void correct(struct facet_fair_client *client, int64_t device_ns)
     client->vtime += (uint64_t)(device_ns * (int64_t)FACET_MILLI_WHOLE / (int64_t)client->weight_milli);
 }
 
-/* The part that a client paid of a time in which it had the device no more is that of the others who had it. */
-static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, uint64_t from_ns)
+/* The part that a client paid of the time since it had the device no more is that of the others who had it. */
+static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, uint64_t end_ns)
 {
-    uint64_t others = others_at(fair, ended, from_ns);
-    int64_t part_ns = (int64_t)((fair->last_ns - from_ns) / (others + 1));
+    uint64_t to_ns, others;
 
-    correct(ended, -part_ns);
-    EACH_CLIENT(fair, client)
-    if (client != ended && facet_fair_on_device(client) && client->lease_start_ns <= from_ns)
-        correct(client, part_ns / (int64_t)others);
+    for (uint64_t from_ns = end_ns; from_ns < fair->last_ns; from_ns = to_ns) {
+        to_ns = alike_until(fair, ended, from_ns, &others);
+        int64_t part_ns = (int64_t)((to_ns - from_ns) / (others + 1));
+
+        correct(ended, -part_ns);
+        EACH_CLIENT(fair, client)
+        if (was_beside(client, ended, from_ns))
+            correct(client, part_ns / (int64_t)others);
+    }
 }
 
-/* Ends that were told after the last step; by a hand-over's length at the most, as only its process says when it was.
+/* Ends that were told after the last step; for a hand-over's length at the most, as only its process says when it was.
  */
 static void put_ends_right(struct facet_fair *fair)
 {
