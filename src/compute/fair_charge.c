@@ -84,11 +84,12 @@ static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, 
     for (uint64_t from_ns = end_ns; from_ns < fair->last_ns; from_ns = to_ns) {
         to_ns = alike_until(fair, ended, from_ns, &others);
         int64_t part_ns = (int64_t)((to_ns - from_ns) / (others + 1));
+        int64_t each_ns = others ? part_ns / (int64_t)others : 0;
 
         correct(ended, -part_ns);
         EACH_CLIENT(fair, client)
         if (was_beside(client, ended, from_ns))
-            correct(client, part_ns / (int64_t)others);
+            correct(client, each_ns);
     }
 }
 
