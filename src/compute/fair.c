@@ -100,9 +100,16 @@ static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_clien
     return false;
 }
 
-static uint32_t left_by_guarantees(const struct facet_fair *fair, uint32_t *ret_best_effort)
+/* A short gap between two launches is no reason to give others what it will want at once. */
+static bool wanted_lately(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
-    uint32_t guaranteed = 0, best_effort = 0;
+    return client->active || (client->last_wanted_ns && fair->last_ns - client->last_wanted_ns < fair->config.alone_ns);
+}
+
+/* What each of best effort has, all of them or those that want the device. */
+static uint32_t best_effort_milli(const struct facet_fair *fair, bool all)
+{
+    uint32_t guaranteed = 0, sharers = 0;
 
     for (size_t i = 0; i < fair->top; i++) {
         const struct facet_fair_client *client = &fair->clients[i];
@@ -110,25 +117,20 @@ static uint32_t left_by_guarantees(const struct facet_fair *fair, uint32_t *ret_
         if (!client->used)
             continue;
         guaranteed += client->request_milli;
-        best_effort += client->request_milli == 0;
+        sharers += client->request_milli == 0 && (all || wanted_lately(fair, client));
     }
-    *ret_best_effort = best_effort;
-    return guaranteed < FACET_MILLI_WHOLE ? FACET_MILLI_WHOLE - guaranteed : 0;
+    uint32_t left = guaranteed < FACET_MILLI_WHOLE ? FACET_MILLI_WHOLE - guaranteed : 0;
+    uint32_t part = left / (sharers ? sharers : 1);
+    return part > SCRAPS_MILLI ? part : SCRAPS_MILLI;
 }
 
-/* A guarantee is a weight; best effort shares what guarantees leave. */
+/* A guarantee is a weight; best effort shares what guarantees leave among those of it that want the device. */
 static void set_weights(struct facet_fair *fair)
 {
-    uint32_t best_effort, left = left_by_guarantees(fair, &best_effort);
+    uint32_t part = best_effort_milli(fair, false);
 
     EACH_CLIENT(fair, client)
-    {
-        uint32_t part = best_effort ? left / best_effort : 0;
-
-        client->weight_milli = client->request_milli ? client->request_milli
-                               : part > SCRAPS_MILLI ? part
-                                                     : SCRAPS_MILLI;
-    }
+    client->weight_milli = client->request_milli ? client->request_milli : part;
 }
 
 void facet_fair_init(struct facet_fair *fair, const struct facet_fair_config *config, uint64_t now_ns)
@@ -191,12 +193,9 @@ uint64_t facet_fair_clear_ns(struct facet_fair *fair, int client)
 uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client)
 {
     uint32_t request = fair->clients[client].request_milli, limit = fair->clients[client].limit_milli;
-    uint32_t best_effort, left = left_by_guarantees(fair, &best_effort);
 
-    if (request == 0) {
-        request = best_effort ? left / best_effort : left;
-        request = request > SCRAPS_MILLI ? request : SCRAPS_MILLI;
-    }
+    if (request == 0)
+        request = best_effort_milli(fair, true);
     return request < limit ? request : limit;
 }
 
@@ -237,15 +236,17 @@ static void account(struct facet_fair *fair, uint64_t now_ns)
 
     facet_fair_charge(fair, now_ns);
     raise_floor(fair);
-    fair->round_milli = 0;
     EACH_CLIENT(fair, client)
     {
         facet_fair_find_lost(fair, client);
         facet_fair_cap_charge(fair, client, elapsed);
         note_demand(fair, client, now_ns);
-        fair->round_milli += client->active ? client->weight_milli : 0;
     }
     fair->last_ns = now_ns;
+    set_weights(fair);
+    fair->round_milli = 0;
+    EACH_CLIENT(fair, client)
+    fair->round_milli += client->active ? client->weight_milli : 0;
 }
 
 /* ---- deciding ---- */

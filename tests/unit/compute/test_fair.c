@@ -199,6 +199,25 @@ static void test_best_effort_shares_what_guarantees_leave(void **state)
     assert_share(&model, 2, 200, 10);
 }
 
+/* One that is there and wants nothing, and one that ceased to want something, take nothing from who does. */
+static void test_idle_best_effort_takes_no_part(void **state)
+{
+    static const struct facet_fair_config *const configs[] = {&facet_fair_defaults, &facet_fair_queue};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct model model;
+
+        model_init(&model, configs[i]);
+        add(&model, 300, 1 * MS);
+        add(&model, 0, 1 * MS);
+        add(&model, 0, 1 * MS)->to_ns = 1;
+        add(&model, 0, 1 * MS)->to_ns = 200 * MS;
+        model_run(&model, 10 * S);
+        assert_share(&model, 0, 300, 15);
+        assert_share(&model, 1, 695, 15);
+    }
+}
+
 static void test_requests_above_the_whole_are_weights(void **state)
 {
     struct model model;
@@ -436,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_cap_lets_in_beside_work_that_does_not_end),
         cmocka_unit_test(test_cap_holds_against_an_idle_neighbour),
         cmocka_unit_test(test_best_effort_shares_what_guarantees_leave),
+        cmocka_unit_test(test_idle_best_effort_takes_no_part),
         cmocka_unit_test(test_requests_above_the_whole_are_weights),
         cmocka_unit_test(test_priority_waits_less_and_takes_no_more),
         cmocka_unit_test(test_alone_is_left_alone),
