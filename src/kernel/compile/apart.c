@@ -35,9 +35,10 @@
 
 enum end { WHOLE, TOO_DEEP, CRASHED };
 
-/* The first through the pipe. An outcome and the result's parts follow a WHOLE one. */
+/* The first through the pipe. An outcome and the result's parts follow a WHOLE one. `at`: as of copy_at(). */
 struct message {
     uint32_t end, signal;
+    uint64_t at;
 };
 
 /* Its pointers are for nobody, its counts are. */
@@ -94,18 +95,25 @@ static void put_result(int fd, const struct outcome *outcome)
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP};
 
-/* Of a copy: whom it tells of its end, and where its stack ends. */
+/* Of a copy: whom it tells of its end, where in the source it is, and where its stack ends. */
 static struct {
     int fd;
+    volatile size_t at;
     uintptr_t stack_end;
     char stack[1 << 16]; /* for the signal that says that there is no more of the other */
 } in_copy;
+
+void facet_compile_copy_at(void *context, size_t bytes)
+{
+    (void)context;
+    in_copy.at = bytes;
+}
 
 static void tell_end(int signal, siginfo_t *info, void *context)
 {
     uintptr_t address = (uintptr_t)info->si_addr;
     bool deep = signal == SIGSEGV && address - (in_copy.stack_end - NEAR_END) < 2 * NEAR_END;
-    const struct message message = {.end = deep ? TOO_DEEP : CRASHED, .signal = (uint32_t)signal};
+    const struct message message = {.end = deep ? TOO_DEEP : CRASHED, .signal = (uint32_t)signal, .at = in_copy.at};
 
     (void)context;
     put(in_copy.fd, &message, sizeof message);
@@ -293,12 +301,36 @@ static enum facet_status explain_death(const char *name, int how, struct facet_e
     return facet_error_set(error, FACET_INTERNAL, "%.80s: the process that compiled ended without a result", name);
 }
 
-static enum facet_status explain(const char *name, const struct message *message, struct facet_error *error)
+/* Where clang was: what it had just read is most likely what it crashed on. */
+static enum facet_status explain_crash(const struct facet_backend_request *request, const struct message *message,
+                                       struct facet_error *error)
 {
+    const char *source = request->source;
+    size_t line = 1, begin = 0;
+
+    if (!message->at || message->at > request->bytes)
+        return facet_error_set(error, FACET_INTERNAL, "%.80s: the compiler crashed (signal %u)", request->name,
+                               message->signal);
+    for (size_t i = 0; i + 1 < message->at; i++)
+        if (source[i] == '\n') {
+            line++;
+            begin = i + 1;
+        }
+    return facet_error_set(error, FACET_INTERNAL,
+                           "%.80s:%zu:%zu: the compiler crashed here (signal %u); is 'kernel' before what is no "
+                           "function?",
+                           request->name, line, (size_t)message->at - begin, message->signal);
+}
+
+static enum facet_status explain(const struct facet_backend_request *request, const struct message *message,
+                                 struct facet_error *error)
+{
+    const char *name = request->name;
+
     if (message->end == WHOLE)
         return facet_error_set(error, FACET_NO_MEMORY, "%.80s: no memory for what the compile made", name);
     if (message->end == CRASHED)
-        return facet_error_set(error, FACET_INTERNAL, "%.80s: the compiler crashed (signal %u)", name, message->signal);
+        return explain_crash(request, message, error);
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "source",
                                 "%.80s: the compiler ran out of stack: the source nests too deep; give parts of its "
                                 "expressions to variables, and of its statements to functions",
@@ -344,7 +376,6 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
 enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, struct facet_backend_result *ret_result,
                                             struct facet_error *error)
 {
-    const char *name = copy->request->name;
     struct outcome outcome;
     struct message message;
     int how = 0;
@@ -356,9 +387,9 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
         ;
     facet_folder_remove(&copy->folder);
     if (!told)
-        return explain_death(name, how, error);
+        return explain_death(copy->request->name, how, error);
     if (!whole)
-        return explain(name, &message, error);
+        return explain(copy->request, &message, error);
     if (outcome.status != FACET_OK && error)
         *error = outcome.error;
     return outcome.status;

@@ -165,6 +165,10 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
 enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, struct facet_backend_result *ret_result,
                                             struct facet_error *error);
 
+/* In a copy: how much of the source is behind the compiler, for who asks where it crashed; 0: it is not at the source.
+ */
+void facet_compile_copy_at(void *context, size_t bytes);
+
 /* remark.c: adds a diagnostic; an error makes the compile fail at the step's end. `context` is the compilation. */
 void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,
                           const char *text);

@@ -122,14 +122,23 @@ class Inlines : public clang::ASTConsumer
 class Action : public clang::EmitLLVMOnlyAction
 {
   public:
-    Action(LLVMContextRef context, FacetReads &list) : EmitLLVMOnlyAction(llvm::unwrap(context)), reads(list)
+    Action(LLVMContextRef context, FacetReads &list, const facet_shim_listener &to, size_t first)
+        : EmitLLVMOnlyAction(llvm::unwrap(context)), reads(list), listener(to), begin(first)
     {
     }
 
   protected:
     bool BeginSourceFileAction(clang::CompilerInstance &instance) override
     {
-        instance.getPreprocessor().addPPCallbacks(std::make_unique<Clock>(reads));
+        clang::Preprocessor &preprocessor = instance.getPreprocessor();
+
+        preprocessor.addPPCallbacks(std::make_unique<Clock>(reads));
+        preprocessor.setTokenWatcher([this, &instance](const clang::Token &token) {
+            clang::SourceManager &sources = instance.getSourceManager();
+            auto place = sources.getDecomposedExpansionLoc(token.getLocation());
+            if (place.first == sources.getMainFileID() && place.second >= begin)
+                listener.place(listener.context, place.second - begin + 1);
+        });
         return EmitLLVMOnlyAction::BeginSourceFileAction(instance);
     }
 
@@ -145,6 +154,8 @@ class Action : public clang::EmitLLVMOnlyAction
 
   private:
     FacetReads &reads;
+    const facet_shim_listener &listener;
+    size_t begin; /* of the source in the text */
 };
 
 /* The name stands in the source's first line: __FILE__ and diagnostics have it, the search for headers does not. */
@@ -187,7 +198,7 @@ void start(clang::CompilerInstance &instance, const std::string &source, FacetRe
 }
 
 LLVMModuleRef compile(LLVMContextRef context, const std::string &text, llvm::SmallVectorImpl<const char *> &list,
-                      FacetReads &reads, Remarks &remarks)
+                      FacetReads &reads, Remarks &remarks, const facet_shim_listener &listener, size_t begin)
 {
     clang::CompilerInstance instance;
 
@@ -198,7 +209,7 @@ LLVMModuleRef compile(LLVMContextRef context, const std::string &text, llvm::Sma
     instance.getCodeGenOpts().ClearASTBeforeBackend = false;
     /* The options say which warnings are errors and which are off; the engine was made before they were read. */
     instance.createDiagnostics(&remarks, false);
-    Action action(context, reads);
+    Action action(context, reads, listener, begin);
     if (!instance.ExecuteAction(action))
         return nullptr;
     return llvm::wrap(action.takeModule().release());
@@ -216,7 +227,7 @@ LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const c
     Remarks remarks(*listener);
 
     list.append({"-include", header.c_str(), "-x", "cl", path.c_str()});
-    LLVMModuleRef module = compile(context, text, list, reads, remarks);
+    LLVMModuleRef module = compile(context, text, list, reads, remarks, *listener, text.size() - bytes);
     reads.report(listener->read, listener->context);
     return module;
 }

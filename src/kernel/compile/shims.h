@@ -29,10 +29,14 @@ struct facet_shim_read {
 /* Called at the end, for each path. NULL for both: what else was asked cannot be asked again. */
 typedef void (*facet_read_func)(void *context, const char *path, const struct facet_shim_read *read);
 
+/* How far clang has come in the source: so many of its bytes are behind it. */
+typedef void (*facet_place_func)(void *context, size_t bytes);
+
 /* Who hears what clang says and what it reads. */
 struct facet_shim_listener {
     facet_remark_func remark;
     facet_read_func read;
+    facet_place_func place;
     void *context;
 };
 

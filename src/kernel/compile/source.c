@@ -165,10 +165,12 @@ static enum facet_status take_spirv(struct facet_compilation *compilation, struc
 static enum facet_status take_opencl(struct facet_compilation *compilation, struct facet_error *error)
 {
     const struct facet_backend_request *request = compilation->request;
-    const struct facet_shim_listener listener = {facet_compile_remark, facet_compile_read, compilation};
+    const struct facet_shim_listener listener = {facet_compile_remark, facet_compile_read, facet_compile_copy_at,
+                                                 compilation};
 
     compilation->module = facet_shim_clang(compilation->context, request->name, request->source, request->bytes,
                                            compilation->arguments, compilation->argument_count, &listener);
+    facet_compile_copy_at(compilation, 0);
     if (!compilation->module && !compilation->failed)
         return facet_error_set(error, FACET_INTERNAL, "clang gave neither a module nor a reason");
     if (compilation->module)

@@ -445,6 +445,52 @@ static void a_variable_that_is_a_kernel_is_an_error(void **state)
     expect_usual("host");
 }
 
+/* What clang had just read, also where a macro made it, or a header of which the source has the line. */
+static void a_crash_has_a_place(void **state)
+{
+    static const char *const sources[][2] = {
+        {"\n\tkernel int x;\n", "a \"name\".cl:2:14: the compiler crashed here (signal 11)"},
+        {"#define MARK kernel int x;\n\nMARK\nint y;", "a \"name\".cl:3:1: the compiler crashed here"},
+    };
+    struct facet_backend_result result;
+    struct facet_error error;
+
+    (void)state;
+    if (!strstr(backend->version, "LLVM 22."))
+        skip(); /* others may say what is wrong */
+    for (size_t i = 0; i < COUNT(sources); i++) {
+        assert_int_equal(compile(sources[i][0], "host", NULL, &result, &error), FACET_INTERNAL);
+        if (strncmp(error.message, sources[i][1], strlen(sources[i][1])) != 0)
+            fail_msg("%s", error.message);
+        backend->clear(&result);
+    }
+}
+
+/* A word too much, wherever it stands: people type such things. */
+static void a_word_too_much_ends_nobody(void **state)
+{
+    static const char *const words[] = {"kernel ", "__attribute__((nvptx_kernel)) ", "( ", "} "};
+    struct facet_backend_result result;
+    struct facet_error error;
+    unsigned crashes = 0;
+
+    (void)state;
+    for (size_t word = 0; word < COUNT(words); word++)
+        for (size_t at = 0; at < sizeof saxpy - 1; at++) {
+            char source[sizeof saxpy + 64];
+            if (saxpy[at] != ' ')
+                continue;
+            snprintf(source, sizeof source, "%.*s %s%s", (int)at, saxpy, words[word], saxpy + at);
+            enum facet_status status = compile(source, "host", NULL, &result, &error);
+            assert_true(status == FACET_OK || status == FACET_CORRUPT || status == FACET_INTERNAL);
+            assert_int_equal(result.image != NULL, status == FACET_OK);
+            crashes += status == FACET_INTERNAL;
+            backend->clear(&result);
+        }
+    print_message("# %u crashes of the compiler\n", crashes);
+    expect_usual("host");
+}
+
 static void a_header_s_variable_that_is_a_kernel_is_an_error(void **state)
 {
     char folder[] = "/tmp/facet-test-XXXXXX", path[64];
@@ -465,6 +511,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_variable_that_is_a_kernel_is_an_error),
+        cmocka_unit_test(a_crash_has_a_place),
+        cmocka_unit_test(a_word_too_much_ends_nobody),
         cmocka_unit_test(a_header_s_variable_that_is_a_kernel_is_an_error),
         cmocka_unit_test(deep_nests_are_refused),
         cmocka_unit_test(short_sources_of_deep_nests_are_refused),
