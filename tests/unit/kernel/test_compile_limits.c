@@ -477,7 +477,7 @@ static void a_word_too_much_ends_nobody(void **state)
     (void)state;
     for (size_t word = 0; word < COUNT(words); word++)
         for (size_t at = 0; at < sizeof saxpy - 1; at++) {
-            char source[sizeof saxpy + 64];
+            char source[2 * sizeof saxpy + 64];
             if (saxpy[at] != ' ')
                 continue;
             snprintf(source, sizeof source, "%.*s %s%s", (int)at, saxpy, words[word], saxpy + at);
