@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum facet_status status = facet_spirv_plain(data, size, &words, &count, &error);
 
     if (status == FACET_OK) {
-        PROMISE(count >= size / sizeof *words && count <= 2 * (size / sizeof *words));
+        PROMISE(count >= 5 && count <= 2 * (size / sizeof *words)); /* a null constant of too many words is shortened */
         for (size_t i = 0; i < count; i++)
             sum ^= words[i]; /* each can be read */
         __asm__ volatile("" : : "r"(sum));
