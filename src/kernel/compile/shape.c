@@ -75,14 +75,14 @@ static bool check_argument(struct facet_compilation *compilation, const struct f
     snprintf(name, sizeof name, "argument '%.72s'", argument->name);
     if (!bytes)
         return refuse(compilation, kernel->name, "%s has 0 bytes; expected at least 1", name);
-    if (LLVM_VERSION_MAJOR < 22 && compilation->family == FACET_COMPILE_AMDGCN && bytes > OLD_AMDGCN_ARGUMENT_MOST)
-        return refuse(compilation, kernel->name,
-                      "%s has %llu bytes; expected at most %d: LLVM %d takes very long for a larger one on AMD's GPUs",
-                      name, (unsigned long long)bytes, OLD_AMDGCN_ARGUMENT_MOST, LLVM_VERSION_MAJOR);
     if (bytes > FACET_IMAGE_BLOCK_MOST || offset + bytes > FACET_IMAGE_BLOCK_MOST)
         return refuse(compilation, kernel->name,
                       "%s has %llu bytes, behind %llu of others; expected at most %d of all arguments together", name,
                       (unsigned long long)bytes, (unsigned long long)offset, FACET_IMAGE_BLOCK_MOST);
+    if (LLVM_VERSION_MAJOR < 22 && compilation->family == FACET_COMPILE_AMDGCN && bytes > OLD_AMDGCN_ARGUMENT_MOST)
+        return refuse(compilation, kernel->name,
+                      "%s has %llu bytes; expected at most %d: LLVM %d takes very long for a larger one on AMD's GPUs",
+                      name, (unsigned long long)bytes, OLD_AMDGCN_ARGUMENT_MOST, LLVM_VERSION_MAJOR);
     return check_text(compilation, kernel->name, "an argument's name", argument->name) &&
            check_text(compilation, kernel->name, "an argument's type", argument->type);
 }
