@@ -63,7 +63,7 @@ def run(bench, options):
                                  row["own_p99_us"]]
                                 for name, row in (("alone", priority["alone"]), ("beside a backlog", priority["beside"]))]
                                + [["ratio of P99", "", priority["ratio_p99"], "", "", "", priority["own_ratio_p99"]]]),
-        "Undisturbed: no thread of the device was ready to run for longer than a work-group takes while somebody else had "
-        "its processor.",
+        "Undisturbed: the device's threads were not ready to run, while others had their processors, for more than a fifth "
+        "of the time that the kernel takes.",
     ]
     harness.save("vgpu", {"many": many, "shares": shares, "priority": priority}, tables)
