@@ -22,6 +22,14 @@ def chosen_cases(options):
     return cases
 
 
+def row_of(result):
+    bare = ["-", "-", "-"]
+    if result["bare_ns"]:
+        bare = [f"{result['bare_ns'] / 1e3:.1f}", f"{result['bare_gflops']:.0f}", f"{result['ratio']:.3f}"]
+    return [result["case"], result["threads"], f"{result['facet_ns'] / 1e3:.1f}", bare[0],
+            f"{result['gflops']:.0f}", bare[1], bare[2], result["kernel"]]
+
+
 def run(bench, options):
     cases = chosen_cases(options)
     program = bench.program("bench_math")
@@ -30,13 +38,12 @@ def run(bench, options):
     threads = [count for count in THREADS if count <= (os.cpu_count() or 1)]
     results = [bench.last_json([program, case, count, 3 * options.rounds, SAMPLE_MS, provider], environment)
                for count in threads for case in cases]
-    rows = [[result["case"], result["threads"], f"{result['facet_ns'] / 1e3:.1f}", f"{result['bare_ns'] / 1e3:.1f}",
-             f"{result['gflops']:.0f}", f"{result['bare_gflops']:.0f}", f"{result['ratio']:.3f}", result["kernel"]]
-            for result in results]
+    rows = [row_of(result) for result in results]
     table = harness.markdown_table(["operation", "threads", "us", "oneDNN us", "GFLOP/s", "oneDNN", "ratio",
                                     "implementation"], rows)
     tables = [table, "ratio: the median of each round's, oneDNN's time by ours; above 1 ours is faster. Rounds of the two "
-                     "take turns. All memory is plain, in and out; oneDNN's filter is reordered once."]
+                     "take turns. All memory is plain, in and out; oneDNN's filter is reordered once. -: oneDNN has no "
+                     "such operation on this processor."]
     if cases == CASES:
         harness.save("math", {"results": results}, tables)
     else:

@@ -83,7 +83,8 @@ static void add_reorder(struct bench_bare *bare, dnnl_memory_t from, dnnl_memory
 
 /* ---- gemm and attention ---- */
 
-static void add_matmul(struct bench_bare *bare, const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
+/* False: oneDNN has no such product on this processor. */
+static bool add_matmul(struct bench_bare *bare, const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
                        const dnnl_memory_desc_t *c, void *const *data, float scale)
 {
     const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, memory_of(bare, a, data[0])},
@@ -97,12 +98,16 @@ static void add_matmul(struct bench_bare *bare, const dnnl_memory_desc_t *a, con
     if (scale != 1.0f)
         NEED(dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &scale));
     NEED(dnnl_matmul_desc_init(&operation, a, b, NULL, c));
-    NEED(dnnl_primitive_desc_create(&description, &operation, attributes, bare->engine, NULL));
+    dnnl_status_t status = dnnl_primitive_desc_create(&description, &operation, attributes, bare->engine, NULL);
     dnnl_primitive_attr_destroy(attributes);
+    if (status == dnnl_unimplemented)
+        return false;
+    need(status, "dnnl_primitive_desc_create");
     add_step(bare, description, arguments, 3);
+    return true;
 }
 
-static void open_gemm(struct bench_bare *bare)
+static bool open_gemm(struct bench_bare *bare)
 {
     static const dnnl_data_type_t types[] = {dnnl_f32, dnnl_bf16, dnnl_f16, dnnl_s8};
     dnnl_data_type_t type = types[bare->it->operation.type];
@@ -113,10 +118,10 @@ static void open_gemm(struct bench_bare *bare)
 
     NEED(dnnl_memory_desc_init_by_tag(&input, 2, sizes, type, dnnl_ab));
     NEED(dnnl_memory_desc_init_by_tag(&output, 2, sizes, type == dnnl_s8 ? dnnl_s32 : type, dnnl_ab));
-    add_matmul(bare, &input, &input, &output, data, 1.0f);
+    return add_matmul(bare, &input, &input, &output, data, 1.0f);
 }
 
-static void open_attention(struct bench_bare *bare)
+static bool open_attention(struct bench_bare *bare)
 {
     const struct facet_attention *it = &bare->it->operation.of.attention;
     dnnl_dim_t h = (dnnl_dim_t)it->heads, n = (dnnl_dim_t)it->queries, d = (dnnl_dim_t)it->dimension;
@@ -131,13 +136,14 @@ static void open_attention(struct bench_bare *bare)
     void *between = bare->memory[bare->memories++] = aligned_alloc(4096, (size_t)(h * n * n) * 4);
     void *const first[] = {(void *)bare->it->operands[0], (void *)bare->it->operands[1], between};
     void *const second[] = {between, (void *)bare->it->operands[2], (void *)bare->it->operands[3]};
-    add_matmul(bare, &values, &keys, &scores, first, 0.125f);
+    if (!add_matmul(bare, &values, &keys, &scores, first, 0.125f))
+        return false;
     NEED(dnnl_softmax_forward_desc_init(&softmax, dnnl_forward_inference, &scores, 2));
     NEED(dnnl_primitive_desc_create(&description, &softmax, NULL, bare->engine, NULL));
     const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, memory_of(bare, &scores, between)},
                                          {DNNL_ARG_DST, memory_of(bare, &scores, between)}};
     add_step(bare, description, arguments, 2);
-    add_matmul(bare, &scores, &values, &values, second, 1.0f);
+    return add_matmul(bare, &scores, &values, &values, second, 1.0f);
 }
 
 /* ---- convolution ---- */
@@ -207,13 +213,17 @@ struct bench_bare *bench_bare_open(const struct bench_case *it, int way, int thr
     omp_set_num_threads(threads);
     NEED(dnnl_engine_create(&bare->engine, dnnl_cpu, 0));
     NEED(dnnl_stream_create(&bare->stream, bare->engine, dnnl_stream_default_flags));
+    bool has_it = true;
     if (gemm && way == 0)
-        open_gemm(bare);
+        has_it = open_gemm(bare);
     else if (operation == FACET_MATH_CONVOLUTION)
         open_convolution(bare);
     else if (!gemm)
-        open_attention(bare);
-    return bare;
+        has_it = open_attention(bare);
+    if (has_it)
+        return bare;
+    bench_bare_close(bare);
+    return NULL;
 }
 
 void bench_bare_run(struct bench_bare *bare)

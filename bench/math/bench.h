@@ -18,7 +18,8 @@ struct bench_case {
 
 bool bench_case_find(const char *name, struct bench_case *ret_case);
 
-/* oneDNN as one calls it: its own threads, plain memory in and out. The ways that there are; NULL behind the last. */
+/* oneDNN as one calls it: its own threads, plain memory in and out. The ways that there are; NULL behind the last, and
+ * where oneDNN has no such operation on this processor. */
 struct bench_bare;
 const char *bench_bare_name(int way);
 struct bench_bare *bench_bare_open(const struct bench_case *it, int way, int threads); /* NULL: it has none */

@@ -20,6 +20,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include "math/loops.h"
+#include "math/microkernels.h"
 #include "math_library.h"
 
 #define CPU_MATH_ALIGN 128u
@@ -30,8 +31,9 @@
 /* What numbers are when they are multiplied. */
 enum cpu_math_as {
     CPU_MATH_AS_F32,
-    CPU_MATH_AS_BF16, /* added up in f32 */
-    CPU_MATH_AS_INT8, /* added up in int32 */
+    CPU_MATH_AS_BF16,  /* added up in f32 */
+    CPU_MATH_AS_INT8,  /* added up in int32 */
+    CPU_MATH_AS_INT16, /* int8, by microkernels: added up in int32 */
 };
 
 /* Memory objects of one run at a time; their addresses are given anew. To make and free them costs a small product as
@@ -54,6 +56,7 @@ struct cpu_math_engine {
     dnnl_engine_t dnnl;
     dnnl_stream_t stream; /* of all units: it holds nothing that a primitive of one thread would change */
     const struct cpu_math_loops *loops;
+    const struct cpu_math_microkernels *microkernels; /* NULL: oneDNN takes what is packed */
     uint32_t units;
     bool tensor_bf16, tensor_int8; /* units that multiply in less than 32 bits */
 
@@ -123,6 +126,11 @@ void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math
 void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
                     void *to);
 
+/* The same in panels for the microkernels, which take f32 and int16: an even number of rows of integers. `to` is where
+ * the first row of the first panel goes. */
+void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
+                     void *to);
+
 /* --- work.c --- */
 
 /* What all pieces begin with. */
@@ -172,7 +180,7 @@ static inline uint64_t cpu_math_round(uint64_t value, uint64_t step)
 
 static inline uint64_t cpu_math_as_bytes(enum cpu_math_as as)
 {
-    return as == CPU_MATH_AS_F32 ? 4 : as == CPU_MATH_AS_BF16 ? 2 : 1;
+    return as == CPU_MATH_AS_F32 ? 4 : as == CPU_MATH_AS_INT8 ? 1 : 2;
 }
 
 /* What the operation's numbers are multiplied as. */

@@ -21,6 +21,8 @@ void cpu_math_convert(const struct cpu_math_engine *engine, void *to, const void
         engine->loops->load(to, from, count, type);
     else if (as == CPU_MATH_AS_BF16 && type == FACET_MATH_F32) /* may be mixed */
         engine->loops->save(to, from, count, FACET_MATH_BF16);
+    else if (as == CPU_MATH_AS_INT16)
+        engine->microkernels->widen(to, from, count);
     else
         memcpy(to, from, count * bytes_of(type));
 }
@@ -78,5 +80,47 @@ void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_
             cpu_math_gather(engine, &block, it->as == CPU_MATH_AS_BF16 ? (void *)rows : at);
             for (uint64_t l = 0; it->as == CPU_MATH_AS_BF16 && l < block.rows; l += 2)
                 engine->loops->pair((uint16_t *)at + l * block.columns, rows[l], rows[l + 1], block.columns);
+        }
+}
+
+/* Rows [row, row + rows) of some columns, each in one piece: as they lie, or turned into `turned`. */
+static const char *rows_of(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, uint64_t row,
+                           uint64_t rows, uint64_t column, uint64_t columns, void *turned, uint64_t *ret_stride)
+{
+    uint64_t bytes = bytes_of(it->type);
+    const char *from = (const char *)it->from + (row * it->row + column * it->column) * bytes;
+
+    *ret_stride = it->row * bytes;
+    if (it->column == 1)
+        return from;
+    engine->loops->turn(turned, columns, from, it->column, rows, columns, bytes);
+    *ret_stride = columns * bytes;
+    return turned;
+}
+
+/* Whole blocks, so that each page of B is met once, and nothing is turned twice. */
+void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, uint64_t depth, void *to)
+{
+    const struct cpu_math_microkernels *microkernels = engine->microkernels;
+    uint64_t step = it->as == CPU_MATH_AS_INT16 ? 2 : 1, panel = depth / step * CPU_MATH_PANEL, stride;
+    uint32_t turned[BLOCK * BLOCK];
+    float values[BLOCK];
+
+    for (uint64_t i = 0; i < it->rows; i += BLOCK)
+        for (uint64_t j = 0; j < it->columns; j += BLOCK) {
+            uint64_t rows = cpu_math_least(BLOCK, it->rows - i), columns = cpu_math_least(BLOCK, it->columns - j);
+            const char *from = rows_of(engine, it, i, rows, j, columns, turned, &stride);
+            uint32_t *at = (uint32_t *)to + j / CPU_MATH_PANEL * panel + i / step * CPU_MATH_PANEL;
+
+            for (uint64_t l = 0; l < rows; l += step, at += CPU_MATH_PANEL, from += step * stride) {
+                if (it->as == CPU_MATH_AS_INT16) {
+                    microkernels->spread_pairs(at, panel, (const int8_t *)from, (const int8_t *)from + stride, columns);
+                    continue;
+                }
+                if (it->type != FACET_MATH_F32)
+                    engine->loops->load(values, from, columns, it->type);
+                microkernels->spread((float *)at, panel, it->type == FACET_MATH_F32 ? (const float *)from : values,
+                                     columns);
+            }
         }
 }

@@ -35,6 +35,17 @@ static const struct cpu_math_loops *choose_loops(const char *features)
 #endif
 }
 
+/* With AVX-512 oneDNN takes B as it was packed once for all tiles, and multiplies in wider vectors. */
+static const struct cpu_math_microkernels *choose_microkernels(const struct cpu_math_loops *loops)
+{
+#if defined(__x86_64__)
+    return loops == &cpu_math_loops_v3 ? &cpu_math_microkernels_v3 : NULL;
+#else
+    (void)loops;
+    return NULL;
+#endif
+}
+
 static enum facet_status open_engine(const char *features, uint32_t units, struct cpu_math_engine **ret_engine,
                                      struct facet_error *error)
 {
@@ -52,6 +63,7 @@ static enum facet_status open_engine(const char *features, uint32_t units, struc
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a stream of oneDNN");
     }
     engine->loops = choose_loops(features);
+    engine->microkernels = choose_microkernels(engine->loops);
     engine->units = units;
     engine->tensor_bf16 = has(features, "avx512_bf16") || has(features, "amx_bf16");
     engine->tensor_int8 = has(features, "avx512_vnni") || has(features, "avx_vnni") || has(features, "amx_int8");
@@ -104,7 +116,7 @@ enum cpu_math_as cpu_math_as_of(const struct cpu_math_engine *engine, uint32_t t
 
 const char *cpu_math_as_name(enum cpu_math_as as)
 {
-    static const char *const names[] = {"f32", "bf16", "int8"};
+    static const char *const names[] = {"f32", "bf16", "int8", "int16"};
 
     return names[as];
 }

@@ -25,7 +25,7 @@ struct cpu_math_memories {
     int count;
 };
 
-static const dnnl_data_type_t types_as[] = {dnnl_f32, dnnl_bf16, dnnl_s8};
+static const dnnl_data_type_t types_as[] = {dnnl_f32, dnnl_bf16, dnnl_s8}; /* of what oneDNN multiplies */
 
 static enum facet_status fail(dnnl_status_t status, const char *what, struct facet_error *error)
 {

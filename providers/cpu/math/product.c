@@ -65,7 +65,7 @@ static void pack_windows(const struct cpu_math_product_piece *plan, const struct
 
 static uint64_t parts_of(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
 {
-    return plan->ordered ? cpu_math_parts(step->depth, plan->part) : 1;
+    return plan->ordered || plan->multiply ? cpu_math_parts(step->depth, plan->part) : 1;
 }
 
 static void pack_ordered(const struct cpu_math_product_piece *plan, const struct tile *tile,
@@ -75,8 +75,12 @@ static void pack_ordered(const struct cpu_math_product_piece *plan, const struct
 
     gather.from += row * gather.row * plan->type_bytes;
     gather.rows = cpu_math_least(plan->part, gather.rows - row);
-    cpu_math_order(plan->piece.engine, &gather, tile->step->depth,
-                   panel(plan, tile) + row * CPU_MATH_ORDER_COLUMNS * plan->as_bytes);
+    if (plan->multiply)
+        cpu_math_panels(plan->piece.engine, &gather, tile->step->depth,
+                        panel(plan, tile) + row * CPU_MATH_PANEL * plan->as_bytes);
+    else
+        cpu_math_order(plan->piece.engine, &gather, tile->step->depth,
+                       panel(plan, tile) + row * CPU_MATH_ORDER_COLUMNS * plan->as_bytes);
 }
 
 static void pack_b(const struct cpu_math_product_piece *plan, const struct tile *tile, uint64_t part)
@@ -96,7 +100,7 @@ static void pack_b(const struct cpu_math_product_piece *plan, const struct tile 
 
     if (it->windows)
         pack_windows(plan, tile);
-    else if (plan->ordered)
+    else if (plan->ordered || plan->multiply)
         pack_ordered(plan, tile, gather, part);
     else
         cpu_math_gather(plan->piece.engine, &gather, panel(plan, tile));
@@ -106,18 +110,16 @@ static void pack_a(const struct cpu_math_product_piece *plan, const struct tile 
 {
     const struct cpu_math_product *it = &plan->it;
     const struct cpu_math_step *step = tile->step;
-    const struct cpu_math_gather gather = {
-        .from = element(&it->a, period_of(it, step->b0 + tile->batch), step->m0 + tile->m * plan->tile_m, step->k0,
-                        plan->type_bytes),
-        .row = it->a.row,
-        .column = it->a.column,
-        .rows = tile->rows,
-        .columns = step->depth,
-        .type = it->type,
-        .as = plan->as,
-    };
+    uint64_t block = plan->multiply ? CPU_MATH_BLOCK * 4 / plan->as_bytes : step->depth;
+    struct cpu_math_gather gather = {
+        .row = it->a.row, .column = it->a.column, .rows = tile->rows, .type = it->type, .as = plan->as};
 
-    cpu_math_gather(plan->piece.engine, &gather, slab(plan, tile));
+    for (uint64_t k = 0; k < step->depth; k += block) {
+        gather.from = element(&it->a, period_of(it, step->b0 + tile->batch), step->m0 + tile->m * plan->tile_m,
+                              step->k0 + k, plan->type_bytes);
+        gather.columns = cpu_math_least(block, step->depth - k);
+        cpu_math_gather(plan->piece.engine, &gather, slab(plan, tile) + tile->rows * k * plan->as_bytes);
+    }
 }
 
 /* ---- storing ---- */
@@ -130,8 +132,10 @@ static void store(const struct cpu_math_product_piece *plan, const struct tile *
     uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m, n = tile->n * plan->tile_n;
     bool first = step->k0 == 0, last = step->k0 + step->depth == it->k;
     bool sums = plan->piece.memory_bytes > plan->sums_at;
-    struct cpu_math_store how = {
-        .type = it->type, .integers = plan->as == CPU_MATH_AS_INT8, .streams = plan->streams, .alpha = it->alpha};
+    struct cpu_math_store how = {.type = it->type,
+                                 .integers = plan->as == CPU_MATH_AS_INT8 || plan->as == CPU_MATH_AS_INT16,
+                                 .streams = plan->streams,
+                                 .alpha = it->alpha};
 
     how.beta = first || sums ? it->beta : 1.0f;
     for (uint64_t i = 0; i < tile->rows; i++) {
@@ -157,6 +161,31 @@ static void store(const struct cpu_math_product_piece *plan, const struct tile *
 
 /* ---- multiplying ---- */
 
+static enum facet_status execute(const struct cpu_math_product_piece *plan, const struct tile *tile, const void *a,
+                                 const void *b, void *c)
+{
+    uint64_t word = 4 / plan->as_bytes;
+    const struct cpu_math_tile packed = {
+        .c = c,
+        .a = a,
+        .b = b,
+        .c_row = plan->direct ? plan->it.c.row : tile->columns,
+        .a_row = plan->packs_a ? 0 : plan->it.a.row / word,
+        .b_row = plan->packs_b ? 0 : plan->it.b.row,
+        .packed = scratch_at(tile->group, plan->rest_at),
+        .rows = tile->rows,
+        .columns = tile->columns,
+        .depth = tile->step->depth / word,
+        .adds = plan->direct && tile->step->k0 > 0,
+    };
+
+    if (!plan->multiply)
+        return cpu_math_execute(plan->piece.engine, plan->matmul[tile->at_m][tile->at_n][tile->at_k], a, b, c,
+                                scratch_at(tile->group, plan->rest_at));
+    plan->multiply(&packed);
+    return FACET_OK;
+}
+
 static enum facet_status multiply(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
     const struct cpu_math_product *it = &plan->it;
@@ -169,8 +198,7 @@ static enum facet_status multiply(const struct cpu_math_product_piece *plan, con
         plan->packs_b ? panel(plan, tile) : (const void *)element(&it->b, batch, step->k0, n, plan->type_bytes);
     void *c =
         plan->direct ? (void *)element(&it->c, batch, m, n, plan->c_bytes) : scratch_at(tile->group, plan->products_at);
-    enum facet_status status = cpu_math_execute(plan->piece.engine, plan->matmul[tile->at_m][tile->at_n][tile->at_k], a,
-                                                b, c, scratch_at(tile->group, plan->rest_at));
+    enum facet_status status = execute(plan, tile, a, b, c);
 
     if (status == FACET_OK && !plan->direct)
         store(plan, tile, c);
@@ -295,7 +323,8 @@ static enum facet_status make_steps(struct cpu_math_product_piece *plan, uint64_
     enum facet_status status = FACET_NO_MEMORY;
     if (ends && plan->steps) {
         fill_steps(plan, ends);
-        snprintf(name, sizeof name, "%.16s %.36s %s", it->operation, plan->matmul[0][0][0]->name,
+        snprintf(name, sizeof name, "%.16s %.36s %s", it->operation,
+                 plan->multiply ? plan->piece.engine->microkernels->name : plan->matmul[0][0][0]->name,
                  cpu_math_as_name(plan->as));
         status = cpu_math_piece_finish(&plan->piece, name, scratch_bytes, plan->step_count, ends, error);
     } else {

@@ -54,17 +54,18 @@ struct cpu_math_product_piece {
     enum cpu_math_as as;
     uint64_t type_bytes, c_bytes, as_bytes;
 
-    uint64_t tile_m, tile_n, tile_k;            /* of a tile; tile_k: of a step */
-    uint64_t step_m, step_n, step_batch;        /* multiples of tile_m and tile_n, or all */
-    bool packs_a, packs_b, converts, direct;    /* converts: what is packed goes through f32 first; direct: products
-                                                   are C as they are */
-    bool streams;                               /* C is too large for caches to keep */
-    bool unordered;                             /* the library wants B otherwise */
-    bool ordered;                               /* packed B is in the order in which the library multiplies */
-    uint64_t part;                              /* rows of a panel that a work-group packs */
-    uint64_t wave;                              /* slabs that meet all panels before the next ones do */
-    uint64_t panel_bytes, slab_bytes;           /* of packed B and A for one tile */
-    struct cpu_math_primitive *matmul[2][2][2]; /* by whether m, n, k are those of an edge */
+    uint64_t tile_m, tile_n, tile_k;         /* of a tile; tile_k: of a step */
+    uint64_t step_m, step_n, step_batch;     /* multiples of tile_m and tile_n, or all */
+    bool packs_a, packs_b, converts, direct; /* converts: what is packed goes through f32 first; direct: products
+                                                are C as they are */
+    bool streams;                            /* C is too large for caches to keep */
+    bool unordered;                          /* the library wants B otherwise */
+    bool ordered;                            /* packed B is in the order in which the library multiplies */
+    void (*multiply)(const struct cpu_math_tile *tile); /* a microkernel instead of the library; NULL: none */
+    uint64_t part;                                      /* rows of a panel that a work-group packs */
+    uint64_t wave;                                      /* slabs that meet all panels before the next ones do */
+    uint64_t panel_bytes, slab_bytes;                   /* of packed B and A for one tile */
+    struct cpu_math_primitive *matmul[2][2][2];         /* by whether m, n, k are those of an edge */
 
     struct cpu_math_step *steps;
     uint32_t step_count;

@@ -21,7 +21,17 @@
 #define DEPTH_F32       UINT64_C(2048)
 #define PART            UINT64_C(65536)     /* elements of B that a work-group orders, about */
 #define STREAM_BYTES    (UINT64_C(8) << 20) /* of C, which is written past the caches when it has more */
-#define WAVE_BYTES      (UINT64_C(8) << 20) /* of A, while all of B comes by */
+
+/* Of tiles for microkernels: so many rows of A, along a block, are in the second cache while panels of B come by. */
+#define KERNEL_TILE    (UINT64_C(16) << 20) /* multiplications */
+#define KERNEL_ROWS    UINT64_C(96)
+#define KERNEL_COLUMNS UINT64_C(512)
+#define KERNEL_DEPTH   CPU_MATH_BLOCK      /* words */
+#define KERNEL_B       (UINT64_C(1) << 18) /* elements of B that is packed on its way, by each tile */
+#define KERNEL_B_ROWS  UINT64_C(256)       /* of its tiles */
+#define KERNEL_LEAST   UINT64_C(16)        /* rows and columns of a product that is worth to be packed */
+#define KERNEL_A_ROW   UINT64_C(1024)      /* elements between rows of A that need not be packed */
+#define WAVE_BYTES     (UINT64_C(8) << 20) /* of A, while all of B comes by */
 
 /* ---- tiles ---- */
 
@@ -113,8 +123,58 @@ static void choose_ordered(struct cpu_math_product_piece *plan)
     plan->part = cpu_math_round(cpu_math_most(PART / cpu_math_most(plan->tile_n, 1), 1), CPU_MATH_ORDER_ROWS);
 }
 
+/* What would be multiplied as f32 is. int8 is as fast as pairs as it would be in the library's sums of 16 bits. */
+static void find_microkernel(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_microkernels *microkernels = plan->piece.engine->microkernels;
+
+    if (!microkernels || it->windows || plan->as != CPU_MATH_AS_F32 || it->m < KERNEL_LEAST || it->n < KERNEL_LEAST ||
+        it->k == 0)
+        return;
+    if (it->n % CPU_MATH_PANEL == 0 || it->n >= KERNEL_COLUMNS)
+        plan->multiply = microkernels->multiply_f32;
+    if (it->type != FACET_MATH_INT8 || (it->flags & FACET_MATH_NO_TENSOR) || it->k % 2 != 0)
+        return;
+    plan->as = CPU_MATH_AS_INT16;
+    plan->multiply = microkernels->multiply_int16;
+}
+
+/* As many tiles as units can share evenly, where there are few. */
+static void choose_microkernel(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    uint64_t limit = KERNEL_TILE * 4 / plan->as_bytes, units = plan->piece.engine->units;
+
+    plan->packs_b = plan->converts || it->b.column != 1 || it->n > KERNEL_B / it->k;
+    uint64_t rows_most = plan->packs_b ? KERNEL_ROWS : KERNEL_B_ROWS;
+    uint64_t depth = KERNEL_DEPTH * 4 / plan->as_bytes;
+    plan->tile_k = it->k <= depth + depth / 4 ? it->k : even(it->k, depth, depth);
+    uint64_t rows = cpu_math_parts(it->m, rows_most), tallest = cpu_math_parts(it->m, rows);
+    uint64_t most = cpu_math_most(limit / (tallest * plan->tile_k) / CPU_MATH_PANEL, 1) * CPU_MATH_PANEL;
+    plan->tile_n = even(it->n, cpu_math_least(most, KERNEL_COLUMNS), CPU_MATH_PANEL);
+    uint64_t columns = cpu_math_parts(it->n, plan->tile_n);
+    while (rows * columns * it->batch < 2 * units && plan->tile_n > CPU_MATH_PANEL) {
+        plan->tile_n = cpu_math_round(plan->tile_n / 2, CPU_MATH_PANEL);
+        columns = cpu_math_parts(it->n, plan->tile_n);
+    }
+    while (rows * columns * it->batch < 8 * units && rows * columns * it->batch % units != 0)
+        rows++;
+    plan->tile_m = cpu_math_least(it->m, cpu_math_round(cpu_math_parts(it->m, rows), 2));
+    plan->part = cpu_math_round(cpu_math_most(PART / plan->tile_n, 1), CPU_MATH_ORDER_ROWS);
+    plan->packs_a = plan->converts || it->a.column != 1 || it->a.row > KERNEL_A_ROW;
+    plan->streams = it->m > STREAM_BYTES / plan->c_bytes / it->n;
+    plan->direct = it->alpha == 1.0f && it->beta == 0.0f && !it->bias &&
+                   (it->type == FACET_MATH_F32 || plan->as == CPU_MATH_AS_INT16) &&
+                   !(plan->streams && plan->tile_k == it->k);
+}
+
 static void choose(struct cpu_math_product_piece *plan)
 {
+    if (plan->multiply) {
+        choose_microkernel(plan);
+        return;
+    }
     const struct cpu_math_product *it = &plan->it;
     bool same = !plan->converts && !it->windows;
     bool whole = in_one_piece(&it->a, it->k) && in_one_piece(&it->b, it->n);
@@ -149,8 +209,9 @@ static void choose_steps(struct cpu_math_product_piece *plan)
     plan->step_m = plan->packs_a ? cpu_math_least(rows, it->m) : it->m;
     if (plan->tile_k < it->k) /* sums are kept */
         plan->step_m = cpu_math_least(plan->step_m, cpu_math_round(4096, plan->tile_m));
-    plan->wave = plan->ordered ? cpu_math_most(WAVE_BYTES / (column_bytes * cpu_math_most(plan->tile_m, 1)), 1)
-                               : cpu_math_most(it->m, 1);
+    plan->wave = plan->ordered || plan->multiply
+                     ? cpu_math_most(WAVE_BYTES / (column_bytes * cpu_math_most(plan->tile_m, 1)), 1)
+                     : cpu_math_most(it->m, 1);
     uint64_t bytes = (plan->packs_b ? plan->step_n : 0) + (plan->packs_a ? plan->step_m : 0);
     plan->step_batch =
         bytes ? cpu_math_least(cpu_math_most(2 * PACK_BYTES / column_bytes / bytes, 1), it->batch) : it->batch;
@@ -190,7 +251,7 @@ static enum facet_status get_primitives(struct cpu_math_product_piece *plan, str
 {
     enum facet_status status = FACET_OK;
 
-    for (int i = 0; i < 8 && status == FACET_OK; i++)
+    for (int i = 0; i < 8 && status == FACET_OK && !plan->multiply; i++)
         status = get_matmul(plan, i, error);
     return status;
 }
@@ -213,8 +274,8 @@ static void place(struct cpu_math_product_piece *plan)
     bool raw = it->windows && plan->converts; /* windows are gathered as they are, then converted */
     uint64_t gathered = raw ? plan->tile_k * plan->tile_n * plan->type_bytes : 0;
 
-    plan->panel_bytes =
-        plan->packs_b ? cpu_math_round(plan->tile_n * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
+    uint64_t columns = plan->multiply ? cpu_math_round(plan->tile_n, CPU_MATH_PANEL) : plan->tile_n;
+    plan->panel_bytes = plan->packs_b ? cpu_math_round(columns * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
     plan->slab_bytes = plan->packs_a ? cpu_math_round(plan->tile_m * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
     plan->a_at = plan->step_batch * cpu_math_parts(plan->step_n, plan->tile_n) * plan->panel_bytes;
     plan->sums_at = plan->a_at + plan->step_batch * cpu_math_parts(plan->step_m, plan->tile_m) * plan->slab_bytes;
@@ -229,6 +290,7 @@ enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, str
     const struct cpu_math_product *it = &plan->it;
 
     plan->as = cpu_math_as_of(plan->piece.engine, it->type, it->flags);
+    find_microkernel(plan);
     plan->as_bytes = cpu_math_as_bytes(plan->as);
     plan->type_bytes = it->type == FACET_MATH_F32 ? 4 : it->type == FACET_MATH_INT8 ? 1 : 2;
     plan->c_bytes = it->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
@@ -245,6 +307,6 @@ enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, str
     choose_steps(plan);
     if (status == FACET_OK)
         place(plan);
-    plan->scratch_most = scratch_most(plan);
+    plan->scratch_most = plan->multiply ? CPU_MATH_BLOCK * CPU_MATH_PANEL * 4 : scratch_most(plan);
     return status;
 }

@@ -151,7 +151,8 @@ static void large_gemm(void **state)
 {
     static const struct shape shapes[] = {{300, 260, 520, 1, 0, 1, 0}, {20, 24, 11000, 1, 0, 2, 3},
                                           {1, 700, 900, 1, 0, 1, 0},   {530, 3, 300, 1, 0, 1, 0},
-                                          {9, 70, 9000, 2, 1, 1, 1},   {2, 1, 70000, 1, 0, 1, 0}};
+                                          {9, 70, 9000, 2, 1, 1, 1},   {2, 1, 70000, 1, 0, 1, 0},
+                                          {40, 530, 300, 2, 0, 1, 0},  {33, 48, 1300, 1, 0, 1, 0}};
     (void)state;
 
     for (uint32_t type = 0; type < FACET_MATH_TYPES; type++)
@@ -166,6 +167,30 @@ static void large_gemm(void **state)
             gemm_is_right(&shape, type, FACET_MATH_NO_TENSOR | FACET_MATH_TRANSPOSE_A);
             gemm_is_right(&shape, type, FACET_MATH_COLUMN_MAJOR);
         }
+}
+
+/* Also where what is multiplied are 8 bits: the sum of two products has 16 bits and a sign. */
+static void sums_of_int8_are_exact(void **state)
+{
+    static const struct shape shape = {34, 48, 130, 1, 0, 1, 0};
+    static const int extremes[][2] = {{127, 127}, {-128, -128}, {127, -128}};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof extremes / sizeof extremes[0]; i++) {
+        struct gemm_case it;
+
+        make_gemm(&it, &shape, FACET_MATH_INT8, 0);
+        const struct facet_gemm *gemm = &it.operation.of.gemm;
+        memset((void *)gemm->a, extremes[i][0], shape.m * shape.k);
+        memset((void *)gemm->b, extremes[i][1], shape.k * shape.n);
+        run_math(&it.operation);
+        for (uint64_t j = 0; j < shape.m * shape.n; j++)
+            assert_int_equal(((const int32_t *)gemm->c)[j], (int)shape.k * extremes[i][0] * extremes[i][1]);
+        free(it.c_before);
+        give_back(gemm->a);
+        give_back(gemm->b);
+        give_back(gemm->c);
+    }
 }
 
 /* Written past the caches, where rows are whole lines of them. */
@@ -399,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gemm_of_every_type_and_layout, math_begin, math_end),
         cmocka_unit_test_setup_teardown(large_gemm, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(sums_of_int8_are_exact, math_begin, math_end),
         cmocka_unit_test_setup_teardown(results_larger_than_caches, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_every_type, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_many_channels, math_begin, math_end),

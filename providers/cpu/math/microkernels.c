@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: microkernels.h, for x86-64-v3. Never: is called on a processor without AVX2 and FMA. */
+#include "math/microkernels.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define ROWS   6u /* by two vectors of columns: twelve sums, what is multiplied, and a factor fit in 16 registers */
+#define LANES  8u
+#define INLINE static inline __attribute__((always_inline))
+
+static uint64_t least(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+/* ---- multiplying ---- */
+
+/* What sums are is what their variables are: where it changes some compilers copy them in each step. */
+typedef float f32_lanes __attribute__((vector_size(32)));
+typedef uint32_t int16_lanes __attribute__((vector_size(32))); /* wraps */
+
+INLINE f32_lanes f32_multiply_add(f32_lanes left, f32_lanes right, f32_lanes sum)
+{
+    return _mm256_fmadd_ps(left, right, sum);
+}
+
+INLINE int16_lanes int16_multiply_add(int16_lanes left, int16_lanes right, int16_lanes sum)
+{
+    return sum + (int16_lanes)_mm256_madd_epi16((__m256i)left, (__m256i)right);
+}
+
+#define DEFINE_LANES(type)                                                                                             \
+    INLINE type##_lanes type##_load(const uint32_t *from)                                                              \
+    {                                                                                                                  \
+        return (type##_lanes)_mm256_loadu_si256((const __m256i *)from);                                                \
+    }                                                                                                                  \
+    INLINE void type##_store(uint32_t *to, type##_lanes words)                                                         \
+    {                                                                                                                  \
+        _mm256_storeu_si256((__m256i *)to, (__m256i)words);                                                            \
+    }                                                                                                                  \
+    INLINE type##_lanes type##_all(uint32_t word)                                                                      \
+    {                                                                                                                  \
+        return (type##_lanes)_mm256_set1_epi32((int)word);                                                             \
+    }
+DEFINE_LANES(f32)
+DEFINE_LANES(int16)
+
+/* Some rows of A by one panel of B, along one block. */
+struct part {
+    uint32_t *c, *packed;
+    const uint32_t *a, *b;
+    uint64_t c_row, a_row, b_row, depth;
+    bool adds;
+};
+
+/* By name, row by row: of an array some compilers would keep the sums in memory. */
+#define EACH_ROW(DO, type) DO(0, type) DO(1, type) DO(2, type) DO(3, type) DO(4, type) DO(5, type)
+
+#define BEGIN_ROW(i, type)                                                                                             \
+    type##_lanes left_##i = {0}, right_##i = {0};                                                                      \
+    if (i < rows && it->adds) {                                                                                        \
+        left_##i = type##_load(it->c + i * it->c_row);                                                                 \
+        right_##i = type##_load(it->c + i * it->c_row + LANES);                                                        \
+    }
+
+#define ADD_ROW(i, type)                                                                                               \
+    if (i < rows) {                                                                                                    \
+        type##_lanes factor = type##_all(a[i * a_row]);                                                                \
+                                                                                                                       \
+        left_##i = type##_multiply_add(factor, left, left_##i);                                                        \
+        right_##i = type##_multiply_add(factor, right, right_##i);                                                     \
+    }
+
+#define END_ROW(i, type)                                                                                               \
+    if (i < rows) {                                                                                                    \
+        type##_store(it->c + i * it->c_row, left_##i);                                                                 \
+        type##_store(it->c + i * it->c_row + LANES, right_##i);                                                        \
+    }
+
+/* `packs`: rows of B are apart, and are packed by the way. */
+#define DEFINE_ROWS(type)                                                                                              \
+    INLINE void type##_rows(const struct part *it, unsigned rows, bool packs)                                          \
+    {                                                                                                                  \
+        const uint32_t *a = it->a, *b = it->b, *end = a + it->depth;                                                   \
+        uint64_t a_row = it->a_row, b_row = packs ? it->b_row : CPU_MATH_PANEL;                                        \
+        uint32_t *packed = it->packed;                                                                                 \
+                                                                                                                       \
+        EACH_ROW(BEGIN_ROW, type)                                                                                      \
+        do {                                                                                                           \
+            type##_lanes left = type##_load(b), right = type##_load(b + LANES);                                        \
+                                                                                                                       \
+            EACH_ROW(ADD_ROW, type)                                                                                    \
+            if (packs) {                                                                                               \
+                type##_store(packed, left);                                                                            \
+                type##_store(packed + LANES, right);                                                                   \
+                packed += CPU_MATH_PANEL;                                                                              \
+            }                                                                                                          \
+            b += b_row;                                                                                                \
+        } while (++a != end);                                                                                          \
+        EACH_ROW(END_ROW, type)                                                                                        \
+    }
+DEFINE_ROWS(f32)
+DEFINE_ROWS(int16)
+
+/* Functions of their own, so that each has all registers. */
+#define DEFINE_SOME(i, type)                                                                                           \
+    static __attribute__((noinline)) void type##_rows_##i(const struct part *it)                                       \
+    {                                                                                                                  \
+        type##_rows(it, i + 1, false);                                                                                 \
+    }
+EACH_ROW(DEFINE_SOME, f32)
+EACH_ROW(DEFINE_SOME, int16)
+
+#define DEFINE_FIRST(i, type)                                                                                          \
+    static __attribute__((noinline)) void type##_first_##i(const struct part *it)                                      \
+    {                                                                                                                  \
+        type##_rows(it, i + 1, true);                                                                                  \
+    }
+EACH_ROW(DEFINE_FIRST, f32)
+
+/* By the number of rows less one. */
+typedef void (*multiply_func)(const struct part *it);
+static const multiply_func f32_some[ROWS] = {f32_rows_0, f32_rows_1, f32_rows_2, f32_rows_3, f32_rows_4, f32_rows_5};
+static const multiply_func f32_first[ROWS] = {f32_first_0, f32_first_1, f32_first_2,
+                                              f32_first_3, f32_first_4, f32_first_5};
+static const multiply_func int16_some[ROWS] = {int16_rows_0, int16_rows_1, int16_rows_2,
+                                               int16_rows_3, int16_rows_4, int16_rows_5};
+
+static void copy(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t from_row, uint64_t rows,
+                 uint64_t columns)
+{
+    for (uint64_t i = 0; i < rows; i++)
+        memcpy(to + i * to_row, from + i * from_row, columns * sizeof *to);
+}
+
+/* The last panel: what is beyond C goes nowhere. */
+static void multiply_edge(const struct part *it, uint64_t rows, uint64_t columns, multiply_func multiply_part)
+{
+    uint32_t sums[ROWS * CPU_MATH_PANEL];
+    struct part edge = *it;
+
+    edge.c = sums;
+    edge.c_row = CPU_MATH_PANEL;
+    if (it->adds)
+        copy(sums, CPU_MATH_PANEL, it->c, it->c_row, rows, columns);
+    multiply_part(&edge);
+    copy(it->c, it->c_row, sums, CPU_MATH_PANEL, rows, columns);
+}
+
+static struct part part_of(const struct cpu_math_tile *it, uint64_t k, uint64_t j, uint64_t i)
+{
+    uint64_t depth = least(CPU_MATH_BLOCK, it->depth - k);
+
+    return (struct part){
+        .c = (uint32_t *)it->c + i * it->c_row + j,
+        .a = (const uint32_t *)it->a + (it->a_row ? i * it->a_row + k : k * it->rows + i * depth),
+        .b = (const uint32_t *)it->b + (it->b_row ? k * it->b_row + j : j * it->depth + k * CPU_MATH_PANEL),
+        .packed = it->packed,
+        .c_row = it->c_row,
+        .a_row = it->a_row ? it->a_row : depth,
+        .b_row = it->b_row,
+        .depth = depth,
+        .adds = it->adds || k > 0,
+    };
+}
+
+/* One panel along one block. `first` is for the first rows, if B is packed by the way. */
+static void multiply_panel(const struct cpu_math_tile *it, uint64_t k, uint64_t j, const multiply_func *some,
+                           const multiply_func *first)
+{
+    uint64_t columns = least(CPU_MATH_PANEL, it->columns - j);
+    bool packs = it->b_row > 0, edge = columns < CPU_MATH_PANEL;
+
+    if (packs && edge) {
+        struct part part = part_of(it, k, j, 0);
+
+        memset(it->packed, 0, part.depth * CPU_MATH_PANEL * 4);
+        copy(it->packed, CPU_MATH_PANEL, part.b, it->b_row, part.depth, columns);
+    }
+    for (uint64_t i = 0; i < it->rows; i += ROWS) {
+        uint64_t rows = least(ROWS, it->rows - i);
+        struct part part = part_of(it, k, j, i);
+        const multiply_func *multiply = packs && !edge && i == 0 ? first : some;
+
+        if (packs && multiply == some)
+            part.b = it->packed;
+        if (edge)
+            multiply_edge(&part, rows, columns, multiply[rows - 1]);
+        else
+            multiply[rows - 1](&part);
+    }
+}
+
+static void multiply_tile(const struct cpu_math_tile *it, const multiply_func *some, const multiply_func *first)
+{
+    for (uint64_t k = 0; k < it->depth; k += CPU_MATH_BLOCK)
+        for (uint64_t j = 0; j < it->columns; j += CPU_MATH_PANEL)
+            multiply_panel(it, k, j, some, first);
+}
+
+static void multiply_f32(const struct cpu_math_tile *tile)
+{
+    multiply_tile(tile, f32_some, f32_first);
+}
+
+static void multiply_int16(const struct cpu_math_tile *tile)
+{
+    multiply_tile(tile, int16_some, NULL);
+}
+
+/* ---- packing ---- */
+
+static void spread(float *to, uint64_t panel, const float *from, uint64_t columns)
+{
+    uint64_t j = 0;
+
+    for (; j + CPU_MATH_PANEL <= columns; j += CPU_MATH_PANEL, to += panel)
+        memcpy(to, from + j, CPU_MATH_PANEL * sizeof *to);
+    if (j == columns)
+        return;
+    memset(to, 0, CPU_MATH_PANEL * sizeof *to);
+    memcpy(to, from + j, (columns - j) * sizeof *to);
+}
+
+static void widen(int16_t *to, const int8_t *from, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = from[i];
+}
+
+INLINE void spread_panel(uint32_t *to, const int8_t *even, const int8_t *odd)
+{
+    __m256i low = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)even));
+    __m256i high = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)odd));
+
+    _mm256_storeu_si256((__m256i *)to, _mm256_blend_epi16(low, _mm256_slli_epi32(high, 16), 0xaa));
+}
+
+static void spread_pairs(uint32_t *to, uint64_t panel, const int8_t *even, const int8_t *odd, uint64_t columns)
+{
+    int8_t last[2][CPU_MATH_PANEL] = {{0}};
+    uint64_t j = 0;
+
+    for (; j + CPU_MATH_PANEL <= columns; j += CPU_MATH_PANEL, to += panel)
+        for (unsigned half = 0; half < CPU_MATH_PANEL; half += LANES)
+            spread_panel(to + half, even + j + half, odd + j + half);
+    if (j == columns)
+        return;
+    memcpy(last[0], even + j, columns - j);
+    memcpy(last[1], odd + j, columns - j);
+    for (unsigned half = 0; half < CPU_MATH_PANEL; half += LANES)
+        spread_panel(to + half, last[0] + half, last[1] + half);
+}
+
+const struct cpu_math_microkernels cpu_math_microkernels_v3 = {
+    .name = "facet:avx2",
+    .multiply_f32 = multiply_f32,
+    .multiply_int16 = multiply_int16,
+    .spread = spread,
+    .spread_pairs = spread_pairs,
+    .widen = widen,
+};
