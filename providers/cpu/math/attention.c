@@ -429,6 +429,7 @@ enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, con
     if (status != FACET_OK)
         return status;
     struct attention *plan = (struct attention *)piece;
+    piece->again = true;
     plan->it = operation->of.attention;
     plan->type = operation->type;
     plan->causal = operation->flags & FACET_MATH_CAUSAL;

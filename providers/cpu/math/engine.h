@@ -23,10 +23,11 @@
 #include "math/microkernels.h"
 #include "math_library.h"
 
-#define CPU_MATH_ALIGN 128u
-#define CPU_MATH_KEY   12u
-#define CPU_MATH_SPARE 4u
-#define CPU_MATH_KEPT  8u
+#define CPU_MATH_ALIGN  128u
+#define CPU_MATH_KEY    12u
+#define CPU_MATH_SPARE  4u
+#define CPU_MATH_KEPT   8u
+#define CPU_MATH_PIECES 16u
 
 /* What numbers are when they are multiplied. */
 enum cpu_math_as {
@@ -63,6 +64,8 @@ struct cpu_math_engine {
     pthread_mutex_t lock;
     TAILQ_HEAD(cpu_math_primitives, cpu_math_primitive) primitives; /* the one that was used last is first */
     uint32_t primitive_count;
+    TAILQ_HEAD(cpu_math_pieces, cpu_math_piece) pieces; /* to be run again; the one that was used last is first */
+    uint32_t piece_count;
     struct {
         void *memory;
         uint64_t bytes;
@@ -136,6 +139,9 @@ void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math
 /* What all pieces begin with. */
 struct cpu_math_piece {
     struct cpu_math_work work;
+    TAILQ_ENTRY(cpu_math_piece) link;
+    struct facet_math operation;
+    bool again; /* its work-groups change nothing in it, so it may be run once more */
     struct cpu_math_engine *engine;
     void (*release)(struct cpu_math_piece *piece); /* what it has beyond; then it is freed */
     /* What its work-groups share: taken by the first of them, so that what is queued has none. */
@@ -147,6 +153,11 @@ enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t by
                                      void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
                                      struct facet_error *error);
 void cpu_math_piece_free(struct cpu_math_piece *piece);
+/* Some that are over are kept: to prepare a small operation takes as long as to run it. NULL: there is none of it. */
+struct cpu_math_piece *cpu_math_piece_take(struct cpu_math_engine *engine, const struct facet_math *operation);
+/* Instead of freeing it. False: it is not one to keep. */
+bool cpu_math_piece_keep(struct cpu_math_piece *piece);
+void cpu_math_pieces_forget(struct cpu_math_engine *engine);
 /* FACET_OUT_OF_RANGE: more work-groups, or scratch memory, than can be. */
 enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char *name, uint64_t scratch_bytes,
                                         uint32_t phases, const uint64_t *ends, struct facet_error *error);

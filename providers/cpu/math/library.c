@@ -69,12 +69,14 @@ static enum facet_status open_engine(const char *features, uint32_t units, struc
     engine->tensor_int8 = has(features, "avx512_vnni") || has(features, "avx_vnni") || has(features, "amx_int8");
     pthread_mutex_init(&engine->lock, NULL);
     TAILQ_INIT(&engine->primitives);
+    TAILQ_INIT(&engine->pieces);
     *ret_engine = engine;
     return FACET_OK;
 }
 
 static void close_engine(struct cpu_math_engine *engine)
 {
+    cpu_math_pieces_forget(engine);
     cpu_math_forget_all(engine);
     for (unsigned i = 0; i < CPU_MATH_SPARE; i++)
         free(engine->spare[i].memory);
@@ -127,17 +129,22 @@ static enum facet_status prepare(struct cpu_math_engine *engine, const struct fa
     static const cpu_math_prepare_func prepares[FACET_MATH_KINDS] = {
         cpu_math_prepare_gemm, cpu_math_prepare_convolution, cpu_math_prepare_activation,
         cpu_math_prepare_normalization, cpu_math_prepare_attention};
-    struct cpu_math_piece *piece = NULL;
-    enum facet_status status = prepares[operation->operation](engine, operation, &piece, error);
+    struct cpu_math_piece *piece = cpu_math_piece_take(engine, operation);
+    enum facet_status status = piece ? FACET_OK : prepares[operation->operation](engine, operation, &piece, error);
 
-    if (status == FACET_OK)
-        *ret_work = &piece->work;
-    return status;
+    if (status != FACET_OK)
+        return status;
+    piece->operation = *operation;
+    *ret_work = &piece->work;
+    return FACET_OK;
 }
 
 static void release(struct cpu_math_work *work)
 {
-    cpu_math_piece_free((struct cpu_math_piece *)work);
+    struct cpu_math_piece *piece = (struct cpu_math_piece *)work;
+
+    if (!cpu_math_piece_keep(piece))
+        cpu_math_piece_free(piece);
 }
 
 const struct cpu_math_library *facet_cpu_math_entry(void)

@@ -352,6 +352,7 @@ enum facet_status cpu_math_product_prepare(struct cpu_math_engine *engine, const
     if (status != FACET_OK)
         return status;
     struct cpu_math_product_piece *plan = (struct cpu_math_product_piece *)piece;
+    piece->again = true;
     plan->it = *product;
     status = cpu_math_product_plan(plan, error);
     if (status == FACET_OK)

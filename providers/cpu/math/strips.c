@@ -248,6 +248,7 @@ enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const 
     if (status != FACET_OK)
         return status;
     struct cpu_math_strips *plan = (struct cpu_math_strips *)piece;
+    piece->again = true;
     plan->it = operation->of.convolution;
     plan->type = operation->type;
     plan->as = cpu_math_as_of(engine, operation->type, operation->flags);

@@ -7,8 +7,9 @@
 #include "math/engine.h"
 #include "provider_kit.h"
 
-#define KEPT_MOST  (UINT64_C(128) << 20) /* of memory that is kept for the next operation */
-#define BYTES_STEP (UINT64_C(2) << 20)   /* so that it comes in huge pages */
+#define KEPT_MOST   (UINT64_C(128) << 20) /* of memory that is kept for the next operation */
+#define PHASES_MOST 64u                   /* of a piece that is kept: it has little memory, then */
+#define BYTES_STEP  (UINT64_C(2) << 20)   /* so that it comes in huge pages */
 
 /* ---- memory ---- */
 
@@ -57,15 +58,19 @@ bool cpu_math_piece_ready(struct cpu_math_piece *piece)
 static void give_memory(struct cpu_math_engine *engine, void *memory, uint64_t bytes)
 {
     void *unwanted = memory;
+    uint64_t kept = engine->spare[0].bytes;
     unsigned least = 0;
 
     if (!memory)
         return;
     pthread_mutex_lock(&engine->lock);
-    for (unsigned i = 1; i < CPU_MATH_SPARE; i++)
+    for (unsigned i = 1; i < CPU_MATH_SPARE; i++) {
+        kept += engine->spare[i].bytes;
         if (engine->spare[i].bytes < engine->spare[least].bytes)
             least = i;
-    if (bytes <= KEPT_MOST / CPU_MATH_SPARE && bytes > engine->spare[least].bytes) {
+    }
+    kept -= engine->spare[least].bytes;
+    if (bytes > engine->spare[least].bytes && kept <= KEPT_MOST && bytes <= KEPT_MOST - kept) {
         unwanted = engine->spare[least].memory;
         engine->spare[least].memory = memory;
         engine->spare[least].bytes = bytes;
@@ -102,6 +107,54 @@ void cpu_math_piece_free(struct cpu_math_piece *piece)
     give_memory(piece->engine, atomic_load(&piece->memory), piece->memory_room);
     free((void *)piece->work.phase_ends);
     free(piece);
+}
+
+struct cpu_math_piece *cpu_math_piece_take(struct cpu_math_engine *engine, const struct facet_math *operation)
+{
+    struct cpu_math_piece *piece;
+
+    pthread_mutex_lock(&engine->lock);
+    TAILQ_FOREACH (piece, &engine->pieces, link)
+        if (memcmp(&piece->operation, operation, sizeof *operation) == 0)
+            break;
+    if (piece) {
+        TAILQ_REMOVE(&engine->pieces, piece, link);
+        engine->piece_count--;
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return piece;
+}
+
+bool cpu_math_piece_keep(struct cpu_math_piece *piece)
+{
+    struct cpu_math_engine *engine = piece->engine;
+    struct cpu_math_piece *last = NULL;
+
+    if (!piece->again || piece->work.phases > PHASES_MOST || atomic_load(&piece->work.status) != FACET_OK)
+        return false;
+    give_memory(engine, atomic_load(&piece->memory), piece->memory_room);
+    atomic_store(&piece->memory, NULL);
+    pthread_mutex_lock(&engine->lock);
+    TAILQ_INSERT_HEAD(&engine->pieces, piece, link);
+    if (++engine->piece_count > CPU_MATH_PIECES) {
+        last = TAILQ_LAST(&engine->pieces, cpu_math_pieces);
+        TAILQ_REMOVE(&engine->pieces, last, link);
+        engine->piece_count--;
+    }
+    pthread_mutex_unlock(&engine->lock);
+    cpu_math_piece_free(last);
+    return true;
+}
+
+/* When no work is left. */
+void cpu_math_pieces_forget(struct cpu_math_engine *engine)
+{
+    struct cpu_math_piece *piece;
+
+    while ((piece = TAILQ_FIRST(&engine->pieces))) {
+        TAILQ_REMOVE(&engine->pieces, piece, link);
+        cpu_math_piece_free(piece);
+    }
 }
 
 enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char *name, uint64_t scratch_bytes,

@@ -228,9 +228,56 @@ static void others(void **state)
     survives(attention, 10);
 }
 
+/* ---- what is kept ---- */
+
+/* As an operation is once it was checked. */
+static struct facet_math checked_gemm(void)
+{
+    struct facet_math operation = gemm();
+    struct facet_gemm *it = &operation.of.gemm;
+
+    it->batch = 1;
+    it->lead_a = it->k;
+    it->lead_b = it->lead_c = it->n;
+    it->stride_a = it->m * it->k;
+    it->stride_b = it->k * it->n;
+    it->stride_c = it->m * it->n;
+    return operation;
+}
+
+/* A second of the same that is queued meanwhile has its own. */
+static void what_was_prepared_is_used_again(void **state)
+{
+    const struct cpu_math_library *library = facet_cpu_math_entry();
+    struct cpu_math_work *first = NULL, *second = NULL, *again = NULL, *other = NULL;
+    struct cpu_math_engine *engine = NULL;
+    struct facet_error error;
+    (void)state;
+
+    world_begin(&world);
+    struct facet_math operation = checked_gemm();
+    assert_int_equal(library->open("", 2, &engine, &error), FACET_OK);
+    assert_int_equal(library->prepare(engine, &operation, &first, &error), FACET_OK);
+    assert_int_equal(library->prepare(engine, &operation, &second, &error), FACET_OK);
+    assert_ptr_not_equal(first, second);
+    library->release(first);
+    operation.of.gemm.alpha = 2;
+    assert_int_equal(library->prepare(engine, &operation, &other, &error), FACET_OK);
+    assert_ptr_not_equal(other, first);
+    operation.of.gemm.alpha = 1;
+    assert_int_equal(library->prepare(engine, &operation, &again, &error), FACET_OK);
+    assert_ptr_equal(again, first);
+    library->release(second);
+    library->release(other);
+    library->release(again);
+    library->close(engine);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_prepared_is_used_again),
         cmocka_unit_test(products),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(others),

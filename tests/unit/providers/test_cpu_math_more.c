@@ -190,6 +190,7 @@ static void normalized(uint32_t type, uint32_t flags, uint64_t channels, uint64_
         it->epsilon = 0.5f;
     }
     run_math(&operation);
+    run_math(&operation); /* begins anew */
     for (uint64_t c = 0; c < channels; c++)
         check_normalized(&operation, c, scaled);
     for (int i = 0; i < 2; i++)
