@@ -274,6 +274,17 @@ void kernel_build_blame(const char *source, struct facet_error *error)
     snprintf(error->argument, sizeof error->argument, "%s", source);
 }
 
+enum facet_status kernel_build_demand_none(const struct kernel_build *build, const char *image,
+                                           struct facet_error *error)
+{
+    if (!build->only)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, build->only,
+                                "%.64s is for compiling, and %.200s is an image; expected its source, or an image that "
+                                "was compiled so",
+                                build->only, image);
+}
+
 /* --- compiling -------------------------------------------------------------------------------------------------- */
 
 enum facet_status kernel_build_compile(const struct kernel_build *build, const char *name,

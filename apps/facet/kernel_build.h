@@ -65,6 +65,12 @@ enum facet_status kernel_build_compile(const struct kernel_build *build, const c
                                        const struct kernel_text *source, struct facet_image **ret_image,
                                        struct facet_error *error);
 
+/* Who says how to compile shall not take an image for what that would have made: FACET_INVALID_ARGUMENT names the
+ * option.
+ */
+enum facet_status kernel_build_demand_none(const struct kernel_build *build, const char *image,
+                                           struct facet_error *error);
+
 /* Names the argument at fault as it was typed: `source`, or an option, instead of what the library calls it. */
 void kernel_build_blame(const char *source, struct facet_error *error);
 

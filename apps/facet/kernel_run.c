@@ -150,18 +150,6 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 
 /* --- the image -------------------------------------------------------------------------------------------------- */
 
-/* Who says how to compile shall not take an image for what that would have made. */
-static enum facet_status take_image(const struct request *request, const struct kernel_text *text,
-                                    struct facet_image **ret_image, struct facet_error *error)
-{
-    if (request->build.only)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, request->build.only,
-                                    "%.64s is for compiling, and %.200s is an image; expected its source, or an image "
-                                    "that was compiled so",
-                                    request->build.only, request->source);
-    return facet_image_parse(text->bytes, text->size, ret_image, error);
-}
-
 /* An image as it is, a source compiled for the device. */
 static enum facet_status make_image(struct request *request, const struct kernel_device *device,
                                     struct facet_image **ret_image, struct facet_error *error)
@@ -171,8 +159,10 @@ static enum facet_status make_image(struct request *request, const struct kernel
 
     if (status != FACET_OK)
         return status;
-    if (facet_image_is_code(text.bytes, text.size))
-        return take_image(request, &text, ret_image, error);
+    if (facet_image_is_code(text.bytes, text.size)) {
+        status = kernel_build_demand_none(&request->build, request->source, error);
+        return status == FACET_OK ? facet_image_parse(text.bytes, text.size, ret_image, error) : status;
+    }
     if (!request->build.target && device->target[0])
         request->build.target = device->target;
     if (!request->build.target)

@@ -11,42 +11,9 @@ import signal
 import struct
 import subprocess
 
-from place import BUILD, Place, wait_until
-from tap import Skip, contains, equal, main, test
-
-STAND_IN = os.environ.get("FACET_TEST_COMPILER", os.path.join(BUILD, "tests", "unit", "kernel"))
-SAXPY = """kernel void saxpy(float a, global const float *x, global float *y)
-{
-    size_t i = get_global_id(0);
-    y[i] = a * x[i] + y[i];
-}
-"""
-
-
-class Kernels(Place):
-    """A place with a cache of its own and, unless `compiler` is real, the stand-in."""
-
-    def __init__(self, compiler="stand-in"):
-        super().__init__(real=True)
-        self.env.update(FACET_CACHE_DIR=self.path("cache"), FACET_TEST_COMPILES=self.path("compiles"))
-        if compiler == "stand-in":
-            self.env["FACET_LIB_DIR"] = STAND_IN
-        elif not os.path.exists(os.path.join(BUILD, "facet-kernel-compiler.so")):
-            raise Skip("this build has no kernel compiler")
-
-    def makes(self, target):
-        """Whether this build's LLVM has a generator for the target: Debian's LLVM 19 has none for SPIR-V."""
-        self.write("one.cl", "kernel void one(global int *x) { *x = 1; }\n")
-        said = self.facet("compile", "--target", target, "one.cl", "-o", "one.image").stderr
-        return "was built without a code generator" not in said
-
-    def compiles(self):
-        return len(self.read("compiles")) if self.exists("compiles") else 0
-
-
-def ran(done, status=0):
-    equal((done.returncode, done.stderr if status == 0 else ""), (status, ""), "exit status and standard error")
-    return done.stdout
+from kernels import SAXPY, Kernels, ran, run_saxpy
+from place import BUILD, wait_until
+from tap import contains, equal, main, test
 
 
 @test
@@ -73,24 +40,6 @@ def what_was_compiled_is_found_again():
         equal(hits, [False, True, False, False, False, False, False, True])
         equal(place.compiles(), 6)
         contains(ran(place.facet("compile", "k.cl", "--stats")), "5 images")
-
-
-@test
-def a_cache_of_no_use_is_said_and_in_nobody_s_way():
-    with Kernels() as place:
-        place.write("k.cl", "ok")
-        os.mkdir(place.path("cache"))
-        os.chmod(place.path("cache"), 0o777)
-        for _ in range(2):
-            ran(place.facet("compile", "k.cl"))
-            said = ran(place.facet("compile", "k.cl", "--stats"))
-            contains(said, f"cache       not used: {place.path('cache')} may be written by anybody (mode 0777)\n")
-            equal(said.count("not used"), 1)
-        contains(place.json("compile", "k.cl", "--json")["statistics"]["uncached"], "may be written by anybody")
-        equal((place.compiles(), os.listdir(place.path("cache"))), (5, []))
-        os.chmod(place.path("cache"), 0o700)
-        equal("uncached" in place.json("compile", "k.cl", "--json")["statistics"], False)
-        contains(ran(place.facet("compile", "k.cl", "--stats")), "1 image, ")
 
 
 @test
@@ -325,15 +274,6 @@ def wrong_arguments_of_a_run_are_refused():
 # --- the real compiler ---
 
 
-def run_saxpy(place, *more):
-    """Runs saxpy on the processor; skips where there is no such provider."""
-    place.write("saxpy.cl", SAXPY)
-    if "cpu:0" not in place.facet("devices").stdout:
-        raise Skip("this build has no provider cpu")
-    return place.facet("kernel", "run", "saxpy.cl", "--arg", "f32:2", "--arg", "buffer:f32:1000=iota", "--arg",
-                       "buffer:f32:1000=0.5", *more)
-
-
 @test
 def a_kernel_runs_on_the_processor():
     with Kernels("real") as place:
@@ -427,24 +367,6 @@ def a_run_answers_in_json():
         equal(answer["results"][0]["values"], [2.0 * i + 0.5 for i in range(8)])
         if "launch" in answer:
             equal(answer["launch"]["groups"], 20)
-
-
-@test
-def options_for_a_compile_are_refused_with_an_image():
-    with Kernels("real") as place:
-        run_saxpy(place)
-        ran(place.facet("compile", "saxpy.cl"))
-        for options, name in ((["-O0"], "-O"), (["-DN=1"], "-D"), (["-I", "."], "-I"), (["--std", "CL1.1"], "--std"),
-                              (["--target", "host"], "--target"), (["-I.", "-DN=1"], "-I"),
-                              (["--", "-cl-fast-relaxed-math"], "-cl-fast-relaxed-math")):
-            done = place.facet("kernel", "run", "saxpy.so", *options)
-            equal((done.returncode, done.stdout), (2, ""), f"kernel run {options}")
-            contains(done.stderr, f"{name} is for compiling, and saxpy.so is an image")
-        answer = json.loads(place.facet("kernel", "run", "saxpy.so", "-O0", "--json").stdout)
-        equal(answer["error"]["argument"], "-O")
-        ran_kernel = place.facet("kernel", "run", "saxpy.so", "--no-cache", "--arg", "f32:2", "--arg", "buffer:f32:4=1",
-                                 "--arg", "buffer:f32:4=1")
-        equal((ran_kernel.returncode, ran_kernel.stdout), (0, "y 2: 3 3 3 3\n"))
 
 
 @test
@@ -625,46 +547,6 @@ def the_real_compiler_names_line_and_column():
         equal((done.returncode, done.stdout), (1, ""))
         contains(done.stderr, "bad.cl:3:12: error: ")
         contains(done.stderr, "    x[0] = nowhere;\n           ^\n")
-
-
-# What a terminal would take for a command, whether it is a byte or a character, and what is no text at all.
-HOSTILE = b"\x1b[31m \x7f \xc2\x9b31m \xff"
-SHOWN = "<U+001B>[31m <U+007F> <U+009B>31m <FF>"
-
-
-@test
-def the_real_compiler_s_words_do_not_speak_to_a_terminal():
-    with Kernels("real") as place:
-        with open(place.path("bad.cl"), "wb") as file:
-            file.write(b"#error " + HOSTILE + b"\n\t/* " + HOSTILE + b" \xc3\xa9 */ constant int x = y;\n")
-        with open(place.path("warned.cl"), "wb") as file:
-            file.write(b"#warning " + HOSTILE + b"\n#line 1 \"" + HOSTILE[:-2] + b".cl\"\n#warning there\n"
-                       b"kernel void k(global int *o) { o[0] = 1; }\n")
-        done = place.facet("compile", "bad.cl")
-        equal(done.returncode, 1)
-        equal(done.stderr.splitlines(), [
-            f"bad.cl:1:2: error: {SHOWN}", f"#error {SHOWN}", " ^", "bad.cl:2:44: error: use of undeclared identifier 'y'",
-            f"\t/* {SHOWN} é */ constant int x = y;", "\t" + " " * (len(f"/* {SHOWN} é */ constant int x = ")) + "^",
-            "facet compile: bad.cl has 2 errors"])
-        texts = [one["text"] for one in json.loads(place.facet("compile", "bad.cl", "--json").stdout)["diagnostics"]]
-        equal(texts[0], SHOWN)
-        named = SHOWN[:-5] + ".cl"
-        for _ in range(2):  # the second comes from the cache
-            done = place.facet("compile", "warned.cl", "--json")
-            equal(done.stderr, f"warned.cl:1:2: warning: {SHOWN}\n#warning {SHOWN}\n ^\n{named}:1:2: warning: there\n")
-            said = json.loads(done.stdout)["diagnostics"]
-            equal([(one["file"], one["text"]) for one in said], [("warned.cl", SHOWN), (named, "there")])
-
-
-@test
-def names_that_speak_to_a_terminal_are_refused():
-    with Kernels("real") as place:
-        for name, shown in (("\\1B[31m", "<U+001B>"), ("\\C2\\9B", "<U+009B>"), ("\\FF", "<FF>")):
-            place.write("k.ll", f'; ModuleID = "k"\ndefine spir_kernel void @"k{name}"(ptr addrspace(1) %x) {{\n  ret void\n}}\n')
-            done = place.facet("compile", "k.ll")
-            equal(done.returncode, 1)
-            contains(done.stderr, f"its name has {shown} in it")
-            equal([byte for byte in done.stderr.encode() if byte < 0x20 and byte != 10], [])
 
 
 @test

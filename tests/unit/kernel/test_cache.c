@@ -1,102 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the tests of compiling through the cache, with a compiler that counts how often it is called. */
-#include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "kernel/cache.h"
-
-static char root[64], folder[96], counter[96];
-
-static int make_place(void **state)
-{
-    strcpy(root, "/tmp/facet-test-cache-XXXXXX");
-    assert_non_null(mkdtemp(root));
-    snprintf(folder, sizeof folder, "%s/cache", root);
-    snprintf(counter, sizeof counter, "%s/compiles", root);
-    setenv("FACET_TEST_COMPILES", counter, 1);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    char command[160];
-
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
-}
-
-static long compiles(void)
-{
-    struct stat info;
-
-    return stat(counter, &info) == 0 ? (long)info.st_size : 0;
-}
-
-static struct facet_compiler *compiler_of(uint32_t mode, uint64_t bytes)
-{
-    const struct facet_compiler_options options = {
-        .size = sizeof options, .cache_mode = mode, .cache_dir = folder, .cache_bytes = bytes};
-    struct facet_compiler *compiler = NULL;
-
-    assert_int_equal(facet_compiler_create(&options, &compiler, NULL), FACET_OK);
-    return compiler;
-}
-
-/* Compiles with a compiler of its own; whether it was a hit, and what was in the cache's way. */
-static bool hits_with(uint32_t mode, const char *source, enum facet_status expected)
-{
-    struct facet_compile_statistics statistics = {.size = sizeof statistics};
-    struct facet_compiler *compiler = compiler_of(mode, 0);
-    struct facet_image *image = NULL;
-
-    assert_int_equal(facet_compile(compiler, source, strlen(source), NULL, &image, NULL), FACET_OK);
-    facet_image_statistics(image, &statistics);
-    assert_non_null(facet_image_find(image, "saxpy"));
-    facet_image_destroy(image);
-    facet_compiler_destroy(compiler);
-    assert_int_equal(statistics.cache_status, expected);
-    return statistics.cache_hit;
-}
-
-static bool hits(uint32_t mode, const char *source)
-{
-    return hits_with(mode, source, FACET_OK);
-}
-
-/* The name of the one file with that ending; how many there are. */
-static unsigned files(const char *ending, char path[256])
-{
-    DIR *list = opendir(folder);
-    const struct dirent *file;
-    unsigned count = 0;
-
-    while (list && (file = readdir(list))) {
-        size_t length = strlen(file->d_name), tail = strlen(ending);
-        if (length < tail || strcmp(file->d_name + length - tail, ending) != 0)
-            continue;
-        if (path)
-            snprintf(path, 256, "%s/%.128s", folder, file->d_name);
-        count++;
-    }
-    if (list)
-        closedir(list);
-    return count;
-}
+#include "caching.h"
 
 static void a_second_compile_is_a_hit(void **state)
 {
@@ -335,133 +242,6 @@ static void an_entry_of_another_key_is_a_miss(void **state)
     assert_false(hits(FACET_CACHE_USE, "two"));
 }
 
-/* --- folders of no use ---------------------------------------------------------------------------------------------
- */
-
-/* Each time it compiles, and says why. */
-static void expect_no_use(enum facet_status expected)
-{
-    long before = compiles();
-
-    assert_false(hits_with(FACET_CACHE_USE, "ok", expected));
-    assert_false(hits_with(FACET_CACHE_USE, "ok", expected));
-    assert_int_equal(compiles(), before + 2);
-    assert_int_equal(files(".kernel", NULL) + files(".tmp", NULL) + files(".lock", NULL), 0);
-}
-
-static void a_folder_that_others_may_write_is_not_used(void **state)
-{
-    assert_int_equal(mkdir(folder, 0700), 0);
-    for (mode_t mode = 0720; mode == 0720 || mode == 0702; mode -= 016) {
-        assert_int_equal(chmod(folder, mode), 0);
-        expect_no_use(FACET_PERMISSION);
-    }
-    assert_int_equal(chmod(folder, 0700), 0);
-    assert_false(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
-}
-
-static void a_folder_of_another_user_is_not_used(void **state)
-{
-    if (geteuid() != 0)
-        skip();
-    assert_int_equal(mkdir(folder, 0700), 0);
-    assert_int_equal(chown(folder, 12345, 12345), 0);
-    expect_no_use(FACET_PERMISSION);
-}
-
-static void our_link_is_followed_another_s_is_not(void **state)
-{
-    char there[128];
-
-    snprintf(there, sizeof there, "%s/there", root);
-    assert_int_equal(mkdir(there, 0700), 0);
-    assert_int_equal(symlink(there, folder), 0);
-    assert_false(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
-    assert_int_equal(unlink(folder), 0);
-    assert_int_equal(symlink("nowhere", folder), 0);
-    expect_no_use(FACET_NOT_FOUND);
-    if (geteuid() != 0)
-        skip();
-    assert_int_equal(unlink(folder), 0);
-    assert_int_equal(symlink(there, folder), 0);
-    assert_int_equal(lchown(folder, 12345, 12345), 0);
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION)); /* although the entry is there */
-}
-
-static void without_a_folder_nothing_is_kept(void **state)
-{
-    int file = open(folder, O_CREAT | O_WRONLY, 0600);
-
-    close(file);
-    snprintf(folder, sizeof folder, "%s/cache/below-a-file", root);
-    expect_no_use(FACET_IO);
-}
-
-/* --- disks of no use -----------------------------------------------------------------------------------------------
- */
-
-static void put_line(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    if (fd >= 0 && write(fd, text, strlen(text)) < 0)
-        (void)fd; /* the mount that follows says so */
-    if (fd >= 0)
-        close(fd);
-}
-
-/* A small disk in the folder's place, which only this process sees. Skips where that is not allowed. */
-static void mount_small_disk(void)
-{
-    char map[32];
-
-    assert_int_equal(mkdir(folder, 0700), 0);
-    if (unshare(CLONE_NEWNS) < 0) {
-        snprintf(map, sizeof map, "0 %ld 1\n", (long)geteuid());
-        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-            skip();
-        put_line("/proc/self/uid_map", map);
-    }
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-        mount("facet-test", folder, "tmpfs", 0, "size=64k,mode=0700") < 0)
-        skip();
-}
-
-static void a_full_disk_keeps_nothing_and_takes_nothing(void **state)
-{
-    static const char block[4096];
-    char path[128];
-
-    mount_small_disk();
-    assert_false(hits(FACET_CACHE_USE, "before"));
-    snprintf(path, sizeof path, "%s/filler", folder);
-    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    while (write(fd, block, sizeof block) > 0)
-        ;
-    close(fd);
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_NO_SPACE));
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_NO_SPACE));
-    assert_int_equal(files(".tmp", NULL) + files(".lock", NULL), 0);
-    assert_true(hits(FACET_CACHE_USE, "before"));
-    assert_int_equal(unlink(path), 0);
-    assert_false(hits(FACET_CACHE_USE, "ok"));
-    assert_true(hits(FACET_CACHE_USE, "ok"));
-    assert_int_equal(umount(folder), 0);
-}
-
-static void a_folder_that_cannot_be_written_is_still_read(void **state)
-{
-    mount_small_disk();
-    assert_false(hits(FACET_CACHE_USE, "before"));
-    assert_int_equal(mount(NULL, folder, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-    assert_false(hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION));
-    assert_false(hits_with(FACET_CACHE_REFRESH, "before", FACET_PERMISSION));
-    assert_true(hits(FACET_CACHE_USE, "before"));
-    assert_int_equal(umount(folder), 0);
-}
-
 /* --- sizes ------------------------------------------------------------------------------------------------------ */
 
 static void the_least_recently_used_go(void **state)
@@ -620,8 +400,6 @@ static void who_keeps_the_same_at_once_leaves_one_whole_entry(void **state)
     facet_compiler_destroy(compiler);
 }
 
-#define PLACED(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -637,18 +415,11 @@ int main(void)
         PLACED(a_damaged_entry_is_a_miss),
         PLACED(a_folder_in_place_of_an_entry_goes),
         PLACED(an_entry_of_another_key_is_a_miss),
-        PLACED(a_folder_that_others_may_write_is_not_used),
-        PLACED(a_folder_of_another_user_is_not_used),
-        PLACED(our_link_is_followed_another_s_is_not),
-        PLACED(without_a_folder_nothing_is_kept),
         PLACED(the_least_recently_used_go),
         PLACED(threads_that_want_the_same_compile_it_once),
         PLACED(processes_that_want_the_same_compile_it_once),
         PLACED(who_dies_while_compiling_holds_up_nobody),
         PLACED(who_keeps_the_same_at_once_leaves_one_whole_entry),
-        /* which leave this process among other mounts */
-        PLACED(a_full_disk_keeps_nothing_and_takes_nothing),
-        PLACED(a_folder_that_cannot_be_written_is_still_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `facet compile` and `facet kernel` say: of a cache that is of no use, of options that do not belong, of a source
+that would speak to the terminal.
+"""
+import json
+import os
+
+from kernels import Kernels, ran, run_saxpy
+from tap import contains, equal, main, test
+
+# What a terminal would take for a command, whether it is a byte or a character, and what is no text at all.
+HOSTILE = b"\x1b[31m \x7f \xc2\x9b31m \xff"
+SHOWN = "<U+001B>[31m <U+007F> <U+009B>31m <FF>"
+
+
+@test
+def a_cache_of_no_use_is_said_and_in_nobody_s_way():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        os.mkdir(place.path("cache"))
+        os.chmod(place.path("cache"), 0o777)
+        for _ in range(2):
+            ran(place.facet("compile", "k.cl"))
+            said = ran(place.facet("compile", "k.cl", "--stats"))
+            contains(said, f"cache       not used: {place.path('cache')} may be written by anybody (mode 0777)\n")
+            equal(said.count("not used"), 1)
+        contains(place.json("compile", "k.cl", "--json")["statistics"]["uncached"], "may be written by anybody")
+        equal((place.compiles(), os.listdir(place.path("cache"))), (5, []))
+        os.chmod(place.path("cache"), 0o700)
+        equal("uncached" in place.json("compile", "k.cl", "--json")["statistics"], False)
+        contains(ran(place.facet("compile", "k.cl", "--stats")), "1 image, ")
+
+
+@test
+def options_for_a_compile_are_refused_with_an_image():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        ran(place.facet("compile", "saxpy.cl"))
+        for options, name in ((["-O0"], "-O"), (["-DN=1"], "-D"), (["-I", "."], "-I"), (["--std", "CL1.1"], "--std"),
+                              (["--target", "host"], "--target"), (["-I.", "-DN=1"], "-I"),
+                              (["--", "-cl-fast-relaxed-math"], "-cl-fast-relaxed-math")):
+            done = place.facet("kernel", "run", "saxpy.so", *options)
+            equal((done.returncode, done.stdout), (2, ""), f"kernel run {options}")
+            contains(done.stderr, f"{name} is for compiling, and saxpy.so is an image")
+        answer = json.loads(place.facet("kernel", "run", "saxpy.so", "-O0", "--json").stdout)
+        equal(answer["error"]["argument"], "-O")
+        ran_kernel = place.facet("kernel", "run", "saxpy.so", "--no-cache", "--arg", "f32:2", "--arg", "buffer:f32:4=1",
+                                 "--arg", "buffer:f32:4=1")
+        equal((ran_kernel.returncode, ran_kernel.stdout), (0, "y 2: 3 3 3 3\n"))
+
+
+@test
+def the_real_compiler_s_words_do_not_speak_to_a_terminal():
+    with Kernels("real") as place:
+        with open(place.path("bad.cl"), "wb") as file:
+            file.write(b"#error " + HOSTILE + b"\n\t/* " + HOSTILE + b" \xc3\xa9 */ constant int x = y;\n")
+        with open(place.path("warned.cl"), "wb") as file:
+            file.write(b"#warning " + HOSTILE + b"\n#line 1 \"" + HOSTILE[:-2] + b".cl\"\n#warning there\n"
+                       b"kernel void k(global int *o) { o[0] = 1; }\n")
+        done = place.facet("compile", "bad.cl")
+        equal(done.returncode, 1)
+        equal(done.stderr.splitlines(), [
+            f"bad.cl:1:2: error: {SHOWN}", f"#error {SHOWN}", " ^", "bad.cl:2:44: error: use of undeclared identifier 'y'",
+            f"\t/* {SHOWN} é */ constant int x = y;", "\t" + " " * (len(f"/* {SHOWN} é */ constant int x = ")) + "^",
+            "facet compile: bad.cl has 2 errors"])
+        texts = [one["text"] for one in json.loads(place.facet("compile", "bad.cl", "--json").stdout)["diagnostics"]]
+        equal(texts[0], SHOWN)
+        named = SHOWN[:-5] + ".cl"
+        for _ in range(2):  # the second comes from the cache
+            done = place.facet("compile", "warned.cl", "--json")
+            equal(done.stderr, f"warned.cl:1:2: warning: {SHOWN}\n#warning {SHOWN}\n ^\n{named}:1:2: warning: there\n")
+            said = json.loads(done.stdout)["diagnostics"]
+            equal([(one["file"], one["text"]) for one in said], [("warned.cl", SHOWN), (named, "there")])
+
+
+@test
+def names_that_speak_to_a_terminal_are_refused():
+    with Kernels("real") as place:
+        for name, shown in (("\\1B[31m", "<U+001B>"), ("\\C2\\9B", "<U+009B>"), ("\\FF", "<FF>")):
+            place.write("k.ll", f'; ModuleID = "k"\ndefine spir_kernel void @"k{name}"(ptr addrspace(1) %x) {{\n  ret void\n}}\n')
+            done = place.facet("compile", "k.ll")
+            equal(done.returncode, 1)
+            contains(done.stderr, f"its name has {shown} in it")
+            equal([byte for byte in done.stderr.encode() if byte < 0x20 and byte != 10], [])
+
+
+main()
