@@ -122,7 +122,7 @@ class Inlines : public clang::ASTConsumer
 class Action : public clang::EmitLLVMOnlyAction
 {
   public:
-    Action(LLVMContextRef context, FacetReads &list, const facet_shim_listener &to, size_t first)
+    Action(LLVMContextRef context, FacetReads &list, const facet_shim_listener &to, const char *first)
         : EmitLLVMOnlyAction(llvm::unwrap(context)), reads(list), listener(to), begin(first)
     {
     }
@@ -134,10 +134,11 @@ class Action : public clang::EmitLLVMOnlyAction
 
         preprocessor.addPPCallbacks(std::make_unique<Clock>(reads));
         preprocessor.setTokenWatcher([this, &instance](const clang::Token &token) {
-            clang::SourceManager &sources = instance.getSourceManager();
-            auto place = sources.getDecomposedExpansionLoc(token.getLocation());
-            if (place.first == sources.getMainFileID() && place.second >= begin)
-                listener.place(listener.context, place.second - begin + 1);
+            const clang::SourceManager &sources = instance.getSourceManager();
+            clang::SourceLocation place = sources.getExpansionLoc(token.getLocation());
+            const char *at = sources.isInMainFile(place) ? sources.getCharacterData(place) : nullptr;
+            if (at >= begin)
+                listener.place(listener.context, static_cast<size_t>(at - begin) + 1);
         });
         return EmitLLVMOnlyAction::BeginSourceFileAction(instance);
     }
@@ -155,7 +156,7 @@ class Action : public clang::EmitLLVMOnlyAction
   private:
     FacetReads &reads;
     const facet_shim_listener &listener;
-    size_t begin; /* of the source in the text */
+    const char *begin; /* of the source, behind the line that names it */
 };
 
 /* The name stands in the source's first line: __FILE__ and diagnostics have it, the search for headers does not. */
@@ -198,7 +199,7 @@ void start(clang::CompilerInstance &instance, const std::string &source, FacetRe
 }
 
 LLVMModuleRef compile(LLVMContextRef context, const std::string &text, llvm::SmallVectorImpl<const char *> &list,
-                      FacetReads &reads, Remarks &remarks, const facet_shim_listener &listener, size_t begin)
+                      FacetReads &reads, Remarks &remarks, const facet_shim_listener &listener, const char *begin)
 {
     clang::CompilerInstance instance;
 
@@ -227,7 +228,7 @@ LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const c
     Remarks remarks(*listener);
 
     list.append({"-include", header.c_str(), "-x", "cl", path.c_str()});
-    LLVMModuleRef module = compile(context, text, list, reads, remarks, *listener, text.size() - bytes);
+    LLVMModuleRef module = compile(context, text, list, reads, remarks, *listener, text.data() + text.size() - bytes);
     reads.report(listener->read, listener->context);
     return module;
 }
