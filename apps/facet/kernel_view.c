@@ -51,7 +51,7 @@ static size_t show(const char *at, char *shown)
     size_t used = facet_text_show(at, shown);
 
     if (!used)
-        strcpy(shown, "<00>");
+        memcpy(shown, "<00>", sizeof "<00>");
     return used ? used : 1;
 }
 
@@ -70,7 +70,7 @@ static void print_line(const struct kernel_text *source, const struct facet_diag
 
         used = show(line + i, shown);
         if (tab)
-            strcpy(shown, "\t");
+            memcpy(shown, "\t", sizeof "\t");
         to = stpcpy(to, shown);
         for (size_t width = shown[0] == '<' ? strlen(shown) : 1; width && i + 1 < remark->column; width--)
             *under++ = tab ? '\t' : ' ';
