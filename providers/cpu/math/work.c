@@ -109,13 +109,19 @@ void cpu_math_piece_free(struct cpu_math_piece *piece)
     free(piece);
 }
 
+/* To the bit: who is refused, because zeros have signs, is prepared anew. */
+static bool is_same(const void *left, const void *right)
+{
+    return memcmp(left, right, sizeof(struct facet_math)) == 0;
+}
+
 struct cpu_math_piece *cpu_math_piece_take(struct cpu_math_engine *engine, const struct facet_math *operation)
 {
     struct cpu_math_piece *piece;
 
     pthread_mutex_lock(&engine->lock);
     TAILQ_FOREACH (piece, &engine->pieces, link)
-        if (memcmp(&piece->operation, operation, sizeof *operation) == 0)
+        if (is_same(&piece->operation, operation))
             break;
     if (piece) {
         TAILQ_REMOVE(&engine->pieces, piece, link);
