@@ -39,6 +39,7 @@ enum end { WHOLE, TOO_DEEP, CRASHED };
 struct message {
     uint32_t end, signal;
     uint64_t at;
+    struct facet_folder folder; /* what a crash left behind; its path is "" where there is none */
 };
 
 /* Its pointers are for nobody, its counts are. */
@@ -99,6 +100,7 @@ static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP}
 static struct {
     int fd;
     volatile size_t at;
+    struct facet_folder folder;
     uintptr_t stack_end;
     char stack[1 << 16]; /* for the signal that says that there is no more of the other */
 } in_copy;
@@ -109,11 +111,17 @@ void facet_compile_copy_at(void *context, size_t bytes)
     in_copy.at = bytes;
 }
 
+void facet_compile_copy_folder(const struct facet_folder *folder)
+{
+    in_copy.folder = folder ? *folder : (struct facet_folder){.path = ""};
+}
+
 static void tell_end(int signal, siginfo_t *info, void *context)
 {
     uintptr_t address = (uintptr_t)info->si_addr;
     bool deep = signal == SIGSEGV && address - (in_copy.stack_end - NEAR_END) < 2 * NEAR_END;
-    const struct message message = {.end = deep ? TOO_DEEP : CRASHED, .signal = (uint32_t)signal, .at = in_copy.at};
+    const struct message message = {
+        .end = deep ? TOO_DEEP : CRASHED, .signal = (uint32_t)signal, .at = in_copy.at, .folder = in_copy.folder};
 
     (void)context;
     put(in_copy.fd, &message, sizeof message);
@@ -167,7 +175,7 @@ static void *compile_and_end(void *argument)
 
     watch_stack();
     watch_signals();
-    outcome.status = copy->compile(copy->request, copy->folder.path, &outcome.result, &outcome.error);
+    outcome.status = copy->compile(copy->request, &outcome.result, &outcome.error);
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         outcome.result.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
     put_result(in_copy.fd, &outcome);
@@ -354,12 +362,8 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
 {
     int ends[2];
 
-    if (facet_folder_make(&copy->folder, NULL) != FACET_OK)
-        copy->folder.path[0] = '\0'; /* not all targets need one */
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        facet_folder_remove(&copy->folder);
+    if (pipe2(ends, O_CLOEXEC) < 0)
         return facet_error_errno(error, errno, "cannot make a pipe");
-    }
     copy->process = copy_process();
     if (copy->process == 0)
         compile_in_copy(copy, ends[1]);
@@ -369,7 +373,6 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
     if (copy->process > 0)
         return FACET_OK;
     close(copy->fd);
-    facet_folder_remove(&copy->folder);
     return facet_error_errno(error, failed, "cannot copy this process (fork) to compile in it");
 }
 
@@ -385,9 +388,9 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
     close(copy->fd); /* which is the end of a copy that still writes */
     while (waitpid(copy->process, &how, 0) < 0 && errno == EINTR)
         ;
-    facet_folder_remove(&copy->folder);
     if (!told)
         return explain_death(copy->request->name, how, error);
+    facet_folder_remove(&message.folder);
     if (!whole)
         return explain(copy->request, &message, error);
     if (outcome.status != FACET_OK && error)

@@ -113,7 +113,7 @@ static void drop_code(struct facet_backend_result *result)
 }
 
 /* Nothing of LLVM's is given back: the copy ends, and the kernel does that faster. */
-static enum facet_status compile_here(const struct facet_backend_request *request, const char *folder,
+static enum facet_status compile_here(const struct facet_backend_request *request,
                                       struct facet_backend_result *ret_result, struct facet_error *error)
 {
     struct facet_compilation *compilation = calloc(1, sizeof *compilation);
@@ -123,7 +123,6 @@ static enum facet_status compile_here(const struct facet_backend_request *reques
     if (!compilation)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a compile");
     compilation->request = request;
-    compilation->folder = folder;
     compilation->result = ret_result;
     if (setjmp(guard.back)) {
         status = facet_error_set(error, FACET_INTERNAL, "LLVM gave up: %s", guard.reason);

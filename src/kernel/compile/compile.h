@@ -46,7 +46,6 @@ struct facet_compile_kernel {
 struct facet_compilation {
     const struct facet_backend_request *request;
     struct facet_backend_result *result;
-    const char *folder; /* for files; "" where none could be made */
     const struct facet_compile_flavour *flavour;
     enum facet_compile_family family;
     char processor[FACET_COMPILE_NAME_SIZE]; /* as LLVM names it; of SPIR-V the version */
@@ -153,9 +152,8 @@ void facet_compile_attach(struct facet_compilation *compilation);
 /* apart.c: a compile in a copy of this process, which may start while nobody of us is in LLVM. */
 struct facet_compile_copy {
     const struct facet_backend_request *request;
-    enum facet_status (*compile)(const struct facet_backend_request *request, const char *folder,
-                                 struct facet_backend_result *ret_result, struct facet_error *error);
-    struct facet_folder folder; /* for the compile's files; its path is "" where none could be made */
+    enum facet_status (*compile)(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
+                                 struct facet_error *error);
     pid_t process;
     int fd;
 };
@@ -168,6 +166,8 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
 /* In a copy: how much of the source is behind the compiler, for who asks where it crashed; 0: it is not at the source.
  */
 void facet_compile_copy_at(void *context, size_t bytes);
+/* In a copy: the folder that goes with it where it crashes; NULL: there is none. */
+void facet_compile_copy_folder(const struct facet_folder *folder);
 
 /* remark.c: adds a diagnostic; an error makes the compile fail at the step's end. `context` is the compilation. */
 void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,

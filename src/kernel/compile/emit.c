@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: running passes, making machine code, linking objects through lld, which wants files.
- * Never: puts files anywhere but into the compile's folder, which goes with it.
+ * Never: leaves a file behind, also where lld crashes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,19 +136,23 @@ enum facet_status facet_compile_link(struct facet_compilation *compilation, LLVM
                                      struct facet_error *error)
 {
     char input[FACET_FOLDER_SIZE + 16], more[FACET_FOLDER_SIZE + 16], output[FACET_FOLDER_SIZE + 16];
-    const char *folder = compilation->folder;
     uint64_t start = facet_compile_now();
+    struct facet_folder folder;
+    enum facet_status status = facet_folder_make(&folder, error);
 
-    if (!folder[0])
-        return facet_error_set(error, FACET_IO, "cannot make a folder in /dev/shm, $TMPDIR or /tmp to link in");
-    snprintf(input, sizeof input, "%s/in.o", folder);
-    snprintf(more, sizeof more, "%s/more.o", folder);
-    snprintf(output, sizeof output, "%s/out", folder);
-    enum facet_status status = facet_file_write(input, LLVMGetBufferStart(object), LLVMGetBufferSize(object), error);
+    if (status != FACET_OK)
+        return status;
+    facet_compile_copy_folder(&folder);
+    snprintf(input, sizeof input, "%s/in.o", folder.path);
+    snprintf(more, sizeof more, "%s/more.o", folder.path);
+    snprintf(output, sizeof output, "%s/out", folder.path);
+    status = facet_file_write(input, LLVMGetBufferStart(object), LLVMGetBufferSize(object), error);
     if (status == FACET_OK)
         status = link_all(compilation, output, input, more, error);
     if (status == FACET_OK)
         status = facet_file_read(output, &compilation->result->image, &compilation->result->bytes, error);
+    facet_folder_remove(&folder);
+    facet_compile_copy_folder(NULL);
     compilation->result->link_ns = facet_compile_now() - start;
     return status;
 }
