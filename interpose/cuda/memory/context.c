@@ -117,7 +117,7 @@ static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void
     (void)owner;
     facet_cuda_charge_gone(key, entry);
     if (entry->kind == FACET_CUDA_ARRAY)
-        facet_cuda_held_end(facet_cuda_held_take(facet_cuda_key(FACET_CUDA_ARRAY, key)), true);
+        facet_cuda_held_gone(facet_cuda_key(FACET_CUDA_ARRAY, key));
 }
 
 static void small_gone(uint32_t device, uint64_t address)
@@ -126,14 +126,28 @@ static void small_gone(uint32_t device, uint64_t address)
                            &(struct facet_ledger_entry){.bytes = 1, .device = device, .kind = FACET_CUDA_SMALL});
 }
 
-/* Gives back what a context cost and what was allocated in it. Pools and virtual memory are the device's, and stay. */
+/*
+ * Gives back what was allocated in a context. Whoever frees takes his block out of what is known, and puts it back if
+ * the driver refuses, as it does once the context is gone: what he holds meanwhile would be missed, and come back for
+ * nobody. So he is waited for, and who comes later finds nothing.
+ */
+static void give_all_back(const struct context *context)
+{
+    struct facet_transit unfinished;
+
+    facet_transit_hold_off(context->charge.device, FACET_CUDA_TRANSIT_WAIT_NS, &unfinished);
+    facet_ledger_drain(facet_cuda_process.ledger, belongs, give_back, context->handle);
+    facet_regions_drain((uintptr_t)context->handle, small_gone);
+    facet_transit_open();
+}
+
+/* And what the context itself cost. Pools and virtual memory are the device's, and stay. */
 static void ended(struct context **at)
 {
     struct context *context = *at;
 
     *at = context->next;
-    facet_ledger_drain(facet_cuda_process.ledger, belongs, give_back, context->handle);
-    facet_regions_drain((uintptr_t)context->handle, small_gone);
+    give_all_back(context);
     facet_cuda_swap_context_ended(context->handle);
     facet_cuda_charge_drop(&context->charge);
     facet_cuda_code_context_ended(context->handle, context->charge.device, !any_of(context->charge.device));

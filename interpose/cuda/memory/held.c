@@ -88,13 +88,10 @@ CUresult facet_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned count, CUs
     return map(list, count, stream, facet_cuda_driver.cuMemMapArrayAsync_ptsz);
 }
 
-struct facet_cuda_hold *facet_cuda_held_take(uint64_t array)
+static struct facet_cuda_hold *take(uint64_t array)
 {
     struct facet_cuda_hold **at = &holds, *taken = NULL;
 
-    if (!atomic_load_explicit(&any, memory_order_relaxed))
-        return NULL;
-    lock();
     while (*at) {
         struct facet_cuda_hold *hold = *at;
 
@@ -106,15 +103,11 @@ struct facet_cuda_hold *facet_cuda_held_take(uint64_t array)
         hold->next = taken;
         taken = hold;
     }
-    unlock();
     return taken;
 }
 
-void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone)
+static void end(struct facet_cuda_hold *list, bool gone)
 {
-    if (!list)
-        return;
-    lock();
     while (list) {
         struct facet_cuda_hold *hold = list;
 
@@ -127,7 +120,37 @@ void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone)
             holds = hold;
         }
     }
+}
+
+struct facet_cuda_hold *facet_cuda_held_take(uint64_t array)
+{
+    struct facet_cuda_hold *taken;
+
+    if (!atomic_load_explicit(&any, memory_order_relaxed))
+        return NULL;
+    lock();
+    taken = take(array);
     unlock();
+    return taken;
+}
+
+void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone)
+{
+    if (!list)
+        return;
+    lock();
+    end(list, gone);
+    unlock();
+}
+
+/* Who has shut the gate is not in transit himself. */
+void facet_cuda_held_gone(uint64_t array)
+{
+    if (!atomic_load_explicit(&any, memory_order_relaxed))
+        return;
+    facet_virtual_lock();
+    end(take(array), true);
+    facet_virtual_unlock();
 }
 
 /* ---- multicast objects ---- */

@@ -22,6 +22,9 @@ struct facet_cuda_hold *facet_cuda_held_take(uint64_t array);
 /* Behind it: `gone`: it is let go; else put back. NULL is allowed. */
 void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone);
 
+/* Both, of an array that went with its context; with what is in transit held off. */
+void facet_cuda_held_gone(uint64_t array);
+
 /* In the child of a fork, under the lock of virtual memory. */
 void facet_cuda_held_forked(void);
 

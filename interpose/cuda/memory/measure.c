@@ -10,8 +10,7 @@
 #include "interpose/kit/memory/pool.h"
 #include "listed.h"
 
-#define TRIES        4
-#define MOST_WAIT_NS UINT64_C(50000000) /* until nothing is in transit; a driver's call for GiBs takes milliseconds */
+#define TRIES 4
 
 /* Where NVML's figure of this process is known to be of this process. */
 static bool trusted[FACET_CUDA_TENANTS];
@@ -93,7 +92,7 @@ static int64_t read_now(const struct facet_tenant *tenant, uint32_t device, CUco
 static int64_t take_reading(const struct facet_tenant *tenant, uint32_t device, CUcontext context,
                             struct facet_transit *ret_left)
 {
-    facet_transit_hold_off(device, MOST_WAIT_NS, ret_left);
+    facet_transit_hold_off(device, FACET_CUDA_TRANSIT_WAIT_NS, ret_left);
     int64_t bytes = read_now(tenant, device, context);
     facet_transit_open();
     return bytes;

@@ -38,6 +38,9 @@
 /* How long others are waited for that measure the same device as a whole: each takes as long as a context to make. */
 #define FACET_CUDA_MEASURE_WAIT_NS UINT64_C(5000000000)
 
+/* How long until nothing is in transit; a driver's call for GiBs takes milliseconds. */
+#define FACET_CUDA_TRANSIT_WAIT_NS UINT64_C(50000000)
+
 struct facet_cuda_measure {
     uint32_t device;
     bool first;                /* no context of ours was there to ask in */

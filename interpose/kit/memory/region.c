@@ -7,16 +7,20 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 #define LEVEL_BITS 18u /* twice that and a region's: 57, all that processors have for addresses */
 #define PLACES     (UINT64_C(1) << LEVEL_BITS)
 
 #define STEPS (FACET_REGION_BYTES >> FACET_REGION_STEP_BITS)
 
+/* A note is twice the owner, and one; 0: none. */
+#define SEVERAL UINT64_MAX
+
 struct region {
     _Alignas(64) _Atomic uint32_t blocks;
-    _Alignas(64) _Atomic uint64_t owners[STEPS]; /* by where a block begins: twice the owner, and one; 0: no note */
+    _Atomic uint64_t noted;                      /* the only note that was ever made here, or SEVERAL */
+    _Alignas(64) _Atomic uint64_t owners[STEPS]; /* by where a block begins */
 };
 
 struct leaf {
@@ -53,16 +57,26 @@ static struct leaf *leaf_of(struct root *root, uint64_t place, bool make)
     return leaf;
 }
 
+/* From the kernel itself: of notes only the pages that have any take memory. */
+static struct region *map_region(void)
+{
+    void *fresh = mmap(NULL, sizeof(struct region), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (fresh == MAP_FAILED)
+        return NULL;
+    madvise(fresh, sizeof(struct region), MADV_NOHUGEPAGE);
+    return fresh;
+}
+
 static struct region *region_of(struct leaf *leaf, uint64_t place, bool make)
 {
     struct region *region = atomic_load_explicit(&leaf->regions[place], memory_order_acquire), *fresh;
 
-    if (region || !make || !(fresh = aligned_alloc(_Alignof(struct region), sizeof *fresh)))
+    if (region || !make || !(fresh = map_region()))
         return region;
-    memset(fresh, 0, sizeof *fresh);
     if (atomic_compare_exchange_strong(&leaf->regions[place], &region, fresh))
         return fresh;
-    free(fresh);
+    munmap(fresh, sizeof *fresh);
     return region;
 }
 
@@ -128,12 +142,31 @@ static bool at_a_step(uint64_t address)
     return !(address & ((UINT64_C(1) << FACET_REGION_STEP_BITS) - 1));
 }
 
+/* Before the note is made: who looks for an owner's notes may pass by a region that has only another's. */
+static void say_whose(struct region *region, uint64_t note)
+{
+    uint64_t nobody = 0;
+
+    if (atomic_load_explicit(&region->noted, memory_order_relaxed) == note)
+        return;
+    if (!atomic_compare_exchange_strong(&region->noted, &nobody, note) && nobody != note)
+        atomic_store(&region->noted, SEVERAL);
+}
+
+static bool may_have(struct region *region, uint64_t note)
+{
+    uint64_t noted = atomic_load(&region->noted);
+
+    return atomic_load(&region->blocks) && (noted == note || noted == SEVERAL);
+}
+
 bool facet_regions_note(uint32_t device, uint64_t address, uint64_t bytes, uint64_t owner)
 {
     struct region *region = find(device, address, false);
 
     if (!region || !at_a_step(address) || facet_regions_touched(address, bytes) != FACET_REGION_BYTES || owner >> 63)
         return false;
+    say_whose(region, owner << 1 | 1);
     atomic_store_explicit(note_of(region, address), owner << 1 | 1, memory_order_release);
     return true;
 }
@@ -180,7 +213,7 @@ void facet_regions_drain(uint64_t owner, void (*gone)(uint32_t device, uint64_t 
             for (uint64_t j = 0; leaf && j < PLACES; j++) {
                 struct region *region = region_of(leaf, j, false);
 
-                if (region && atomic_load(&region->blocks))
+                if (region && may_have(region, owner << 1 | 1))
                     drain(device, region, (i << LEVEL_BITS | j) << FACET_REGION_BITS, owner, gone);
             }
         }
@@ -190,7 +223,8 @@ void facet_regions_drain(uint64_t owner, void (*gone)(uint32_t device, uint64_t 
 static void forget(struct leaf *leaf)
 {
     for (uint64_t i = 0; leaf && i < PLACES; i++)
-        free(atomic_load_explicit(&leaf->regions[i], memory_order_relaxed));
+        if (leaf->regions[i])
+            munmap(leaf->regions[i], sizeof(struct region));
     free(leaf);
 }
 

@@ -7,7 +7,8 @@
  * Never: takes a lock; charges anything itself: it says what is to be.
  *
  * A table of two levels by address, as a processor's: finding a region takes three loads, whatever is alive. What was
- * made of it stays: 32 KiB for each region in which a block ever was.
+ * made of it stays: for each region in which a block ever was a page, and one for each 256 KiB of it that blocks began
+ * in.
  *
  * Thread rule: every function from any thread, but for facet_regions_forked(): in the child, before anything else.
  */

@@ -4,6 +4,7 @@
  * Never: depends on who comes first: a neighbour is always in the midst of something when a context is made.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -314,9 +315,58 @@ static void test_a_green_context_pays_for_itself_and_the_primary_one(void **stat
     machine_run(role_no_green, MACHINE_CONTEXT - 1);
 }
 
+/* ---- a context that ends while what is in it is freed ---- */
+
+#define BLOCKS 32u
+
+struct ending {
+    CUdeviceptr blocks[BLOCKS];
+    _Atomic bool begun;
+};
+
+static void *free_all(void *argument)
+{
+    struct ending *ending = argument;
+
+    role_enter(0);
+    atomic_store(&ending->begun, true);
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        (void)cuda.cuMemFree_v2(ending->blocks[i]); /* or the context was first: then it is refused */
+    return NULL;
+}
+
+/* Whoever is first: nothing of it stays charged. Half are small, and half are not. */
+static void role_ending(void *argument)
+{
+    role_open();
+    role_enter(0);
+    for (uint32_t round = 0; round < 20 * ROUNDS; round++) {
+        struct ending ending = {0};
+        CUcontext context;
+        pthread_t thread;
+
+        CHECK_EQUAL(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+        for (uint32_t i = 0; i < BLOCKS; i++)
+            CHECK_EQUAL(cuda.cuMemAlloc_v2(&ending.blocks[i], i % 2 ? MIB / 16 : 3 * MIB), CUDA_SUCCESS);
+        CHECK_EQUAL(pthread_create(&thread, NULL, free_all, &ending), 0);
+        while (!atomic_load(&ending.begun))
+            sched_yield();
+        CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS);
+        CHECK_EQUAL(pthread_join(thread, NULL), 0);
+        role_enter(0);
+        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    }
+}
+
+static void test_frees_and_the_end_of_their_context_may_come_together(void **state)
+{
+    machine_run(role_ending, 2 * GIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frees_and_the_end_of_their_context_may_come_together),
         cmocka_unit_test(test_a_neighbour_that_takes_and_gives_changes_no_context),
         cmocka_unit_test(test_processes_that_make_contexts_at_once_pay_each_its_own),
         cmocka_unit_test(test_without_nvml_the_device_is_asked),
