@@ -291,3 +291,15 @@ __kernel void fields_again(__global const float *in, __global float2 *pairs, __g
     fours[i].w = fours[i].z;
     fours[i].x += 1;
 }
+
+/* A sum of bits that never meet is counted from the first item of a vector on, where that one is not there and its bits
+ * do meet, too. */
+__kernel void bits_apart(__global const int *in, __global int *out)
+{
+    int i = get_global_id(0);
+
+    out[i] = 0;
+    if (i & 1)
+        if (in[i] & 1)
+            out[i] = (i * 6 + 3) | 2;
+}

@@ -198,13 +198,32 @@ static int start_thread(struct facet_compile_copy *copy, pthread_t *ret_thread)
     return failed;
 }
 
+/* A program may have closed its standard files, and the pipe got one of their numbers. */
+static int out_of_the_way(int fd)
+{
+    return fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+/* LLVM prints by itself what it thinks of an input, with words that are the input's: none of it is for a terminal. */
+static void be_silent(void)
+{
+    FACET_CLEANUP_FD int nowhere = out_of_the_way(open("/dev/null", O_WRONLY | O_CLOEXEC));
+
+    if (nowhere < 0)
+        return;
+    (void)dup2(nowhere, STDOUT_FILENO);
+    (void)dup2(nowhere, STDERR_FILENO);
+}
+
 static _Noreturn void compile_in_copy(struct facet_compile_copy *copy, int fd)
 {
     pthread_t thread;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    fd = out_of_the_way(fd);
     in_copy.fd = fd;
     close_others(fd);
+    be_silent();
     int failed = start_thread(copy, &thread);
     if (!failed)
         pthread_join(thread, NULL); /* which ends the process */
@@ -390,6 +409,7 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
         ;
     if (!told)
         return explain_death(copy->request->name, how, error);
+    message.folder.lock = -1; /* the copy had it */
     facet_folder_remove(&message.folder);
     if (!whole)
         return explain(copy->request, &message, error);

@@ -8,10 +8,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+#define NAME "facet-compile-"
+
+enum { YOUNG_S = 60 }; /* it may not be locked yet */
+
+static void remove_files(int folder)
+{
+    FACET_CLEANUP_DIR DIR *list = fdopendir(dup(folder));
+    const struct dirent *file;
+
+    while (list && (file = readdir(list)))
+        (void)unlinkat(folder, file->d_name, 0); /* "." and ".." stay */
+}
+
+static void remove_unused(int place, const char *name)
+{
+    FACET_CLEANUP_FD int folder = openat(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+
+    if (folder < 0 || fstat(folder, &info) < 0 || info.st_uid != geteuid() || info.st_mtime > time(NULL) - YOUNG_S ||
+        flock(folder, LOCK_EX | LOCK_NB) < 0)
+        return;
+    remove_files(folder);
+    (void)unlinkat(place, name, AT_REMOVEDIR);
+}
+
+static void sweep(const char *place)
+{
+    FACET_CLEANUP_DIR DIR *list = opendir(place);
+    const struct dirent *one;
+
+    while (list && (one = readdir(list)))
+        if (strncmp(one->d_name, NAME, strlen(NAME)) == 0)
+            remove_unused(dirfd(list), one->d_name);
+}
 
 enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct facet_error *error)
 {
@@ -20,10 +57,14 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (!places[i] ||
-            snprintf(folder.path, sizeof folder.path, "%s/facet-XXXXXX", places[i]) >= (int)sizeof folder.path)
+            snprintf(folder.path, sizeof folder.path, "%s/" NAME "XXXXXX", places[i]) >= (int)sizeof folder.path)
             continue;
         if (!mkdtemp(folder.path))
             continue;
+        folder.lock = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder.lock >= 0)
+            (void)flock(folder.lock, LOCK_EX | LOCK_NB);
+        sweep(places[i]);
         *ret_folder = folder;
         return FACET_OK;
     }
@@ -32,14 +73,14 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
 
 void facet_folder_remove(const struct facet_folder *folder)
 {
-    FACET_CLEANUP_DIR DIR *list = folder->path[0] ? opendir(folder->path) : NULL;
-    const struct dirent *file;
-
-    if (!list)
+    if (!folder->path[0])
         return;
-    while ((file = readdir(list)))
-        (void)unlinkat(dirfd(list), file->d_name, 0); /* "." and ".." stay */
+    FACET_CLEANUP_FD int again = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (again >= 0)
+        remove_files(again);
     (void)rmdir(folder->path);
+    if (folder->lock >= 0)
+        close(folder->lock);
 }
 
 enum facet_status facet_file_write(const char *path, const void *bytes, size_t size, struct facet_error *error)

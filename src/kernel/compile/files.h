@@ -14,9 +14,11 @@ enum { FACET_FOLDER_SIZE = 256 };
 
 struct facet_folder {
     char path[FACET_FOLDER_SIZE];
+    int lock; /* held for as long as it is used; -1: not by this process */
 };
 
-/* A new folder of our own, in memory where there is such a place. */
+/* A new folder of our own, in memory where there is such a place. Those there that nobody uses any more, since who did
+ * was killed, go. */
 enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct facet_error *error);
 /* With the files in it, whoever made them. Does nothing where its path is "". */
 void facet_folder_remove(const struct facet_folder *folder);

@@ -234,9 +234,6 @@ static void drop_promises(LLVMValueRef clone)
         LLVMSetNSW(clone, 0);
         LLVMSetNUW(clone, 0);
         break;
-    case LLVMOr:
-        LLVMSetIsDisjoint(clone, 0);
-        break;
     case LLVMZExt:
         LLVMSetNNeg(clone, 0);
         break;
@@ -262,8 +259,22 @@ static LLVMValueRef extend_base(struct facet_lanes *lanes, LLVMValueRef extend)
     return LLVMBuildSub(lanes->builder, index, LLVMConstInt(wide, (unsigned long long)stride, 1), "");
 }
 
+/* A strided `or` is a sum, of bits that are never both there. Lane 0's may be, where lane 0 is not: then only the sum
+ * is what the others are counted from. */
+static void copy_or(struct facet_lanes *lanes, LLVMValueRef from)
+{
+    LLVMValueRef left = facet_lanes_scalar(lanes, LLVMGetOperand(from, 0));
+    LLVMValueRef right = facet_lanes_scalar(lanes, LLVMGetOperand(from, 1));
+
+    facet_map_put(&lanes->scalars, from, LLVMBuildAdd(lanes->builder, left, right, ""));
+}
+
 static void copy_scalar(struct facet_lanes *lanes, LLVMValueRef from, bool strided)
 {
+    if (strided && LLVMIsAInstruction(from) && LLVMGetInstructionOpcode(from) == LLVMOr) {
+        copy_or(lanes, from);
+        return;
+    }
     LLVMValueRef clone = LLVMInstructionClone(from);
 
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(from); i++)

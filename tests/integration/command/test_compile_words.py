@@ -3,8 +3,11 @@
 """What `facet compile` and `facet kernel` say: of a cache that is of no use, of options that do not belong, of a source
 that would speak to the terminal.
 """
+import fcntl
 import json
 import os
+import tempfile
+import time
 
 from kernels import Kernels, ran, run_saxpy
 from tap import contains, equal, main, test
@@ -83,6 +86,38 @@ def names_that_speak_to_a_terminal_are_refused():
             equal(done.returncode, 1)
             contains(done.stderr, f"its name has {shown} in it")
             equal([byte for byte in done.stderr.encode() if byte < 0x20 and byte != 10], [])
+
+
+@test
+def the_generator_s_words_do_not_speak_to_a_terminal():
+    """LLVM prints by itself, and not as a diagnostic, what a module says of processors that it does not know."""
+    with Kernels("real") as place:
+        place.write("k.ll", 'target triple = "spir64-unknown-unknown"\ndefine spir_kernel void @k(ptr addrspace(1) %a)'
+                            ' "target-features"="+\x1b[31mEVIL" "target-cpu"="\x1b[32mEVIL" { ret void }\n')
+        done = place.facet("compile", "--target", "gfx90a", "k.ll", "-o", "k.hsaco")
+        equal("\x1b" in done.stdout + done.stderr, False, done.stderr)
+
+
+@test
+def what_a_killed_compile_left_in_memory_goes_with_the_next_one():
+    with Kernels("real") as place:
+        folders = [tempfile.mkdtemp(prefix="facet-compile-", dir="/dev/shm") for _ in range(3)]
+        try:
+            for folder in folders:
+                with open(os.path.join(folder, "in.o"), "wb") as file:
+                    file.write(b"x" * 4096)
+            for folder in folders[:2]:
+                os.utime(folder, (time.time() - 3600,) * 2)
+            used = os.open(folders[1], os.O_RDONLY)
+            fcntl.flock(used, fcntl.LOCK_EX)
+            place.write("k.cl", "kernel void k(global int *x) { *x = 1; }\n")
+            ran(place.facet("compile", "k.cl"))
+            equal([os.path.exists(folder) for folder in folders], [False, True, True], "unused, used, young")
+            os.close(used)
+        finally:
+            for folder in filter(os.path.exists, folders):
+                os.remove(os.path.join(folder, "in.o"))
+                os.rmdir(folder)
 
 
 main()

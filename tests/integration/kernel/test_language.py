@@ -286,6 +286,14 @@ def kernels_call_kernels():
 
 
 @test
+def bits_that_meet_only_where_nobody_is():
+    x, i = oracle.random(5).integers(0, 4, COUNT, dtype=numpy.int32), numpy.arange(COUNT, dtype=numpy.int32)
+    results = LANGUAGE.run("bits_apart", COUNT, [x, oracle.out(numpy.int32, COUNT)], 16)
+    oracle.exact(results, 1, numpy.where((i & 1) & (x & 1), (i * 6 + 3) | 2, 0).astype(numpy.int32), "bits apart", [x])
+    oracle.need_facet()
+
+
+@test
 def recursion_is_refused():
     oracle.refused("recursion", "oracle.cl:5:28", "'faculty' calls itself")
 
