@@ -73,7 +73,8 @@ static bool take_output(const struct command *self, struct request *request)
                       index, request->arguments[index].output);
         return false;
     }
-    command_usage(self, "--out '%.64s': expected INDEX=FILE, where INDEX counts --arg from 0 and is a buffer's",
+    command_usage(self,
+                  "--out '%.64s': expected INDEX=FILE, where INDEX counts the --arg before it from 0 and is a buffer's",
                   optarg);
     return false;
 }
