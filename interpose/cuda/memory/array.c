@@ -80,8 +80,7 @@ static CUresult destroy_mipmapped(uint64_t handle, CUstream stream)
 static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
                      CUresult (*destroy)(uint64_t, CUstream))
 {
-    if (result == CUDA_SUCCESS &&
-        facet_cuda_charge_keep(charge, FACET_CUDA_ARRAY, (uintptr_t)handle, facet_cuda_owner()))
+    if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_ARRAY, (uintptr_t)handle))
         return CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
         destroy((uintptr_t)handle, NULL);
@@ -95,7 +94,7 @@ static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, 
                        CUresult (*destroy)(uint64_t, CUstream))
 {
     result = keep(charge, result, handle, destroy);
-    facet_transit_leave();
+    facet_cuda_charge_end(charge);
     return result;
 }
 

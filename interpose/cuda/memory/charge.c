@@ -2,6 +2,7 @@
 /* Owns: what charge.h says. Never: holds a lock while the driver is called. */
 #include "charge.h"
 
+#include "context.h"
 #include "graph.h"
 #include "green.h"
 #include "interpose/kit/memory/managed.h"
@@ -39,9 +40,25 @@ CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_c
     facet_tenant_thaw(tenant);
     facet_transit_enter(device, bytes);
     CUresult result = facet_cuda_charge_take(device, bytes, ret_charge);
-    if (__builtin_expect(result != CUDA_SUCCESS, 0))
+    if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
         facet_transit_leave();
-    return result;
+        return result;
+    }
+    facet_cuda_charge_owned(ret_charge);
+    return CUDA_SUCCESS;
+}
+
+void facet_cuda_charge_owned(struct facet_cuda_charge *charge)
+{
+    charge->owner = facet_cuda_owner();
+    charge->ended = facet_cuda_contexts_ended();
+}
+
+void facet_cuda_charge_end(const struct facet_cuda_charge *charge)
+{
+    facet_transit_leave();
+    if (__builtin_expect(charge->ended != facet_cuda_contexts_ended(), 0))
+        facet_cuda_context_settle(charge->owner, charge->ended);
 }
 
 static bool reserve(const struct facet_cuda_charge *charge, uint64_t bytes)
@@ -76,11 +93,10 @@ CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t byt
     return CUDA_SUCCESS;
 }
 
-bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle,
-                            uint64_t owner)
+bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle)
 {
     struct facet_ledger_entry entry = {
-        .bytes = charge->bytes, .owner = owner, .device = charge->device, .kind = (uint32_t)kind};
+        .bytes = charge->bytes, .owner = charge->owner, .device = charge->device, .kind = (uint32_t)kind};
 
     return facet_ledger_add(facet_cuda_process.ledger, facet_cuda_key(kind, handle), entry);
 }
@@ -137,6 +153,7 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
 
     facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
     bool known = handle && take(key, &entry);
+    uint64_t ended = facet_cuda_contexts_ended();
     if (known && entry.kind != FACET_MEMORY_POOLED)
         facet_transit_is(place_of(&entry), in_transit(&entry));
     else
@@ -147,6 +164,8 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     else if (known && !put_back(key, &entry))
         entry.bytes = 0; /* charged for good: it lives, and nobody remembers it */
     facet_transit_leave();
+    if (known && result != CUDA_SUCCESS && ended != facet_cuda_contexts_ended())
+        facet_cuda_context_settle(entry.owner, ended);
     return result;
 }
 

@@ -41,6 +41,8 @@ enum facet_cuda_kind {
 struct facet_cuda_charge {
     struct facet_tenant *tenant;
     uint64_t bytes;
+    uint64_t owner; /* facet_cuda_owner() */
+    uint64_t ended; /* contexts, before the driver was called (context.h) */
     uint32_t device;
     bool by_region; /* whole regions, which the slot counts as such (linear.c) */
 };
@@ -65,9 +67,15 @@ static inline uint64_t facet_cuda_granted(uint64_t bytes)
 /* CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left, also after pools let go of what nobody uses. */
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
-/* The same, in transit until facet_transit_leave() (interpose/kit/transit.h); refused, it is left already. Not with the
+/* The same for the current context, in transit until facet_cuda_charge_end(); refused, it is left already. Not with the
  * contexts held (context.h). */
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
+
+/* What begins so by other ways: it will be the current context's. In transit, before the driver is called. */
+void facet_cuda_charge_owned(struct facet_cuda_charge *charge);
+
+/* No longer in transit; what was kept for a context that has ended meanwhile is given back. */
+void facet_cuda_charge_end(const struct facet_cuda_charge *charge);
 
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
 
@@ -75,8 +83,7 @@ void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
 CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes);
 
 /* Remembers what was paid; false when memory is out: the caller undoes the allocation and drops the charge. */
-bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle,
-                            uint64_t owner);
+bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle);
 
 /*
  * Frees something by `handle`: taken out before the driver is called, as another thread may get the same handle right

@@ -6,7 +6,9 @@
 #include "context.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "charge.h"
 #include "code.h"
@@ -26,9 +28,15 @@ struct context {
     struct facet_cuda_charge charge;
 };
 
+#define ENDED_KNOWN     64u  /* by how many later ones the end of a context is remembered */
+#define SETTLE_TRIES    1000 /* about a millisecond each */
+#define SETTLE_PAUSE_NS 1000000
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* one that was awaited is so no more */
 static struct context *contexts;
+static _Atomic uint64_t ended_count;
+static uint64_t ended_last[ENDED_KNOWN]; /* handles */
 
 static struct context **place_of(CUcontext handle)
 {
@@ -126,19 +134,57 @@ static void small_gone(uint32_t device, uint64_t address)
                            &(struct facet_ledger_entry){.bytes = 1, .device = device, .kind = FACET_CUDA_SMALL});
 }
 
+static void drain(CUcontext owner)
+{
+    facet_ledger_drain(facet_cuda_process.ledger, belongs, give_back, owner);
+    facet_regions_drain((uintptr_t)owner, small_gone);
+}
+
 /*
  * Gives back what was allocated in a context. Whoever frees takes his block out of what is known, and puts it back if
- * the driver refuses, as it does once the context is gone: what he holds meanwhile would be missed, and come back for
- * nobody. So he is waited for, and who comes later finds nothing.
+ * the driver refuses, as it does once the context is gone: what he holds meanwhile would be missed. So he is waited
+ * for; who takes longer than that sees afterwards that contexts have ended, and settles.
  */
 static void give_all_back(const struct context *context)
 {
     struct facet_transit unfinished;
 
+    ended_last[ended_count % ENDED_KNOWN] = (uintptr_t)context->handle;
+    ended_count++;
     facet_transit_hold_off(context->charge.device, FACET_CUDA_TRANSIT_WAIT_NS, &unfinished);
-    facet_ledger_drain(facet_cuda_process.ledger, belongs, give_back, context->handle);
-    facet_regions_drain((uintptr_t)context->handle, small_gone);
+    drain(context->handle);
     facet_transit_open();
+}
+
+uint64_t facet_cuda_contexts_ended(void)
+{
+    return ended_count;
+}
+
+/* Whether it ended after the first so many, and no other has its handle now. */
+static bool has_ended(CUcontext handle, uint64_t before)
+{
+    bool found = false;
+
+    for (uint64_t i = before; i < ended_count && ended_count - before <= ENDED_KNOWN; i++)
+        found = found || ended_last[i % ENDED_KNOWN] == (uintptr_t)handle;
+    return found && !*place_of(handle);
+}
+
+/* Who comes from a call that a program makes where it must not, as in a callback of a stream, may be what a context's
+ * end waits for: so not for ever. What is left then stays charged. */
+void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before)
+{
+    int tries = SETTLE_TRIES;
+
+    while (pthread_mutex_trylock(&lock) != 0) {
+        if (tries-- == 0)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = SETTLE_PAUSE_NS}, NULL);
+    }
+    if (has_ended((CUcontext)(uintptr_t)owner, ended_before))
+        drain((CUcontext)(uintptr_t)owner);
+    pthread_mutex_unlock(&lock);
 }
 
 /* And what the context itself cost. Pools and virtual memory are the device's, and stay. */

@@ -31,6 +31,15 @@ CUresult facet_cuda_context_charge_more(uint64_t bytes);
 CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device);
 CUcontext facet_cuda_primary_look(CUdevice device);
 
+/*
+ * How many have come to their end. Who takes something out of what is known, or is about to add to it, asks first, and
+ * settles afterwards, when that is more: what the owner had is given back with it, and he may come too late for that.
+ */
+uint64_t facet_cuda_contexts_ended(void);
+
+/* Gives back what is still known as a context's that has ended since. Takes the lock: not in transit. */
+void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before);
+
 /* Waits until every context has done what it was given. False when one cannot be waited for. */
 bool facet_cuda_contexts_wait(void);
 

@@ -21,6 +21,7 @@ static CUresult begin_small(uint32_t device, struct facet_cuda_charge *ret_charg
         return CUDA_ERROR_NOT_INITIALIZED;
     facet_tenant_thaw(charge.tenant);
     facet_transit_enter(device, FACET_REGION_BYTES);
+    facet_cuda_charge_owned(&charge);
     if (!facet_tenant_has_regions(charge.tenant))
         result = facet_cuda_charge_resize(&charge, FACET_REGION_BYTES);
     if (__builtin_expect(result == CUDA_SUCCESS, 1))
@@ -49,23 +50,21 @@ static CUresult pay_regions(struct facet_cuda_charge *charge, uint64_t bytes, CU
     return result == CUDA_SUCCESS && left ? facet_cuda_charge_resize(charge, charge->bytes - left) : result;
 }
 
-static bool remember(uint32_t device, uint64_t bytes, CUdeviceptr pointer)
+static bool remember(const struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
 {
-    struct facet_cuda_charge block = {.bytes = bytes, .device = device};
-    uint64_t owner = facet_cuda_owner();
+    struct facet_cuda_charge block = {.bytes = bytes, .device = charge->device, .owner = charge->owner};
 
-    return facet_regions_note(device, pointer, bytes, owner) ||
-           facet_cuda_charge_keep(&block, FACET_CUDA_SMALL, pointer, owner);
+    return facet_regions_note(charge->device, pointer, bytes, charge->owner) ||
+           facet_cuda_charge_keep(&block, FACET_CUDA_SMALL, pointer);
 }
 
 static CUresult keep_small(struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
 {
-
     if (pay_regions(charge, bytes, pointer) != CUDA_SUCCESS) {
         facet_cuda_charge_drop(charge);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (remember(charge->device, bytes, pointer))
+    if (remember(charge, bytes, pointer))
         return CUDA_SUCCESS;
     charge->bytes = facet_regions_leave(charge->device, pointer, bytes);
     facet_cuda_charge_drop(charge);
@@ -77,7 +76,7 @@ CUresult facet_cuda_linear_keep(struct facet_cuda_charge *charge, uint64_t bytes
     if (is_small(bytes))
         return keep_small(charge, bytes, pointer);
     if (facet_cuda_charge_resize(charge, facet_cuda_granted(bytes)) == CUDA_SUCCESS &&
-        facet_cuda_charge_keep(charge, FACET_CUDA_PLAIN, pointer, facet_cuda_owner()))
+        facet_cuda_charge_keep(charge, FACET_CUDA_PLAIN, pointer))
         return CUDA_SUCCESS;
     facet_cuda_charge_drop(charge);
     return CUDA_ERROR_OUT_OF_MEMORY;

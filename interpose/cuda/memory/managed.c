@@ -18,30 +18,29 @@ static enum facet_memory_refusal take(uint64_t bytes)
     return refusal;
 }
 
-static CUresult keep(CUresult result, CUdeviceptr pointer, uint64_t bytes)
+static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
 {
-    struct facet_cuda_charge charge = {.bytes = bytes, .device = facet_cuda_current_device()};
-
-    if (result == CUDA_SUCCESS && facet_cuda_charge_keep(&charge, FACET_CUDA_MANAGED, pointer, facet_cuda_owner()))
+    if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_MANAGED, pointer))
         return CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
         facet_cuda_driver.cuMemFree_v2(pointer);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    facet_managed_release(bytes);
+    facet_managed_release(charge->bytes);
     return result;
 }
 
 /* The driver may keep it anywhere, and in any steps. */
 CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
-    uint64_t granted = facet_cuda_granted(bytes);
-    enum facet_memory_refusal refusal = take(granted);
+    struct facet_cuda_charge charge = {.bytes = facet_cuda_granted(bytes), .device = facet_cuda_current_device()};
+    enum facet_memory_refusal refusal = take(charge.bytes);
 
     if (refusal != FACET_MEMORY_TAKEN)
         return refusal == FACET_MEMORY_OUT ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_INITIALIZED;
+    facet_cuda_charge_owned(&charge);
     CUresult result = facet_cuda_driver.cuMemAllocManaged(pointer, bytes, flags);
-    result = keep(result, result == CUDA_SUCCESS ? *pointer : 0, granted);
-    facet_transit_leave();
+    result = keep(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+    facet_cuda_charge_end(&charge);
     return result;
 }

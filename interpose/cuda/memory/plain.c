@@ -19,7 +19,7 @@ static CUresult settle(struct facet_cuda_charge *charge, CUresult result, uint64
     } else if ((result = facet_cuda_linear_keep(charge, bytes, pointer)) != CUDA_SUCCESS) {
         facet_cuda_driver.cuMemFree_v2(pointer);
     }
-    facet_transit_leave();
+    facet_cuda_charge_end(charge);
     return result;
 }
 

@@ -33,13 +33,16 @@ static struct fake_block *make_in(CUcontext context, enum fake_sort sort, enum f
     return block;
 }
 
+static void nap(uint64_t ns)
+{
+    if (ns)
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}, NULL);
+}
+
 /* As a real driver's calls for large memory take their time; with no lock held. */
 static void linger(uint64_t bytes)
 {
-    uint64_t ns = bytes < LARGE ? 0 : fake_state()->linger_ns;
-
-    if (ns)
-        nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}, NULL);
+    nap(bytes < LARGE ? 0 : fake_state()->linger_ns);
 }
 
 /* Allocating and freeing may wait for the device: not while somebody captures. */
@@ -192,8 +195,9 @@ static CUresult free_at(CUdeviceptr pointer)
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     CUcontext context;
-    CUresult result = enter(&context);
 
+    nap(fake_state()->late_ns);
+    CUresult result = enter(&context);
     return result == CUDA_SUCCESS && pointer ? free_at(pointer) : result;
 }
 

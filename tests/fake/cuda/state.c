@@ -79,6 +79,7 @@ static void make(struct fake_state *made)
     made->code_bytes = bytes_of(variable("CODE"), fake_model.code_bytes);
     made->copy_bytes_s = bytes_of(variable("COPY"), DEFAULT_COPY);
     made->linger_ns = bytes_of(variable("LINGER"), 0);
+    made->late_ns = bytes_of(variable("LATE"), 0);
     made->host_bytes = bytes_of(variable("HOST"), DEFAULT_HOST);
     for (uint32_t i = 0; i < made->device_count; i++) {
         made->management.mig[i].mode = made->management.mig[i].pending = number_of("MIG", 0, 1);

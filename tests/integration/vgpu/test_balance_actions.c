@@ -324,15 +324,19 @@ static void a_destroyed_member_is_a_lost_one(void **state)
     unmake();
 }
 
-/* Its bytes are on the first member, which is busy; meanwhile the second goes. */
+/* What it works on is queued behind a kernel without an end; meanwhile its member goes. */
 static void what_was_still_being_brought_goes_elsewhere(void **state)
 {
+    enum { STREAMS = 4 };
     uint64_t moving, task;
 
     make(FACET_BALANCER_ROUND_ROBIN);
     finish(submit("add", moving = buffer_make(64), 1, 8));
     finish(submit("add", buffer_make(64), 1, 8));
-    await_running(submit("burn", buffer_make(8), ROUNDS, 300));
+    struct facet_kernel *outside = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 20000);
+    for (uint32_t stream = 0; stream < STREAMS; stream++)
+        vgpu_launch(2, stream, outside, UINT64_C(1) << 30);
+    finish(submit("add", buffer_make(64), 1, 8));
     task = submit("add", moving, 1, 8);
     assert_int_equal(task_of(task).member, 1);
     while (member_of(1).running == 0)
@@ -342,6 +346,7 @@ static void what_was_still_being_brought_goes_elsewhere(void **state)
     assert_int_equal(task_of(task).member, 0);
     assert_int_equal(task_of(task).migrations, 1);
     assert_int_equal(word_of(moving, 7), 2);
+    facet_kernel_destroy(outside);
     unmake();
 }
 

@@ -21,7 +21,6 @@ static void freeze_when_idle(const struct fixture *fixture)
     facet_owner_set_idle_freeze(fixture->owner, FACET_FROZEN_RESOURCES, 100 * MS);
     assert_int_equal(tick(fixture, 1000 * MS), 0);
     assert_int_equal(tick(fixture, 1100 * MS), FACET_FROZEN_RESOURCES);
-    facet_owner_beat(fixture->owner, facet_clock_now_ns());
 }
 
 /* A thread that allocates or launches once. */
@@ -60,13 +59,11 @@ static void start(struct user *user, struct facet_tenant *tenant, void *(*use)(v
     assert_int_equal(pthread_create(&user->thread, NULL, use, user), 0);
 }
 
-/* Whether it got through within `ms`, while the owner lives and does nothing else. */
-static bool through_within(const struct fixture *fixture, const struct user *user, unsigned ms)
+/* Whether it got through within `ms`, while the owner does nothing. */
+static bool through_within(const struct user *user, unsigned ms)
 {
-    for (unsigned i = 0; i < ms && !atomic_load(&user->through); i++) {
-        facet_owner_beat(fixture->owner, facet_clock_now_ns());
+    for (unsigned i = 0; i < ms && !atomic_load(&user->through); i++)
         usleep(1000);
-    }
     return atomic_load(&user->through);
 }
 
@@ -137,10 +134,10 @@ static void use_resumes(const struct fixture *fixture, void *(*use)(void *), uin
     uint32_t rings = atomic_load(&fixture->bell_map->rings);
     start(&user, &tenant, use);
     wait_until_waiting(fixture);
-    assert_false(through_within(fixture, &user, 60));
+    assert_false(through_within(&user, 60));
     assert_true(atomic_load(&fixture->bell_map->rings) > rings);
     assert_int_equal(tick(fixture, 1150 * MS), still_frozen);
-    assert_true(through_within(fixture, &user, 5000));
+    assert_true(through_within(&user, 5000));
     pthread_join(user.thread, NULL);
     assert_true(user.granted);
     assert_int_equal(fixture_totals(fixture).allocating, 0);
@@ -194,7 +191,7 @@ static void test_memory_frozen_by_hand_waits_even_without_an_owner(void **state)
     usleep(600000);
     assert_false(atomic_load(&user.through));
     facet_owner_set_frozen(fixture->owner, 0);
-    assert_true(through_within(fixture, &user, 5000));
+    assert_true(through_within(&user, 5000));
     pthread_join(user.thread, NULL);
     assert_true(user.granted);
     assert_int_equal(fixture_totals(fixture).memory_bytes, 2 * MIB);
@@ -211,7 +208,7 @@ static void test_frozen_memory_of_a_destroyed_vgpu_is_refused(void **state)
     start(&user, &tenant, allocate_main);
     wait_until_waiting(fixture);
     facet_owner_retire(fixture->owner);
-    assert_true(through_within(fixture, &user, 5000));
+    assert_true(through_within(&user, 5000));
     pthread_join(user.thread, NULL);
     assert_false(user.granted);
     facet_tenant_detach(&tenant);
@@ -262,7 +259,6 @@ static void test_paced_gate_keeps_to_the_limit(void **state)
     facet_owner_set_limits(fixture->owner, &limits);
     facet_owner_set_gate(fixture->owner, FACET_GATE_PACED);
     for (int i = 0; i < 20; i++) {
-        facet_owner_beat(fixture->owner, facet_clock_now_ns());
         uint64_t charged_ns = facet_tenant_launch(&tenant, kernel_ns);
         facet_tenant_complete(&tenant, 1, charged_ns, kernel_ns, facet_clock_now_ns());
     }

@@ -39,13 +39,11 @@ static void finish(struct launcher *launcher)
     facet_tenant_complete(launcher->tenant, 1, launcher->charged_ns, 0, facet_clock_now_ns());
 }
 
-/* Keeps the daemon alive in the tenants' eyes for some milliseconds; returns early when `through`. */
-static bool beat_for(const struct fixture *fixture, unsigned ms, const _Atomic bool *through)
+/* Waits for some milliseconds; returns early when `through`. */
+static bool through_within(unsigned ms, const _Atomic bool *through)
 {
-    for (unsigned i = 0; i < ms && !atomic_load(through); i++) {
-        facet_owner_beat(fixture->owner, facet_clock_now_ns());
+    for (unsigned i = 0; i < ms && !atomic_load(through); i++)
         usleep(1000);
-    }
     return atomic_load(through);
 }
 
@@ -94,11 +92,11 @@ static void test_closed_gate_waits_until_opened(void **state)
     struct launcher launcher;
 
     start(&launcher, &tenant, 0);
-    assert_false(beat_for(fixture, 60, &launcher.through));
+    assert_false(through_within(60, &launcher.through));
     assert_int_equal(fixture_totals(fixture).waiting, 1);
     assert_int_equal(fixture_totals(fixture).inflight, 0);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
-    assert_true(beat_for(fixture, 5000, &launcher.through));
+    assert_true(through_within(5000, &launcher.through));
     finish(&launcher);
     assert_int_equal(fixture_totals(fixture).waiting, 0);
     assert_true(fixture_totals(fixture).throttled_ns > 0);
@@ -129,7 +127,7 @@ static void test_who_waits_or_launches_after_a_rest_gives_a_sign(void **state)
     uint64_t before_ns = facet_clock_now_ns();
     start(&launcher, &tenant, 500);
     for (int i = 0; i < 5000 && (!first_slot(fixture).waiting || first_slot(fixture).inflight); i++)
-        beat_for(fixture, 1, &launcher.through);
+        through_within(1, &launcher.through);
     assert_int_equal(first_slot(fixture).waiting, 1);
     assert_true(first_slot(fixture).seen_ns >= before_ns);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
@@ -156,7 +154,7 @@ static void test_waiting_and_draining_ring_the_bell(void **state)
     uint32_t rings = atomic_load(&fixture->bell_map->rings);
 
     start(&launcher, &tenant, 0);
-    beat_for(fixture, 30, &launcher.through);
+    through_within(30, &launcher.through);
     assert_true(atomic_load(&fixture->bell_map->rings) > rings);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     pthread_join(launcher.thread, NULL);
@@ -177,11 +175,11 @@ static void test_depth_is_bounded_while_leased(void **state)
     facet_tenant_launch(&tenant, 400);
     facet_tenant_launch(&tenant, 400);
     start(&third, &tenant, 400);
-    assert_false(beat_for(fixture, 20, &third.through));
+    assert_false(through_within(20, &third.through));
     assert_int_equal(fixture_totals(fixture).inflight, 2);
     assert_int_equal(fixture_totals(fixture).inflight_ns, 800);
     facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
-    assert_true(beat_for(fixture, 5000, &third.through));
+    assert_true(through_within(5000, &third.through));
     finish(&third);
     facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
     facet_tenant_detach(&tenant);
@@ -211,7 +209,7 @@ static void test_depth_never_dead_locks(void **state)
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     facet_tenant_launch(&tenant, 900);
     start(&second, &tenant, 900);
-    assert_true(beat_for(fixture, 10000, &second.through));
+    assert_true(through_within(10000, &second.through));
     finish(&second);
     facet_tenant_complete(&tenant, 1, 900, 0, facet_clock_now_ns());
     facet_tenant_detach(&tenant);
@@ -231,7 +229,7 @@ static bool goes_before_a_report(const struct fixture *fixture, uint64_t clear_n
     uint64_t begun_ns = facet_clock_now_ns();
     start(&second, &tenant, estimate_ns);
     /* A busy machine makes these 60 ms long enough for who goes without waiting any more. */
-    bool through = beat_for(fixture, 60, &second.through) && second.through_ns < begun_ns + DEPTH_WAIT_NS;
+    bool through = through_within(60, &second.through) && second.through_ns < begun_ns + DEPTH_WAIT_NS;
     assert_true(!through || second.through_ns >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
     facet_tenant_complete(&tenant, 1, estimate_ns, 0, facet_clock_now_ns());
     finish(&second);
@@ -273,8 +271,8 @@ static void test_frozen_waits_even_without_a_daemon(void **state)
     assert_false(atomic_load(&launcher.through));
     facet_owner_set_frozen(fixture->owner, 0);
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    facet_owner_beat(fixture->owner, facet_clock_now_ns());
-    assert_true(beat_for(fixture, 5000, &launcher.through));
+    fixture_owner_lives(fixture);
+    assert_true(through_within(5000, &launcher.through));
     finish(&launcher);
     facet_tenant_detach(&tenant);
 }
@@ -310,9 +308,9 @@ static void test_destroyed_under_its_tenants(void **state)
     struct launcher waiting;
 
     start(&waiting, &tenant, 0);
-    beat_for(fixture, 20, &waiting.through);
+    through_within(20, &waiting.through);
     facet_owner_retire(fixture->owner);
-    assert_true(beat_for(fixture, 5000, &waiting.through));
+    assert_true(through_within(5000, &waiting.through));
     pthread_join(waiting.thread, NULL);
     assert_true(waiting.charged_ns == FACET_TENANT_LOST);
     assert_true(facet_tenant_launch(&tenant, 0) == FACET_TENANT_LOST);
@@ -330,7 +328,7 @@ static void test_returns_to_the_daemon_when_it_is_back(void **state)
     facet_owner_beat(fixture->owner, 1);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     assert_int_equal(atomic_load(&tenant.orphan), 1);
-    facet_owner_beat(fixture->owner, facet_clock_now_ns());
+    fixture_owner_lives(fixture);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     assert_int_equal(atomic_load(&tenant.orphan), 0);
     facet_tenant_detach(&tenant);

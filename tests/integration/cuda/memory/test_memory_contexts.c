@@ -358,6 +358,46 @@ static void role_ending(void *argument)
     }
 }
 
+static void *free_late(void *argument)
+{
+    struct ending *ending = argument;
+
+    role_enter(0);
+    atomic_store(&ending->begun, true);
+    CHECK_EQUAL(cuda.cuMemFree_v2(ending->blocks[0]), CUDA_ERROR_INVALID_VALUE);
+    return NULL;
+}
+
+/* The end of its context waits for a free, but not for as long as this one takes. */
+static void role_late(void *argument)
+{
+    role_open();
+    role_enter(0);
+    for (uint32_t round = 0; round < 4; round++) {
+        struct ending ending = {0};
+        CUcontext context;
+        pthread_t thread;
+
+        CHECK_EQUAL(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+        CHECK_EQUAL(cuda.cuMemAlloc_v2(&ending.blocks[0], round % 2 ? MIB / 16 : 3 * MIB), CUDA_SUCCESS);
+        CHECK_EQUAL(pthread_create(&thread, NULL, free_late, &ending), 0);
+        while (!atomic_load(&ending.begun))
+            sched_yield();
+        usleep(50000); /* for the thread to come from there to the driver */
+        CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS);
+        CHECK_EQUAL(pthread_join(thread, NULL), 0);
+        role_enter(0);
+        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    }
+}
+
+static void test_a_free_may_be_refused_long_after_its_context_has_ended(void **state)
+{
+    setenv("FAKE_CUDA_LATE", "200000000", 1);
+    machine_run(role_late, 2 * GIB);
+    unsetenv("FAKE_CUDA_LATE");
+}
+
 static void test_frees_and_the_end_of_their_context_may_come_together(void **state)
 {
     machine_run(role_ending, 2 * GIB);
@@ -367,6 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frees_and_the_end_of_their_context_may_come_together),
+        cmocka_unit_test(test_a_free_may_be_refused_long_after_its_context_has_ended),
         cmocka_unit_test(test_a_neighbour_that_takes_and_gives_changes_no_context),
         cmocka_unit_test(test_processes_that_make_contexts_at_once_pay_each_its_own),
         cmocka_unit_test(test_without_nvml_the_device_is_asked),
