@@ -135,7 +135,6 @@ struct facet_member {
     uint32_t id, device, weight;
     bool paused, lost;
     bool pinning;           /* one of its lanes gets memory for its job */
-    uint64_t lanes_left;    /* how often a job left one of its lanes */
     uint64_t idle_since_ns; /* 0: it has something */
     struct facet_job_list queue;
     uint64_t waiting_ns; /* the expected time of its queue */
@@ -187,6 +186,7 @@ struct facet_balancer {
     struct facet_buffer **buffers;       /* by the lower half of their numbers, less one */
     uint32_t buffers_room, buffers_full; /* full: below it no slot is free */
     uint32_t buffer_generation;
+    uint64_t let_go; /* how often memory of a member may have become free to be taken: a job left, a buffer arrived */
 
     struct facet_balance balance;
     struct facet_balance_member *described; /* of each member; the credits of `weighted` stay in it */

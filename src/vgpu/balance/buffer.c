@@ -202,6 +202,7 @@ enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, con
 void facet_buffer_end_moving(struct facet_balancer *balancer, struct facet_buffer *buffer)
 {
     buffer->moving = false;
+    balancer->let_go++;
     pthread_cond_broadcast(&balancer->moved);
 }
 
@@ -346,22 +347,35 @@ static bool spill(struct facet_balancer *balancer, uint32_t member, const struct
     return status == FACET_OK;
 }
 
-/* Those that have all their memory end without more of it; waits for one of them. False: there is none. */
-static bool wait_for_others(struct facet_lane *lane, const struct facet_job *job)
+/* Whether more may be had there soon: those that have all their memory end without more of it, and what moves arrives.
+ * With the lock held. */
+static bool is_about_to_have_room(const struct facet_balancer *balancer, const struct facet_lane *lane)
+{
+    const struct facet_member *member = &balancer->member[lane->member];
+
+    for (uint32_t i = 0; i < member->lane_count; i++)
+        if (member->lanes[i].job && member->lanes[i].job->pinned)
+            return true;
+    for (uint32_t i = 0; i < balancer->buffers_room; i++)
+        if (balancer->buffers[i] && balancer->buffers[i]->moving && balancer->buffers[i]->copy[lane->member].address)
+            return true;
+    return false;
+}
+
+/* `let_go`: the balancer's, when room was looked for. False: there will be no more of it. */
+static bool wait_for_others(struct facet_lane *lane, const struct facet_job *job, uint64_t let_go)
 {
     struct facet_balancer *balancer = lane->balancer;
-    struct facet_member *member = &balancer->member[lane->member];
-    bool others = false;
 
     pthread_mutex_lock(&balancer->lock);
-    uint64_t left = member->lanes_left;
-    for (uint32_t i = 0; i < member->lane_count; i++)
-        others = others || (member->lanes[i].job && member->lanes[i].job->pinned);
-    while (others && member->lanes_left == left && !is_given_up(balancer, job))
+    bool again = balancer->let_go != let_go;
+    if (!again && !is_given_up(balancer, job) && is_about_to_have_room(balancer, lane)) {
         pthread_cond_wait(&balancer->moved, &balancer->lock);
-    others = others && !is_given_up(balancer, job);
+        again = true;
+    }
+    again = again && !is_given_up(balancer, job);
     pthread_mutex_unlock(&balancer->lock);
-    return others;
+    return again;
 }
 
 static bool make_room(struct facet_lane *lane, const struct facet_job *job)
@@ -369,6 +383,7 @@ static bool make_room(struct facet_lane *lane, const struct facet_job *job)
     struct facet_balancer *balancer = lane->balancer;
 
     pthread_mutex_lock(&balancer->lock);
+    uint64_t let_go = balancer->let_go;
     uint64_t address = take_copy(balancer, lane->member, false);
     if (!address)
         address = take_copy(balancer, lane->member, true);
@@ -376,7 +391,7 @@ static bool make_room(struct facet_lane *lane, const struct facet_job *job)
     pthread_mutex_unlock(&balancer->lock);
     if (address)
         return facet_vgpu_free(balancer->driver, id, address, NULL) == FACET_OK;
-    return spill(balancer, lane->member, job) || wait_for_others(lane, job);
+    return spill(balancer, lane->member, job) || wait_for_others(lane, job, let_go);
 }
 
 /* What was freed is leaving: it goes when what the other lanes run is over. False: it is not waited for any more. */

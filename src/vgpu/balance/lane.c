@@ -273,7 +273,7 @@ static void finish(struct facet_lane *lane, struct facet_job *job, enum facet_st
     struct facet_member *member = &balancer->member[lane->member];
 
     lane->job = NULL;
-    member->lanes_left++;
+    balancer->let_go++;
     job->pinned = false;
     pthread_cond_broadcast(&balancer->moved);
     if (status == FACET_DEVICE_LOST && !broken)
