@@ -596,5 +596,6 @@ int main(void)
 
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeNativeAsmParser();
     return cmocka_run_group_tests(tests, NULL, unload_last);
 }

@@ -244,5 +244,6 @@ int main(void)
 
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeNativeAsmParser();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
