@@ -229,7 +229,7 @@ def every_broken_provider_is_known_here():
     equal(files, set(DEFECTS) | {"none"})
 
 
-for defect_name in DEFECTS:
+for defect_name in sorted(DEFECTS)[::int(os.environ.get("FACET_TEST_ONE_IN", "1"))]:
     finds(defect_name)
 
 
