@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "memory/slab.h"
 
@@ -75,8 +76,10 @@ static void *give_all(void *data)
     for (uint32_t i = 0; i < ROUNDS;) {
         uint32_t block = atomic_exchange(&exchange->box, 0);
 
-        if (!block)
+        if (!block) {
+            sched_yield(); /* the other may be waiting for this processor */
             continue;
+        }
         exchange->refused += facet_slab_give(exchange->slab, block - 1) == FACET_GIVEN_NOT;
         i++;
     }
@@ -94,10 +97,14 @@ static void test_given_by_another_thread(void **state)
         uint32_t block = facet_slab_take(exchange.slab);
         uint32_t empty = 0;
 
-        if (block == FACET_BLOCK_NONE)
+        if (block == FACET_BLOCK_NONE) {
+            sched_yield();
             continue;
-        while (!atomic_compare_exchange_weak(&exchange.box, &empty, block + 1))
+        }
+        while (!atomic_compare_exchange_weak(&exchange.box, &empty, block + 1)) {
             empty = 0;
+            sched_yield();
+        }
         i++;
     }
     pthread_join(thread, NULL);
