@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that lowered kernels compute what each work-item alone would, at every level and width.
- * Never: measures.
- *
- * Each kernel of lower/kernels.ll is lowered, compiled in process and run, and its results are compared with plain C.
+ * Never: measures. Each kernel of lower/kernels.ll is compiled in process, run, and compared with plain C.
  */
 #include "lower/lowered.h"
 
