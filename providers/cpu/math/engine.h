@@ -59,6 +59,7 @@ struct cpu_math_engine {
     const struct cpu_math_loops *loops;
     const struct cpu_math_microkernels *microkernels; /* NULL: oneDNN takes what is packed */
     uint32_t units;
+    uint32_t lanes;                /* of f32 in a vector where an unfilled one is felt; 0: in none */
     bool tensor_bf16, tensor_int8; /* units that multiply in less than 32 bits */
 
     pthread_mutex_t lock;
@@ -74,12 +75,13 @@ struct cpu_math_engine {
 
 /* --- onednn.c --- */
 
-/* C = A * B of one tile, C in one piece. Elements between rows and columns of A and B. */
+/* C = A * B of one tile. Elements between rows and columns. */
 struct cpu_math_matmul {
     uint64_t m, n, k;
     enum cpu_math_as as;
     uint64_t a_row, a_column, b_row, b_column;
-    bool rounds; /* C is bf16, rounded once; else what is added up */
+    uint64_t c_row; /* 0: in one piece */
+    bool rounds;    /* C is bf16, rounded once; else what is added up */
     /* B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS. The library
      * takes it so: FACET_UNSUPPORTED where it does not. As it lies it would be ordered anew for each tile. */
     bool ordered;

@@ -46,6 +46,17 @@ static const struct cpu_math_microkernels *choose_microkernels(const struct cpu_
 #endif
 }
 
+/* Only the widest were measured. */
+static uint32_t vector_lanes(const struct cpu_math_loops *loops)
+{
+#if defined(__x86_64__)
+    return loops == &cpu_math_loops_v4 ? 16 : 0;
+#else
+    (void)loops;
+    return 0;
+#endif
+}
+
 static enum facet_status open_engine(const char *features, uint32_t units, struct cpu_math_engine **ret_engine,
                                      struct facet_error *error)
 {
@@ -65,6 +76,7 @@ static enum facet_status open_engine(const char *features, uint32_t units, struc
     engine->loops = choose_loops(features);
     engine->microkernels = choose_microkernels(engine->loops);
     engine->units = units;
+    engine->lanes = vector_lanes(engine->loops);
     engine->tensor_bf16 = has(features, "avx512_bf16") || has(features, "amx_bf16");
     engine->tensor_int8 = has(features, "avx512_vnni") || has(features, "avx_vnni") || has(features, "amx_int8");
     pthread_mutex_init(&engine->lock, NULL);

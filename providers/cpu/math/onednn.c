@@ -207,7 +207,7 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
                         it->rounds                   ? dnnl_bf16
                         : it->as == CPU_MATH_AS_INT8 ? dnnl_s32
                                                      : dnnl_f32,
-                        it->n, 1);
+                        it->c_row ? it->c_row : it->n, 1);
     if (status == dnnl_success)
         status = dnnl_matmul_desc_init(&operation, &a, &b, NULL, &c);
     if (status == dnnl_success)
@@ -232,8 +232,9 @@ static bool is_ordered(const dnnl_memory_desc_t *b, const struct cpu_math_matmul
 enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *it,
                                   struct cpu_math_primitive **ret_primitive, struct facet_error *error)
 {
-    const uint64_t key[CPU_MATH_KEY] = {KEY_MATMUL,   it->m,     it->n,        it->k,      (uint64_t)it->as, it->a_row,
-                                        it->a_column, it->b_row, it->b_column, it->rounds, it->ordered};
+    const uint64_t key[CPU_MATH_KEY] = {KEY_MATMUL,   it->m,      it->n,        it->k,     it->a_row,
+                                        it->a_column, it->b_row,  it->b_column, it->c_row, (uint64_t)it->as,
+                                        it->rounds,   it->ordered};
     struct cpu_math_primitive *primitive = NULL;
     enum facet_status status = get(engine, key, describe_matmul, it, &primitive, error);
 

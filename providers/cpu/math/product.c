@@ -202,6 +202,8 @@ static enum facet_status multiply(const struct cpu_math_product_piece *plan, con
 
     if (status == FACET_OK && !plan->direct)
         store(plan, tile, c);
+    if (plan->rest.columns > 0 && tile->m == 0)
+        cpu_math_rest_gather(plan, step, tile->batch);
     return status;
 }
 
@@ -259,11 +261,21 @@ static void run(const void *arguments, const struct facet_host_group *group)
     uint64_t first = 0;
     const struct cpu_math_step *step = &plan->steps[cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first)];
     struct tile tile = {.step = step, .group = group};
+    uint64_t index = group->group_id[0] - first;
 
     if (!cpu_math_piece_ready(&plan->piece))
         return;
-    cpu_math_piece_fail(&plan->piece, step->packs ? run_pack(plan, &tile, group->group_id[0] - first)
-                                                  : run_multiply(plan, &tile, group->group_id[0] - first));
+    switch (step->does) {
+    case CPU_MATH_PACKS:
+        cpu_math_piece_fail(&plan->piece, run_pack(plan, &tile, index));
+        break;
+    case CPU_MATH_MULTIPLIES:
+        cpu_math_piece_fail(&plan->piece, run_multiply(plan, &tile, index));
+        break;
+    case CPU_MATH_DOES_REST:
+        cpu_math_piece_fail(&plan->piece, cpu_math_rest_run(plan, step, index, group->scratch));
+        break;
+    }
 }
 
 /* ---- steps ---- */
@@ -272,7 +284,9 @@ static uint64_t groups_of(const struct cpu_math_product_piece *plan, const struc
 {
     uint64_t panels = cpu_math_parts(step->columns, plan->tile_n), slabs = cpu_math_parts(step->rows, plan->tile_m);
 
-    if (step->packs)
+    if (step->does == CPU_MATH_DOES_REST)
+        return cpu_math_rest_groups(plan, step);
+    if (step->does == CPU_MATH_PACKS)
         return step->batches * ((plan->packs_b ? panels * parts_of(plan, step) : 0) + (plan->packs_a ? slabs : 0));
     return step->batches * panels * slabs;
 }
@@ -292,18 +306,25 @@ static void fill_steps(struct cpu_math_product_piece *plan, uint64_t *ends)
 
     for (uint64_t b = 0; b < it->batch; b += plan->step_batch)
         for (uint64_t m = 0; m < it->m; m += plan->step_m)
-            for (uint64_t n = 0; n < it->n; n += plan->step_n)
+            for (uint64_t n = 0; n < plan->body; n += plan->step_n)
                 for (uint64_t k = 0; k < it->k; k += plan->tile_k) {
-                    struct cpu_math_step step = {b,   cpu_math_least(plan->step_batch, it->batch - b),
-                                                 m,   cpu_math_least(plan->step_m, it->m - m),
-                                                 n,   cpu_math_least(plan->step_n, it->n - n),
-                                                 k,   cpu_math_least(plan->tile_k, it->k - k),
-                                                 true};
+                    struct cpu_math_step step = {.b0 = b,
+                                                 .batches = cpu_math_least(plan->step_batch, it->batch - b),
+                                                 .m0 = m,
+                                                 .rows = cpu_math_least(plan->step_m, it->m - m),
+                                                 .n0 = n,
+                                                 .columns = cpu_math_least(plan->step_n, plan->body - n),
+                                                 .k0 = k,
+                                                 .depth = cpu_math_least(plan->tile_k, it->k - k),
+                                                 .does = CPU_MATH_PACKS};
 
                     if (plan->packs_a || plan->packs_b)
                         add_step(plan, ends, step);
-                    step.packs = false;
+                    step.does = CPU_MATH_MULTIPLIES;
                     add_step(plan, ends, step);
+                    step.does = CPU_MATH_DOES_REST;
+                    if (plan->rest.columns > 0)
+                        add_step(plan, ends, step);
                 }
 }
 
@@ -339,6 +360,7 @@ static void release(struct cpu_math_piece *piece)
     struct cpu_math_product_piece *plan = (struct cpu_math_product_piece *)piece;
 
     cpu_math_drop(piece->engine, &plan->matmul[0][0][0], 8);
+    cpu_math_drop(piece->engine, plan->rest.matmul, 2);
     free(plan->steps);
 }
 

@@ -45,7 +45,15 @@ void cpu_math_windows(const struct facet_convolution *it, const void *input, uin
 /* A part of the product, whose B is packed at once: a phase packs, the next multiplies. */
 struct cpu_math_step {
     uint64_t b0, batches, m0, rows, n0, columns, k0, depth;
-    bool packs;
+    enum cpu_math_does { CPU_MATH_PACKS, CPU_MATH_MULTIPLIES, CPU_MATH_DOES_REST } does;
+};
+
+/* rest.c; from plan and piece. */
+struct cpu_math_rest {
+    uint64_t columns;                     /* that are left over of each matrix; 0: there is no rest */
+    uint64_t tile_m, tile_batch;          /* rows, and matrices, of a tile */
+    uint64_t panel_bytes;                 /* of a tile's B; the panels of a step begin the piece's memory */
+    struct cpu_math_primitive *matmul[2]; /* by whether rows are those of an edge */
 };
 
 struct cpu_math_product_piece {
@@ -54,6 +62,8 @@ struct cpu_math_product_piece {
     enum cpu_math_as as;
     uint64_t type_bytes, c_bytes, as_bytes;
 
+    uint64_t body; /* columns of C without the rest */
+    struct cpu_math_rest rest;
     uint64_t tile_m, tile_n, tile_k;         /* of a tile; tile_k: of a step */
     uint64_t step_m, step_n, step_batch;     /* multiples of tile_m and tile_n, or all */
     bool packs_a, packs_b, converts, direct; /* converts: what is packed goes through f32 first; direct: products
@@ -76,5 +86,21 @@ struct cpu_math_product_piece {
 
 /* Everything of the above but the steps and memory. */
 enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, struct facet_error *error);
+
+/* --- rest.c --- */
+
+/* For a plan that packs nothing, and whose tiles are whole rows: whether there is a rest that is worth it. */
+bool cpu_math_rest_plan(struct cpu_math_product_piece *plan);
+enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, struct facet_error *error);
+/* Matrices of a step at most. */
+uint64_t cpu_math_rest_step(const struct cpu_math_product_piece *plan);
+/* The panels of so many matrices. */
+uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t matrices);
+uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step);
+/* Of matrix number `index` of the step: for somebody who has read it just now. */
+void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step, uint64_t index);
+/* A tile, when all are gathered. */
+enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,
+                                    uint64_t index, char *scratch);
 
 #endif

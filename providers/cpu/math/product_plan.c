@@ -171,6 +171,7 @@ static void choose_microkernel(struct cpu_math_product_piece *plan)
 
 static void choose(struct cpu_math_product_piece *plan)
 {
+    plan->body = plan->it.n;
     if (plan->multiply) {
         choose_microkernel(plan);
         return;
@@ -193,6 +194,8 @@ static void choose(struct cpu_math_product_piece *plan)
         choose_small(plan, small);
     plan->direct = plan->tile_n == it->n && it->c.row == it->n && plan->tile_k == it->k && it->alpha == 1.0f &&
                    it->beta == 0.0f && !it->bias && (it->type == FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32);
+    if (small && plan->direct && cpu_math_rest_plan(plan))
+        plan->tile_n = plan->body = it->n - plan->rest.columns;
     plan->streams = it->m > STREAM_BYTES / plan->c_bytes / cpu_math_most(it->n, 1);
 }
 
@@ -205,7 +208,7 @@ static void choose_steps(struct cpu_math_product_piece *plan)
     uint64_t columns = cpu_math_most(PACK_BYTES / (column_bytes * cpu_math_most(plan->tile_n, 1)), 1) * plan->tile_n;
     uint64_t rows = cpu_math_most(PACK_BYTES / (column_bytes * cpu_math_most(plan->tile_m, 1)), 1) * plan->tile_m;
 
-    plan->step_n = plan->packs_b ? cpu_math_least(columns, it->n) : it->n;
+    plan->step_n = plan->packs_b ? cpu_math_least(columns, it->n) : plan->body;
     plan->step_m = plan->packs_a ? cpu_math_least(rows, it->m) : it->m;
     if (plan->tile_k < it->k) /* sums are kept */
         plan->step_m = cpu_math_least(plan->step_m, cpu_math_round(4096, plan->tile_m));
@@ -215,6 +218,8 @@ static void choose_steps(struct cpu_math_product_piece *plan)
     uint64_t bytes = (plan->packs_b ? plan->step_n : 0) + (plan->packs_a ? plan->step_m : 0);
     plan->step_batch =
         bytes ? cpu_math_least(cpu_math_most(2 * PACK_BYTES / column_bytes / bytes, 1), it->batch) : it->batch;
+    if (plan->rest.columns > 0)
+        plan->step_batch = cpu_math_least(cpu_math_rest_step(plan), it->batch);
 }
 
 /* ---- primitives ---- */
@@ -231,7 +236,7 @@ static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, 
     const int at_m = i & 1, at_n = i >> 1 & 1, at_k = i >> 2;
     struct cpu_math_matmul matmul = {
         .m = at_m ? edge(it->m, plan->tile_m) : plan->tile_m,
-        .n = at_n ? edge(it->n, plan->tile_n) : plan->tile_n,
+        .n = at_n ? edge(plan->body, plan->tile_n) : plan->tile_n,
         .k = at_k ? edge(it->k, plan->tile_k) : plan->tile_k,
         .as = plan->as,
     };
@@ -242,6 +247,7 @@ static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, 
     matmul.a_column = plan->packs_a ? 1 : it->a.column;
     matmul.b_row = plan->packs_b ? matmul.n : it->b.row;
     matmul.b_column = plan->packs_b ? 1 : it->b.column;
+    matmul.c_row = plan->rest.columns > 0 ? it->c.row : 0;
     matmul.rounds = plan->direct && it->type == FACET_MATH_BF16;
     matmul.ordered = plan->ordered;
     return cpu_math_matmul(plan->piece.engine, &matmul, &plan->matmul[at_m][at_n][at_k], error);
@@ -253,6 +259,8 @@ static enum facet_status get_primitives(struct cpu_math_product_piece *plan, str
 
     for (int i = 0; i < 8 && status == FACET_OK && !plan->multiply; i++)
         status = get_matmul(plan, i, error);
+    if (status == FACET_OK && plan->rest.columns > 0)
+        status = cpu_math_rest_primitives(plan, error);
     return status;
 }
 
@@ -265,6 +273,9 @@ static uint64_t scratch_most(const struct cpu_math_product_piece *plan)
     for (int i = 0; i < 8; i++)
         if (plan->matmul[i & 1][i >> 1 & 1][i >> 2])
             most = cpu_math_most(most, plan->matmul[i & 1][i >> 1 & 1][i >> 2]->scratch_bytes);
+    for (int i = 0; i < 2; i++)
+        if (plan->rest.matmul[i])
+            most = cpu_math_most(most, plan->rest.matmul[i]->scratch_bytes);
     return most;
 }
 
@@ -277,12 +288,15 @@ static void place(struct cpu_math_product_piece *plan)
     uint64_t columns = plan->multiply ? cpu_math_round(plan->tile_n, CPU_MATH_PANEL) : plan->tile_n;
     plan->panel_bytes = plan->packs_b ? cpu_math_round(columns * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
     plan->slab_bytes = plan->packs_a ? cpu_math_round(plan->tile_m * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
-    plan->a_at = plan->step_batch * cpu_math_parts(plan->step_n, plan->tile_n) * plan->panel_bytes;
+    uint64_t rest = plan->rest.columns > 0 ? cpu_math_rest_tiles(plan, plan->step_batch) * plan->rest.panel_bytes : 0;
+    plan->a_at = rest + plan->step_batch * cpu_math_parts(plan->step_n, plan->tile_n) * plan->panel_bytes;
     plan->sums_at = plan->a_at + plan->step_batch * cpu_math_parts(plan->step_m, plan->tile_m) * plan->slab_bytes;
     bool sums = plan->tile_k < it->k && (it->type == FACET_MATH_BF16 || it->type == FACET_MATH_F16);
     plan->piece.memory_bytes = plan->sums_at + (sums ? plan->step_batch * plan->step_m * plan->step_n * 4 : 0);
     plan->products_at = cpu_math_round(gathered, CPU_MATH_ALIGN);
-    plan->rest_at = plan->products_at + cpu_math_round(plan->tile_m * plan->tile_n * 4, CPU_MATH_ALIGN);
+    uint64_t products = plan->rest.tile_m * plan->rest.tile_batch * plan->rest.columns;
+    products = cpu_math_most(products, plan->tile_m * plan->tile_n);
+    plan->rest_at = plan->products_at + cpu_math_round(products * 4, CPU_MATH_ALIGN);
 }
 
 enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, struct facet_error *error)

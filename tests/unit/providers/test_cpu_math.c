@@ -402,6 +402,26 @@ static void convolution_of_many_channels(void **state)
         convolution_is_right(&shape, type, 0, type % 2 == 0);
 }
 
+/* 14 x 14 are no vectors: what is left over of each image is multiplied together, in tiles and in steps. */
+static void convolution_of_positions_that_are_left_over(void **state)
+{
+    static const struct facet_convolution lefts[] = {
+        {.batch = 5, .in_channels = 64, .out_channels = 150, .height = 14, .width = 14},
+        {.batch = 85, .in_channels = 1024, .out_channels = 3, .height = 4, .width = 19},
+        {.batch = 2, .in_channels = 64, .out_channels = 40, .height = 6, .width = 13}, /* too few of them */
+        {.batch = 6, .in_channels = 130, .out_channels = 80, .height = 11, .width = 7, .groups = 2},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof lefts / sizeof lefts[0]; i++) {
+        struct facet_convolution shape = lefts[i];
+
+        for (int j = 0; j < 2; j++)
+            shape.kernel[j] = shape.stride[j] = 1;
+        convolution_is_right(&shape, FACET_MATH_F32, 0, false);
+    }
+}
+
 /* 130 channels of 3 x 3: more than f32 adds up exactly at a time. */
 static void integers_are_exact_without_their_units(void **state)
 {
@@ -428,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(results_larger_than_caches, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_every_type, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_many_channels, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(convolution_of_positions_that_are_left_over, math_begin, math_end),
         cmocka_unit_test_setup_teardown(integers_are_exact_without_their_units, math_begin, math_end),
     };
 

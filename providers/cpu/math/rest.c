@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the columns that are left over where a matrix is no multiple of a vector wide. Those of many matrices with one
+ * A are a product of their own, in full vectors: of 14 x 14 positions every thirteenth vector has 4 numbers of 16.
+ * Never: multiplies what is not left over (product.c).
+ */
+#include "math/product.h"
+
+#define TILE_COLUMNS UINT64_C(512)       /* of a tile: of so many matrices at most as have them */
+#define TILE_ROWS    UINT64_C(64)        /* at least: packing its B is to be worth it */
+#define GAIN         UINT64_C(64)        /* one in so many columns that are computed would be for nothing */
+#define PANELS_BYTES (UINT64_C(4) << 20) /* of all panels of a step */
+
+/* ---- planning ---- */
+
+bool cpu_math_rest_plan(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    uint64_t lanes = plan->piece.engine->lanes, over = lanes > 0 ? it->n % lanes : 0;
+
+    if (over == 0 || it->type != FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32 || it->n < 2 * lanes ||
+        it->n > (lanes - over) * GAIN || it->batch * over < lanes || it->period != 1)
+        return false;
+    uint64_t rows = cpu_math_round(cpu_math_parts(it->m, plan->piece.engine->units), lanes);
+    uint64_t tiles = cpu_math_parts(it->batch, TILE_COLUMNS / over);
+    plan->rest.columns = over;
+    plan->rest.tile_m = cpu_math_least(cpu_math_most(rows, TILE_ROWS), it->m);
+    plan->rest.tile_batch = cpu_math_parts(it->batch, tiles);
+    plan->rest.panel_bytes = cpu_math_round(plan->rest.tile_batch * over * it->k * sizeof(float), CPU_MATH_ALIGN);
+    return true;
+}
+
+enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, struct facet_error *error)
+{
+    const struct cpu_math_product *it = &plan->it;
+    struct cpu_math_rest *rest = &plan->rest;
+    const uint64_t rows[] = {rest->tile_m, it->m % rest->tile_m};
+    enum facet_status status = FACET_OK;
+
+    for (int i = 0; i < 2 && rows[i] > 0 && status == FACET_OK; i++) {
+        const struct cpu_math_matmul matmul = {
+            .m = rows[i],
+            .n = rest->tile_batch * rest->columns,
+            .k = it->k,
+            .as = plan->as,
+            .a_row = it->a.row,
+            .a_column = it->a.column,
+            .b_row = rest->tile_batch * rest->columns,
+            .b_column = 1,
+        };
+
+        status = cpu_math_matmul(plan->piece.engine, &matmul, &rest->matmul[i], error);
+    }
+    return status;
+}
+
+uint64_t cpu_math_rest_step(const struct cpu_math_product_piece *plan)
+{
+    return cpu_math_most(1, PANELS_BYTES / plan->rest.panel_bytes) * plan->rest.tile_batch;
+}
+
+uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t matrices)
+{
+    return cpu_math_parts(matrices, plan->rest.tile_batch);
+}
+
+uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
+{
+    return cpu_math_rest_tiles(plan, step->batches) * cpu_math_parts(plan->it.m, plan->rest.tile_m);
+}
+
+/* ---- running ---- */
+
+/* Some words of each row; too few for a call. */
+static void copy(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t from_row, uint64_t rows,
+                 uint64_t columns)
+{
+    for (uint64_t i = 0; i < rows; i++)
+        for (uint64_t j = 0; j < columns; j++)
+            to[i * to_row + j] = from[i * from_row + j];
+}
+
+static char *panel(const struct cpu_math_product_piece *plan, uint64_t tile)
+{
+    return plan->piece.memory + tile * plan->rest.panel_bytes;
+}
+
+void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step, uint64_t index)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_rest *rest = &plan->rest;
+    uint64_t at = index % rest->tile_batch * rest->columns;
+    const uint32_t *from = (const uint32_t *)it->b.address + (step->b0 + index) * it->b.batch + plan->body;
+
+    copy((uint32_t *)panel(plan, index / rest->tile_batch) + at, rest->tile_batch * rest->columns, from, it->b.row,
+         it->k, rest->columns);
+}
+
+static void scatter(const struct cpu_math_product_piece *plan, uint64_t first, uint64_t matrices, uint64_t m,
+                    uint64_t rows, const uint32_t *products)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_rest *rest = &plan->rest;
+    uint32_t *c = (uint32_t *)it->c.address + first * it->c.batch + m * it->c.row + plan->body;
+
+    for (uint64_t i = 0; i < matrices; i++)
+        copy(c + i * it->c.batch, it->c.row, products + i * rest->columns, rest->tile_batch * rest->columns, rows,
+             rest->columns);
+}
+
+enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,
+                                    uint64_t index, char *scratch)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_rest *rest = &plan->rest;
+    uint64_t slabs = cpu_math_most(1, cpu_math_parts(it->m, rest->tile_m)), tile = index / slabs;
+    uint64_t m = index % slabs * rest->tile_m, rows = cpu_math_least(rest->tile_m, it->m - m);
+    uint64_t first = tile * rest->tile_batch, matrices = cpu_math_least(rest->tile_batch, step->batches - first);
+    enum facet_status status =
+        cpu_math_execute(plan->piece.engine, rest->matmul[rows != rest->tile_m],
+                         (const void *)(it->a.address + m * it->a.row * sizeof(float)), panel(plan, tile),
+                         scratch + plan->products_at, scratch + plan->rest_at);
+
+    if (status == FACET_OK)
+        scatter(plan, step->b0 + first, matrices, m, rows, (const uint32_t *)(scratch + plan->products_at));
+    return status;
+}
