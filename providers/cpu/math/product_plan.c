@@ -18,7 +18,7 @@
 #define ORDERED_COLUMNS UINT64_C(512)
 #define DEEP_F32        UINT64_C(1024)
 #define DEEP_ROWS       UINT64_C(256)
-#define DEPTH_F32       UINT64_C(2048)
+#define DEPTH_F32       UINT64_C(4096)
 #define PART            UINT64_C(65536)     /* elements of B that a work-group orders, about */
 #define STREAM_BYTES    (UINT64_C(8) << 20) /* of C, which is written past the caches when it has more */
 
@@ -111,7 +111,9 @@ static void choose_ordered(struct cpu_math_product_piece *plan)
     if (f32 && plan->tile_k > DEPTH_F32 + DEPTH_F32 / 4)
         plan->tile_k = even(it->k, DEPTH_F32, CPU_MATH_ORDER_ROWS);
     bool deep = f32 && plan->tile_k > DEEP_F32;
-    plan->tile_m = even(it->m, deep ? DEEP_ROWS : ORDERED_ROWS, 16);
+    uint64_t deep_rows = limit / CPU_MATH_ORDER_COLUMNS / cpu_math_most(plan->tile_k, 1);
+    deep_rows = cpu_math_least(cpu_math_most(deep_rows, ORDERED_ROWS), DEEP_ROWS);
+    plan->tile_m = even(it->m, deep ? deep_rows : ORDERED_ROWS, 16);
     uint64_t column = cpu_math_most(plan->tile_m * plan->tile_k, 1); /* no size is 0 */
     uint64_t n = cpu_math_least(limit / column / CPU_MATH_ORDER_COLUMNS * CPU_MATH_ORDER_COLUMNS, ORDERED_COLUMNS);
     plan->tile_n = it->n <= 2 * limit / column

@@ -149,10 +149,10 @@ static void gemm_of_every_type_and_layout(void **state)
 /* With edges in all directions, in several steps, and for few rows. */
 static void large_gemm(void **state)
 {
-    static const struct shape shapes[] = {{300, 260, 520, 1, 0, 1, 0}, {20, 24, 11000, 1, 0, 2, 3},
-                                          {1, 700, 900, 1, 0, 1, 0},   {530, 3, 300, 1, 0, 1, 0},
-                                          {9, 70, 9000, 2, 1, 1, 1},   {2, 1, 70000, 1, 0, 1, 0},
-                                          {40, 530, 300, 2, 0, 1, 0},  {33, 48, 1300, 1, 0, 1, 0}};
+    static const struct shape shapes[] = {
+        {300, 260, 520, 1, 0, 1, 0}, {20, 24, 11000, 1, 0, 2, 3}, {1, 700, 900, 1, 0, 1, 0},
+        {530, 3, 300, 1, 0, 1, 0},   {9, 70, 9000, 2, 1, 1, 1},   {2, 1, 70000, 1, 0, 1, 0},
+        {40, 530, 300, 2, 0, 1, 0},  {33, 48, 1300, 1, 0, 1, 0},  {20, 64, 11008, 1, 0, 2, 3}};
     (void)state;
 
     for (uint32_t type = 0; type < FACET_MATH_TYPES; type++)
