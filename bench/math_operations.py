@@ -11,7 +11,7 @@ SIZES = [256, 512, 1024, 2048, 4096]
 CASES = [*(f"gemm-{kind}-{size}" for kind in ("f32", "bf16", "int8") for size in SIZES),
          "conv-3x3", "conv-1x1", "attention-512", "attention-2048"]
 THREADS = [1, 2]
-SAMPLE_MS = 20
+SAMPLE_MS = 100
 
 
 def chosen_cases(options):
