@@ -17,7 +17,9 @@ import harness
 SOURCES = harness.ROOT / "bench" / "kernels"
 THREADS = [1, 2]
 ROADS = ["pocl", "facet"]
-HITS = 5  # processes that launch what is cached
+HITS = 5   # processes that launch what is cached
+COLDS = 3  # processes that compile with empty caches
+BUILDS = ("cold_ns", "again_ns", "warm_ns", "first_launch_ns")
 SHARE_SECONDS = 4
 
 
@@ -57,7 +59,18 @@ class Kernels:
             if "missing" not in result["facet"]:
                 result["hits"] = [self.report([self.program, "hit", name, SOURCES, self.provider], environment)["facet"]
                                   for _ in range(HITS)]
-            return {"threads": threads, **result}
+        result["builds"] = [builds_of(result), *[self.build(name, threads) for _ in range(COLDS - 1)]]
+        return {"threads": threads, **result}
+
+    def build(self, name, threads):
+        """Once more what comes before the rounds."""
+        with tempfile.TemporaryDirectory(dir=self.bench.folder) as folder:
+            return builds_of(self.report([self.program, "run", name, SOURCES, self.provider, 1, 1],
+                                         self.environment(Path(folder), threads)))
+
+
+def builds_of(result):
+    return {road: {what: result[road].get(what) for what in BUILDS} for road in ROADS}
 
 
 def usable(road):
@@ -68,6 +81,12 @@ def best(road, what):
     """The best of all rounds; None when the runtime did not say, or the output is wrong."""
     values = [sample[what] for sample in road.get("rounds", []) if sample[what]]
     return min(values) if values and usable(road) else None
+
+
+def built(result, road, what):
+    """The median of all processes that built."""
+    values = [build[road][what] for build in result["builds"] if build[road][what]]
+    return statistics.median(values) if values else None
 
 
 def ratio(above, below):
@@ -85,9 +104,10 @@ def ratios(result):
                 "cold": None, "cold_again": None, "cold_to_end": None,
                 "hit_us": statistics.median(hits) / 1e3 if hits else None}
     if usable(pocl) and usable(facet):
-        ends = [road["cold_ns"] + road["first_launch_ns"] for road in (pocl, facet)]
-        compared.update(cold=ratio(pocl["cold_ns"], facet["cold_ns"]),
-                        cold_again=ratio(pocl["cold_ns"], facet["again_ns"]), cold_to_end=ratio(*ends))
+        cold = {road: built(result, road, "cold_ns") for road in ROADS}
+        ends = [cold[road] + built(result, road, "first_launch_ns") for road in ROADS]
+        compared.update(cold=ratio(cold["pocl"], cold["facet"]),
+                        cold_again=ratio(cold["pocl"], built(result, "facet", "again_ns")), cold_to_end=ratio(*ends))
     return compared
 
 
@@ -125,10 +145,11 @@ def speed_table(results):
 def building_table(results):
     rows = []
     for result in results:
-        compared, pocl, facet = ratios(result), result["pocl"], result["facet"]
+        compared = ratios(result)
         rows.append([result["kernel"],
-                     *[milliseconds(pocl.get(name)) for name in ("cold_ns", "first_launch_ns", "warm_ns")],
-                     *[milliseconds(facet.get(name)) for name in ("cold_ns", "again_ns", "first_launch_ns", "warm_ns")],
+                     *[milliseconds(built(result, "pocl", name)) for name in ("cold_ns", "first_launch_ns", "warm_ns")],
+                     *[milliseconds(built(result, "facet", name))
+                       for name in ("cold_ns", "again_ns", "first_launch_ns", "warm_ns")],
                      number(compared["cold"]), number(compared["cold_again"]), number(compared["cold_to_end"]),
                      number(compared["hit_us"], "{:.0f}")])
     return harness.markdown_table(["kernel", "PoCL cold ms", "first launch", "warm", "Facet cold ms", "cold again",
@@ -224,7 +245,8 @@ def run(bench, options):
     if shared:
         tables += sharing_tables(shared)
     note = (f"Best of {options.rounds} interleaved rounds of {options.milliseconds} ms each, as the caller waits, "
-            "launch and wait included; both warm, the same memory sizes. Cold: an empty cache of its own. Again: a "
+            "launch and wait included; both warm, the same memory sizes. Cold: an empty cache of its own, median "
+            f"of {COLDS} processes, as what is beside it. Again: a "
             "second compile in the same process that keeps nothing. Hit to launch: a new process, "
             f"median of {HITS}. streaming: waits for memory, as its inputs and outputs are beyond a core's own cache: held "
             "against `its memory read and written once`, which nothing can be faster than. vector: no barrier, a lane "
