@@ -75,7 +75,10 @@ struct facet_compile_options {
     const char *name;   /* what diagnostics call the source; default "kernel.cl" */
     const char *const *arguments; /* as clang and clBuildProgram take them: -DN=4, -I DIR, -cl-std=CL1.2,
                                      -cl-fast-relaxed-math, -Werror, ...; NULL-terminated, or NULL */
+    uint32_t seconds;             /* that compiling may take, at most FACET_COMPILE_SECONDS_MOST; default 600 */
+    uint32_t reserved;            /* 0 */
 };
+#define FACET_COMPILE_SECONDS_MOST UINT32_C(604800) /* a week */
 
 enum facet_severity {
     FACET_SEVERITY_NOTE = 1,
@@ -124,8 +127,9 @@ FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
  * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a target that
  * is known and cannot be had: npu; or Facet was built without the compiler, saying what to install), FACET_CORRUPT (the
  * source has errors: `error` has the first, *ret_image an image without code whose diagnostics are all of them),
- * FACET_OUT_OF_RANGE (it nests deeper than 1 GiB of stack), FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the compiler
- * gave up, with its reason, or crashed, with the signal).
+ * FACET_OUT_OF_RANGE (it nests deeper than 1 GiB of stack), FACET_TIMEOUT (it took longer than `seconds`, and was
+ * ended), FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the compiler gave up, with its reason, or crashed, with the
+ * signal).
  */
 FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const void *source, size_t bytes,
                                           const struct facet_compile_options *options, struct facet_image **ret_image,

@@ -13,7 +13,7 @@
 
 #define FACET_BACKEND_FILE  "facet-kernel-compiler.so"
 #define FACET_BACKEND_ENTRY "facet_kernel_backend"
-#define FACET_BACKEND_ABI   3u
+#define FACET_BACKEND_ABI   4u
 
 /* Everything is borrowed for the call. */
 struct facet_backend_request {
@@ -25,6 +25,7 @@ struct facet_backend_request {
     uint32_t source_kind;         /* enum facet_source_kind, never DETECT */
     uint32_t optimize;            /* FACET_OPTIMIZE_DEFAULT or FACET_OPTIMIZE(level) */
     uint32_t check;
+    uint32_t seconds; /* that it may take, at least 1 */
 };
 
 struct facet_backend_diagnostic {

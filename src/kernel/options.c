@@ -7,7 +7,7 @@
 #include "base/config.h"
 #include "kernel/image.h"
 
-enum { ARGUMENTS_MOST = 4096 };
+enum { ARGUMENTS_MOST = 4096, SECONDS_DEFAULT = 600 };
 
 static bool starts(const unsigned char *bytes, size_t size, const void *with, size_t length)
 {
@@ -59,6 +59,10 @@ static enum facet_status check_numbers(const struct facet_compile_options *optio
         return refuse_number(error, "optimize", options->optimize, "FACET_OPTIMIZE(0) to FACET_OPTIMIZE(3)");
     if (options->check > 1)
         return refuse_number(error, "check", options->check, "0 or 1");
+    if (options->seconds > FACET_COMPILE_SECONDS_MOST)
+        return refuse_number(error, "seconds", options->seconds, "at most 604800");
+    if (options->reserved)
+        return refuse_number(error, "reserved", options->reserved, "0");
     size_t count = 0;
     while (options->arguments && options->arguments[count])
         if (++count > ARGUMENTS_MOST)
@@ -141,6 +145,7 @@ enum facet_status facet_compile_job_init(const void *source, size_t bytes, const
         .source_kind = taken.source ? taken.source : facet_source_detect(source, bytes),
         .optimize = taken.optimize,
         .check = taken.check,
+        .seconds = taken.seconds ? taken.seconds : SECONDS_DEFAULT,
     };
     return FACET_OK;
 }

@@ -5,11 +5,13 @@
  *       more than the copy. And each copy is the first to compile: LLVM's generator of SPIR-V keeps labels of basic
  *       blocks in a global table from one module to the next, by addresses that come again, so that the second module
  *       of a process may be wrong; lld keeps its state in globals.
+ *       A copy that takes too long is ended, as one that crashed.
  * Never: lets the copy return, or keeps what it left behind. A program that itself uses the same LLVM from another
  *        thread may hold one of its locks while we copy; of that nobody here can know.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "kernel/compile/compile.h"
 
 /* clang and LLVM recurse as deep as a source is nested. Untouched stack costs address space only; where that is short,
@@ -32,7 +35,10 @@
 #define NO_TEXT     UINT64_MAX
 /* How far beyond its end a function may reach when a stack is used up. */
 #define NEAR_END ((uintptr_t)1 << 20)
+/* For a copy that is told to end, to say where it was. */
+#define LAST_SECONDS 5u
 
+enum { PLACE_SIZE = 128 };
 enum end { WHOLE, TOO_DEEP, CRASHED };
 
 /* The first through the pipe. An outcome and the result's parts follow a WHOLE one. `at`: as of copy_at(). */
@@ -328,25 +334,47 @@ static enum facet_status explain_death(const char *name, int how, struct facet_e
     return facet_error_set(error, FACET_INTERNAL, "%.80s: the process that compiled ended without a result", name);
 }
 
-/* Where clang was: what it had just read is most likely what it crashed on. */
-static enum facet_status explain_crash(const struct facet_backend_request *request, const struct message *message,
-                                       struct facet_error *error)
+/* Where clang was: "name:line:column". False: not at the source. */
+static bool find_place(const struct facet_backend_request *request, uint64_t at, char *ret_place, size_t size)
 {
     const char *source = request->source;
     size_t line = 1, begin = 0;
 
-    if (!message->at || message->at > request->bytes)
-        return facet_error_set(error, FACET_INTERNAL, "%.80s: the compiler crashed (signal %u)", request->name,
-                               message->signal);
-    for (size_t i = 0; i + 1 < message->at; i++)
+    snprintf(ret_place, size, "%.80s", request->name);
+    if (!at || at > request->bytes)
+        return false;
+    for (size_t i = 0; i + 1 < at; i++)
         if (source[i] == '\n') {
             line++;
             begin = i + 1;
         }
+    snprintf(ret_place, size, "%.80s:%zu:%zu", request->name, line, (size_t)at - begin);
+    return true;
+}
+
+/* What it had just read is most likely what it crashed on. */
+static enum facet_status explain_crash(const struct facet_backend_request *request, const struct message *message,
+                                       struct facet_error *error)
+{
+    char place[PLACE_SIZE];
+
+    if (!find_place(request, message->at, place, sizeof place))
+        return facet_error_set(error, FACET_INTERNAL, "%s: the compiler crashed (signal %u)", place, message->signal);
     return facet_error_set(error, FACET_INTERNAL,
-                           "%.80s:%zu:%zu: the compiler crashed here (signal %u); is 'kernel' before what is no "
-                           "function?",
-                           request->name, line, (size_t)message->at - begin, message->signal);
+                           "%s: the compiler crashed here (signal %u); is 'kernel' before what is no function?", place,
+                           message->signal);
+}
+
+static enum facet_status explain_late(const struct facet_backend_request *request, const struct message *message,
+                                      struct facet_error *error)
+{
+    char place[PLACE_SIZE];
+
+    find_place(request, message->at, place, sizeof place);
+    return facet_error_argument(error, FACET_TIMEOUT, "seconds",
+                                "%s: the compile took more than %u s and was ended; does it include a pipe, or unroll "
+                                "a loop of many steps?",
+                                place, request->seconds);
 }
 
 static enum facet_status explain(const struct facet_backend_request *request, const struct message *message,
@@ -395,22 +423,49 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
     return facet_error_errno(error, failed, "cannot copy this process (fork) to compile in it");
 }
 
+/* Whether the copy says anything, or ends, within so many seconds. */
+static bool in_time(const struct facet_compile_copy *copy, uint32_t seconds)
+{
+    struct pollfd end = {.fd = copy->fd, .events = POLLIN};
+    uint64_t deadline = facet_clock_now_ns() + seconds * UINT64_C(1000000000), now;
+    int ready = 0;
+
+    while (ready <= 0 && (now = facet_clock_now_ns()) < deadline)
+        ready = poll(&end, 1, (int)((deadline - now) / 1000000 + 1));
+    return ready > 0;
+}
+
+/* As in a crash it says where it is, and which folder it leaves behind. */
+static bool end_late(const struct facet_compile_copy *copy)
+{
+    if (in_time(copy, copy->request->seconds))
+        return false;
+    kill(copy->process, SIGABRT);
+    if (!in_time(copy, LAST_SECONDS))
+        kill(copy->process, SIGKILL);
+    return true;
+}
+
 enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, struct facet_backend_result *ret_result,
                                             struct facet_error *error)
 {
     struct outcome outcome;
-    struct message message;
+    struct message message = {.end = CRASHED};
     int how = 0;
-    bool told = get(copy->fd, &message, sizeof message);
+    bool late = end_late(copy), told = get(copy->fd, &message, sizeof message);
     bool whole = told && message.end == WHOLE && get_result(copy->fd, &outcome, ret_result);
 
     close(copy->fd); /* which is the end of a copy that still writes */
     while (waitpid(copy->process, &how, 0) < 0 && errno == EINTR)
         ;
+    if (told) {
+        message.folder.lock = -1; /* the copy had it */
+        facet_folder_remove(&message.folder);
+    }
+    if (late && !whole)
+        return explain_late(copy->request, &message, error);
     if (!told)
         return explain_death(copy->request->name, how, error);
-    message.folder.lock = -1; /* the copy had it */
-    facet_folder_remove(&message.folder);
     if (!whole)
         return explain(copy->request, &message, error);
     if (outcome.status != FACET_OK && error)

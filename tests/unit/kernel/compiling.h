@@ -73,6 +73,9 @@ UNUSED static bool is_beyond(const char *target)
     return strcmp(target, "ptx:sm_100") == 0;
 }
 
+/* That a compile may take. */
+static uint32_t compile_seconds = 600;
+
 /* --- compiling ---------------------------------------------------------------------------------------------------- */
 
 UNUSED static enum facet_status compile_bytes(uint32_t kind, const void *source, size_t bytes, const char *target,
@@ -86,6 +89,7 @@ UNUSED static enum facet_status compile_bytes(uint32_t kind, const void *source,
         .name = "a \"name\".cl",
         .arguments = arguments,
         .source_kind = kind,
+        .seconds = compile_seconds,
     };
 
     *error = (struct facet_error){0};

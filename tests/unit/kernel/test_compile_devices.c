@@ -82,7 +82,8 @@ static void compile_checked(const char *source, const char *level)
                                                   .name = "k.cl",
                                                   .arguments = arguments,
                                                   .source_kind = FACET_SOURCE_OPENCL_C,
-                                                  .check = 1};
+                                                  .check = 1,
+                                                  .seconds = compile_seconds};
     struct facet_backend_result result;
     struct facet_error error = {0};
 

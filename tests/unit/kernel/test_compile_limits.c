@@ -507,6 +507,37 @@ static void a_header_s_variable_that_is_a_kernel_is_an_error(void **state)
     rmdir(folder);
 }
 
+/* Of a header that is a pipe nothing ever comes; and 2^34 numbers are not added up in a second. */
+static void a_compile_that_takes_too_long_is_ended(void **state)
+{
+    char folder[] = "/tmp/facet-test-XXXXXX", path[64], doubled[4096] = "#define A0 +1\n";
+    const char *const search[] = {"-I", folder, NULL}, *const sources[] = {"\n#include \"pipe.h\"\n", doubled};
+    struct facet_backend_result result;
+    struct facet_error error;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/pipe.h", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    for (int i = 1; i < 35; i++)
+        snprintf(doubled + strlen(doubled), sizeof doubled - strlen(doubled), "#define A%d A%d A%d\n", i, i - 1, i - 1);
+    strcat(doubled, "#if A34\n#endif\nkernel void k(){}\n");
+    compile_seconds = 1;
+    for (size_t i = 0; i < COUNT(sources); i++) {
+        assert_int_equal(compile(sources[i], "host", search, &result, &error), FACET_TIMEOUT);
+        assert_string_equal(error.argument, "seconds");
+        assert_non_null(strstr(error.message, "a \"name\".cl"));
+        assert_non_null(strstr(error.message, "the compile took more than 1 s and was ended"));
+        assert_null(result.image);
+        backend->clear(&result);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    }
+    compile_seconds = 600;
+    expect_usual("host");
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +545,7 @@ int main(void)
         cmocka_unit_test(a_crash_has_a_place),
         cmocka_unit_test(a_word_too_much_ends_nobody),
         cmocka_unit_test(a_header_s_variable_that_is_a_kernel_is_an_error),
+        cmocka_unit_test(a_compile_that_takes_too_long_is_ended),
         cmocka_unit_test(deep_nests_are_refused),
         cmocka_unit_test(short_sources_of_deep_nests_are_refused),
         cmocka_unit_test(deep_conditions_are_refused),

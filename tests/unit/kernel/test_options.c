@@ -39,6 +39,7 @@ static void a_caller_built_with_less_is_understood(void **state)
     assert_int_equal(make(&options, &job, NULL), FACET_OK);
     assert_int_equal(job.request.optimize, FACET_OPTIMIZE(1));
     assert_string_equal(job.request.target, "host");
+    assert_int_equal(job.request.seconds, 600);
 }
 
 static void wrong_options_are_refused(void **state)
@@ -52,6 +53,8 @@ static void wrong_options_are_refused(void **state)
         {{.size = sizeof bad[0].options, .source = 4}, "source", FACET_INVALID_ARGUMENT},
         {{.size = sizeof bad[0].options, .optimize = 5}, "optimize", FACET_INVALID_ARGUMENT},
         {{.size = sizeof bad[0].options, .check = 2}, "check", FACET_INVALID_ARGUMENT},
+        {{.size = sizeof bad[0].options, .seconds = 604801}, "seconds", FACET_INVALID_ARGUMENT},
+        {{.size = sizeof bad[0].options, .reserved = 1}, "reserved", FACET_INVALID_ARGUMENT},
         {{.size = sizeof bad[0].options, .check = 1, .target = "sm_90"}, "check", FACET_UNSUPPORTED},
         {{.size = sizeof bad[0].options, .target = "sm_91"}, "target", FACET_INVALID_ARGUMENT},
     };
