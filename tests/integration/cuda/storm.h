@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random calls of several processes, some of which are killed at any moment: what is charged is what the vendor's
+ * library was asked for, whenever nobody is at it, and never more than the quota.
+ *
+ * Owns: the processes, their quiet points, who is killed, and what is compared then. It does not depend on how fast the
+ * machine is: a process's calls are counted, and a quiet point is waited for.
+ * Never: calls a vendor's library: what a call is there, the test says. Included once by each test, behind its
+ * machine.h.
+ */
+#ifndef FACET_TEST_STORM_H
+#define FACET_TEST_STORM_H
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define STORM_WORKERS 4u
+#define STORM_LIMIT   (768 * MIB)
+#define STORM_GREEDY  (64 * MIB)
+#define QUIET_NS      20000000 /* between two quiet points */
+
+/* Shared by the test and its workers. */
+struct storm_worker {
+    _Atomic uint32_t calls;   /* so far, over all lives */
+    _Atomic uint32_t at_rest; /* the number of the quiet point that it waits at */
+    _Atomic uint64_t begun;   /* what it was charged for beginning a device; of the test, where it needs that */
+    _Atomic bool done;
+};
+
+/* Each ends its role with CHECK() where the library does not do what it should. */
+struct storm_vendor {
+    uint32_t calls, greedy_calls;                            /* of each worker, in all its lives */
+    struct storm_bag *(*prepare)(struct storm_worker *self); /* what a worker has */
+    void (*call)(struct storm_bag *bag);                     /* any one */
+    void (*settle)(void);                                    /* a query that brings the accounts of pools up to date */
+    uint64_t (*truth)(void);                                 /* what is to be charged now, by the fake's own account */
+    void (*enter)(void);                                     /* for who only allocates */
+    bool (*take)(void **pointer, uint64_t bytes);            /* false: there was no memory, which is no failure */
+    void (*give)(void *pointer);
+};
+static const struct storm_vendor storm_vendor;
+
+static struct storm {
+    _Atomic uint32_t rest; /* number of the quiet point that is wanted; 0: none */
+    struct storm_worker workers[STORM_WORKERS];
+} * storm;
+
+static uint64_t storm_seed;
+
+static uint64_t storm_draw(uint64_t below)
+{
+    storm_seed ^= storm_seed << 13;
+    storm_seed ^= storm_seed >> 7;
+    storm_seed ^= storm_seed << 17;
+    return storm_seed % below;
+}
+
+static void storm_nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+}
+
+/* Small ones most often, as in programs. */
+static uint64_t storm_draw_size(void)
+{
+    return storm_draw(10) ? 1 + storm_draw(64 * KIB) : 1 + storm_draw(24 * MIB);
+}
+
+/* ---- a worker ---- */
+
+/* Nothing happens until the test has looked. */
+static void storm_rest(struct storm_worker *self, uint32_t number)
+{
+    storm_vendor.settle();
+    atomic_store(&self->at_rest, number);
+    while (atomic_load(&storm->rest) == number)
+        storm_nap();
+}
+
+static void storm_role(void *argument)
+{
+    struct storm_worker *self = argument;
+
+    storm_seed = ((uint64_t)getpid() << 20) + 1;
+    struct storm_bag *bag = storm_vendor.prepare(self);
+    while (atomic_load(&self->calls) < storm_vendor.calls) {
+        uint32_t number = atomic_load(&storm->rest);
+
+        if (number && atomic_load(&self->at_rest) != number)
+            storm_rest(self, number);
+        storm_vendor.call(bag);
+        atomic_fetch_add(&self->calls, 1);
+    }
+    atomic_store(&self->done, true);
+    while (true) {
+        uint32_t number = atomic_load(&storm->rest);
+        if (number)
+            storm_rest(self, number);
+        storm_nap();
+    }
+}
+
+/* ---- the test ---- */
+
+static void storm_check(void)
+{
+    facet_owner_reap(machine.segments[0].owner);
+    uint64_t truth = storm_vendor.truth();
+    assert_int_equal(machine_charged(0), truth);
+    assert_true(truth <= STORM_LIMIT);
+}
+
+static void storm_wait_for_rest(uint32_t number)
+{
+    for (uint32_t i = 0; i < STORM_WORKERS; i++)
+        while (atomic_load(&storm->workers[i].at_rest) != number) {
+            assert_true(machine_charged(0) <= STORM_LIMIT);
+            storm_nap();
+        }
+}
+
+static void storm_kill(pid_t pids[STORM_WORKERS], uint32_t index)
+{
+    int status;
+
+    kill(pids[index], SIGKILL);
+    assert_int_equal(waitpid(pids[index], &status, 0), pids[index]);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* it had not failed before */
+    atomic_store(&storm->workers[index].begun, 0);
+}
+
+/* The new one begins its device while all others are at rest, and is waited for. */
+static void storm_start(pid_t pids[STORM_WORKERS], uint32_t index, uint32_t number)
+{
+    atomic_store(&storm->workers[index].at_rest, 0);
+    pids[index] = machine_start(storm_role, &storm->workers[index], true);
+    while (atomic_load(&storm->workers[index].at_rest) != number) {
+        assert_int_equal(waitpid(pids[index], NULL, WNOHANG), 0);
+        storm_nap();
+    }
+}
+
+static bool storm_is_over(void)
+{
+    for (uint32_t i = 0; i < STORM_WORKERS; i++)
+        if (!atomic_load(&storm->workers[i].done))
+            return false;
+    return true;
+}
+
+static void test_accounts_are_true_whoever_is_killed(void **state)
+{
+    pid_t pids[STORM_WORKERS];
+    uint64_t seed = 99;
+    uint32_t number = 1;
+
+    storm = mmap(NULL, sizeof *storm, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(storm != MAP_FAILED);
+    machine_make(1, &(uint64_t){STORM_LIMIT}, "1K");
+    atomic_store(&storm->rest, number);
+    for (uint32_t i = 0; i < STORM_WORKERS; i++)
+        storm_start(pids, i, number);
+    do {
+        storm_check();
+        atomic_store(&storm->rest, 0);
+        nanosleep(&(struct timespec){.tv_nsec = QUIET_NS}, NULL);
+        uint32_t victim = (uint32_t)((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33) % STORM_WORKERS;
+        storm_kill(pids, victim); /* in the middle of anything */
+        atomic_store(&storm->workers[victim].at_rest, ++number);
+        atomic_store(&storm->rest, number);
+        storm_wait_for_rest(number);
+        storm_check();
+        storm_start(pids, victim, number);
+    } while (!storm_is_over());
+    storm_check();
+    for (uint32_t i = 0; i < STORM_WORKERS; i++)
+        storm_kill(pids, i);
+    storm_check();
+    assert_int_equal(machine_charged(0), 0);
+    machine_remove();
+    munmap(storm, sizeof *storm);
+}
+
+/* ---- the quota, to the byte ---- */
+
+/* The argument counts whose device has begun: the next one is started then, so that each is measured alone. */
+static void storm_greedy(void *argument)
+{
+    void *held[64] = {NULL};
+    _Atomic uint32_t *ready = argument;
+
+    storm_seed = (uint64_t)getpid() * 77777 + 1;
+    storm_vendor.enter();
+    atomic_fetch_add(ready, 1);
+    while (atomic_load(ready) < STORM_WORKERS)
+        storm_nap();
+    for (uint32_t i = 0; i < storm_vendor.greedy_calls; i++) {
+        void **pointer = &held[storm_draw(64)];
+
+        if (*pointer)
+            storm_vendor.give(*pointer);
+        if (*pointer || !storm_vendor.take(pointer, 1 + storm_draw(3 * MIB)))
+            *pointer = NULL;
+    }
+}
+
+/* The segment's own record of the highest sum ever granted, and what was refused: both happened. */
+static void test_four_processes_never_get_a_byte_too_much(void **state)
+{
+    pid_t pids[STORM_WORKERS];
+
+    _Atomic uint32_t *ready = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(ready != MAP_FAILED);
+    machine_make(1, &(uint64_t){STORM_GREEDY}, "1K");
+    for (uint32_t i = 0; i < STORM_WORKERS; i++) {
+        pids[i] = machine_start(storm_greedy, ready, true);
+        while (atomic_load(ready) <= i)
+            storm_nap();
+    }
+    for (uint32_t i = 0; i < STORM_WORKERS; i++)
+        machine_wait(pids[i]);
+    facet_owner_reap(machine.segments[0].owner);
+    struct facet_usage_totals totals = test_segment_totals(&machine.segments[0]);
+    assert_true(totals.memory_peak_bytes <= STORM_GREEDY);
+    assert_true(totals.memory_peak_bytes > STORM_GREEDY - 4 * MIB);
+    assert_true(totals.denied > 0);
+    assert_int_equal(totals.memory_bytes, 0);
+    machine_remove();
+    munmap(ready, 4096);
+}
+
+#endif
