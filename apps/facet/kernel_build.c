@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <facet/host_kernel.h>
+
 #include "base/cleanup.h"
 #include "base/paths.h"
 
-enum { FILE_MOST = 256 << 20, NAMES_MOST = 100 };
+enum { FILE_MOST = FACET_HOST_IMAGE_MOST, NAMES_MOST = 100 };
 
 /* Appends "prefix" "text". */
 static bool add(struct kernel_build *build, const char *prefix, const char *text)
@@ -120,9 +122,10 @@ static enum facet_status read_all(int fd, const char *path, struct kernel_text *
     for (;;) {
         if (capacity - text->size < 2) {
             capacity = capacity ? capacity * 2 : 65536;
-            char *bytes = capacity <= FILE_MOST ? realloc(text->bytes, capacity) : NULL;
+            char *bytes = text->size <= FILE_MOST ? realloc(text->bytes, capacity) : NULL;
             if (!bytes)
-                return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: too large; expected at most 128 MiB", path);
+                return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: too large; expected at most %d MiB", path,
+                                       FILE_MOST >> 20);
             text->bytes = bytes;
         }
         ssize_t got = read(fd, text->bytes + text->size, capacity - text->size - 1);

@@ -43,13 +43,19 @@ extern "C" {
 
 #define FACET_HOST_IMAGE_NAME  "facet_host_image"
 #define FACET_HOST_IMAGE_MAGIC UINT32_C(0x4b544346) /* "FCTK" */
-#define FACET_HOST_IMAGE_ABI   2u
+#define FACET_HOST_IMAGE_ABI   3u
 
 /* The section that holds the image's description as JSON (kernel_image.schema.json), readable without loading. */
 #define FACET_HOST_IMAGE_SECTION ".facet.kernels"
 
-/* Alignment of local memory, of each local argument, of scratch memory, and of the argument block. */
+/* Bytes of an image, at most. */
+#define FACET_HOST_IMAGE_MOST UINT64_C(268435456)
+
+/* Alignment of each local argument, and of the argument block. */
 #define FACET_HOST_LOCAL_ALIGN 128u
+
+/* Alignment of local memory and of scratch memory, and with that of a kernel's own variables at most. */
+#define FACET_HOST_VARIABLE_ALIGN 4096u
 
 /* Bytes of local memory, at most: what is below 2^31 when it is rounded up to the alignment. */
 #define FACET_HOST_LOCAL_MOST 2147483520u

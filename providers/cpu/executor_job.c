@@ -22,9 +22,14 @@ static uint64_t least(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
+static uint64_t rounded(uint64_t bytes, uint64_t step)
+{
+    return (bytes + step - 1) / step * step;
+}
+
 static uint64_t aligned(uint64_t bytes)
 {
-    return (bytes + FACET_HOST_LOCAL_ALIGN - 1) / FACET_HOST_LOCAL_ALIGN * FACET_HOST_LOCAL_ALIGN;
+    return rounded(bytes, FACET_HOST_LOCAL_ALIGN);
 }
 
 enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes, struct cpu_job **ret_job,
@@ -223,11 +228,11 @@ static void run_groups(struct cpu_unit *unit, struct cpu_job *job, struct facet_
 /* Memory of a unit grows to what the largest of its jobs needed, and is never cleared. */
 static bool grow(void **memory, uint64_t *bytes, uint64_t needed)
 {
-    needed = aligned(needed > 0 ? needed : 1);
+    needed = rounded(needed > 0 ? needed : 1, FACET_HOST_VARIABLE_ALIGN);
     if (*bytes >= needed)
         return true;
     free(*memory);
-    *memory = aligned_alloc(FACET_HOST_LOCAL_ALIGN, needed);
+    *memory = aligned_alloc(FACET_HOST_VARIABLE_ALIGN, needed);
     *bytes = *memory ? needed : 0;
     return *memory != NULL;
 }

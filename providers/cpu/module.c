@@ -16,8 +16,6 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-#define IMAGE_MOST (UINT64_C(256) << 20)
-
 static enum facet_status write_all(int fd, const void *bytes, uint64_t size, struct facet_error *error)
 {
     for (uint64_t done = 0; done < size;) {
@@ -98,9 +96,9 @@ enum facet_status cpu_module_load(struct facet_provider_instance *instance, cons
         image = cpu_conformance_image;
         bytes = cpu_conformance_image_size;
     }
-    if (bytes > IMAGE_MOST)
+    if (bytes > FACET_HOST_IMAGE_MOST)
         return facet_kit_fail(error, FACET_CORRUPT, "image of %" PRIu64 " bytes: expected at most %" PRIu64, bytes,
-                              IMAGE_MOST);
+                              FACET_HOST_IMAGE_MOST);
     struct cpu_module *module = calloc(1, sizeof *module);
     if (!module)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a module");

@@ -17,7 +17,7 @@
 #include "kernel/compile/lower.h"
 
 /* LLVM's numbers of address spaces from here on are the processor's segments, or nobody's. */
-enum { SPACES = 8, TEXT_SIZE = 320, NAME_SIZE = 96 };
+enum { SPACES = 8, VALUE_MOST = 4096, TEXT_SIZE = 320, NAME_SIZE = 96 };
 
 static void refuse(struct facet_compilation *compilation, const char *format, ...) FACET_PRINTF(2, 3);
 
@@ -141,6 +141,25 @@ static bool is_call_of_pointer(LLVMValueRef call)
     return !LLVMIsAFunction(callee) && !LLVMIsAInlineAsm(callee) && !LLVMIsAGlobalAlias(callee);
 }
 
+/* Code generators take arrays and structs apart, into one value for each element: they end with many, or do not. */
+static bool is_large(LLVMTargetDataRef layout, LLVMTypeRef type)
+{
+    LLVMTypeKind kind = LLVMGetTypeKind(type);
+
+    return (kind == LLVMArrayTypeKind || kind == LLVMStructTypeKind) && LLVMABISizeOfType(layout, type) > VALUE_MOST;
+}
+
+static bool has_large(LLVMValueRef instruction)
+{
+    LLVMModuleRef module = LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(instruction)));
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(module);
+    bool found = is_large(layout, LLVMTypeOf(instruction));
+
+    for (int i = 0; !found && i < LLVMGetNumOperands(instruction); i++)
+        found = is_large(layout, LLVMTypeOf(LLVMGetOperand(instruction, (unsigned)i)));
+    return found;
+}
+
 /* What is wrong with it; NULL: nothing. */
 static const char *fault_of(LLVMValueRef instruction)
 {
@@ -164,7 +183,9 @@ static const char *fault_of(LLVMValueRef instruction)
     default:
         break;
     }
-    return has_segment(instruction) ? "a pointer to an address space above 7" : NULL;
+    if (has_segment(instruction))
+        return "a pointer to an address space above 7";
+    return has_large(instruction) ? "a value of more than 4096 bytes, which should be copied as memory," : NULL;
 }
 
 static void check_code(struct facet_compilation *compilation, LLVMValueRef function)
@@ -270,6 +291,7 @@ static void check_libraries(struct facet_compilation *compilation)
 enum facet_status facet_compile_admit(struct facet_compilation *compilation, struct facet_error *error)
 {
     facet_compile_admit_types(compilation);
+    facet_compile_admit_extents(compilation);
     check_constructors(compilation);
     if (compilation->family == FACET_COMPILE_HOST && check_intrinsics(compilation)) {
         check_libraries(compilation);

@@ -85,6 +85,9 @@ enum facet_status facet_compile_admit(struct facet_compilation *compilation, str
 void facet_compile_admit_types(struct facet_compilation *compilation);
 void facet_compile_check_spirv(struct facet_compilation *compilation);
 
+/* extent.c: refuses by name what is larger or aligned farther than anyone keeps. */
+void facet_compile_admit_extents(struct facet_compilation *compilation);
+
 /* private.c: a module in SPIR's terms, rewritten for AMDGPU but for its private memory. */
 void facet_compile_private(struct facet_compilation *compilation);
 

@@ -3,6 +3,7 @@
  * Owns: an image for the host (facet/host_kernel.h): lowered kernels, the table that finds them, the linked object.
  * Never: lets an object out that calls anything but the C library's copying and filling of memory.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -277,5 +278,8 @@ enum facet_status facet_compile_host(struct facet_compilation *compilation, stru
         status = facet_compile_link(compilation, object, error);
     if (object)
         LLVMDisposeMemoryBuffer(object);
+    if (status == FACET_OK && result->bytes > FACET_HOST_IMAGE_MOST)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "an image of %zu bytes; expected at most %" PRIu64,
+                               result->bytes, FACET_HOST_IMAGE_MOST);
     return status;
 }

@@ -254,6 +254,17 @@ LLVMValueRef facet_group_slot(struct facet_former *former, LLVMTypeRef type)
     return LLVMBuildAlloca(former->entry, type, "");
 }
 
+/* Room in an item's frame: returns where. */
+static uint32_t take_frame(struct facet_former *former, LLVMTypeRef type, uint32_t align)
+{
+    uint32_t at = (former->group->frame_bytes + align - 1) / align * align;
+
+    former->group->frame_bytes = at + (uint32_t)LLVMABISizeOfType(former->layout, type);
+    if (align > former->align)
+        former->align = align;
+    return at;
+}
+
 static struct facet_kept *keep(struct facet_former *former, LLVMValueRef value, uint32_t block)
 {
     struct facet_kept *kept = facet_map_get(&former->kept, value);
@@ -267,10 +278,7 @@ static struct facet_kept *keep(struct facet_former *former, LLVMValueRef value, 
         kept->current = facet_group_slot(former, type);
         kept->next = facet_group_slot(former, type);
     } else {
-        uint32_t align = LLVMABIAlignmentOfType(former->layout, type);
-
-        kept->frame = (former->group->frame_bytes + align - 1) / align * align;
-        former->group->frame_bytes = kept->frame + (uint32_t)LLVMABISizeOfType(former->layout, type);
+        kept->frame = take_frame(former, type, LLVMABIAlignmentOfType(former->layout, type));
     }
     facet_map_put(&former->kept, value, kept);
     former->list[former->kept_count++] = kept;
@@ -394,10 +402,8 @@ static void find_kept(struct facet_former *former)
 
 static void reserve_private(struct facet_former *former, LLVMValueRef alloca)
 {
-    uint32_t align = LLVMGetAlignment(alloca);
-    uint32_t at = (former->group->frame_bytes + align - 1) / align * align;
+    uint32_t at = take_frame(former, LLVMGetAllocatedType(alloca), LLVMGetAlignment(alloca));
 
-    former->group->frame_bytes = at + (uint32_t)LLVMABISizeOfType(former->layout, LLVMGetAllocatedType(alloca));
     facet_map_put(&former->private, alloca, (void *)((uintptr_t)at + 1));
 }
 
@@ -435,7 +441,7 @@ static void make_run(struct facet_former *former)
              at = LLVMGetNextInstruction(at))
             if (LLVMIsAAllocaInst(at))
                 reserve_private(former, at);
-    former->group->frame_bytes = (former->group->frame_bytes + 63) / 64 * 64;
+    former->group->frame_bytes = (former->group->frame_bytes + former->align - 1) / former->align * former->align;
     if (alone) {
         former->group->fixed_bytes = former->group->frame_bytes;
         former->group->frame_bytes = 0;
@@ -460,6 +466,7 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
                                   .layout = layout,
                                   .source = function,
                                   .group = group,
+                                  .align = 64,
                                   .once = {.arena = arena},
                                   .kept = {.arena = arena},
                                   .private = {.arena = arena}};

@@ -44,6 +44,7 @@ struct facet_former {
     LLVMValueRef reached;
     bool guarded;   /* items may reach different barriers (undefined, but nothing else may suffer) */
     uint32_t waits; /* guarded: where an item's frame says which region it waits for */
+    uint32_t align; /* of a frame */
     LLVMTypeRef i32, i64;
 };
 

@@ -111,6 +111,8 @@ bool facet_is_local_memory(LLVMValueRef pointer);
 LLVMValueRef facet_private_of(LLVMValueRef pointer); /* the alloca that it is an address in, when that is plain */
 /* How many bytes all accesses to this alloca have, when its lanes can be interleaved by that; else 0. */
 uint32_t facet_private_element(LLVMValueRef alloca, LLVMTargetDataRef layout);
+/* Bytes from one lane's to the next one's: each is aligned. */
+uint64_t facet_private_stride(LLVMValueRef alloca, LLVMTargetDataRef layout);
 bool facet_is_ignored(LLVMValueRef instruction); /* says something about the program, does nothing */
 LLVMTypeRef facet_accessed_type(LLVMValueRef access);
 LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LLVMValueRef *operands);

@@ -371,7 +371,7 @@ const char *facet_item_obstacle(LLVMValueRef item)
             if (obstacle_of(at))
                 return obstacle_of(at);
             if (LLVMIsAAllocaInst(at))
-                bytes += LLVMABISizeOfType(layout, LLVMGetAllocatedType(at));
+                bytes += facet_private_stride(at, layout);
             if (bytes > PRIVATE_MOST)
                 return "has more than 64 MiB of private memory for each work-item";
         }

@@ -75,6 +75,13 @@ uint32_t facet_private_element(LLVMValueRef alloca, LLVMTargetDataRef layout)
                                                                                                   : 0;
 }
 
+uint64_t facet_private_stride(LLVMValueRef alloca, LLVMTargetDataRef layout)
+{
+    uint64_t align = LLVMGetAlignment(alloca);
+
+    return (LLVMABISizeOfType(layout, LLVMGetAllocatedType(alloca)) + align - 1) / align * align;
+}
+
 LLVMValueRef facet_private_of(LLVMValueRef pointer)
 {
     while (LLVMIsAGetElementPtrInst(pointer))
@@ -84,6 +91,7 @@ LLVMValueRef facet_private_of(LLVMValueRef pointer)
 
 void facet_lanes_alloca(struct facet_lanes *lanes, LLVMValueRef instruction)
 {
+    uint64_t stride = facet_private_stride(instruction, lanes->layout);
     LLVMTypeRef type = LLVMGetAllocatedType(instruction);
     LLVMValueRef made;
 
@@ -91,8 +99,10 @@ void facet_lanes_alloca(struct facet_lanes *lanes, LLVMValueRef instruction)
         facet_lanes_refuse(lanes, "private memory of a size that is not constant");
         return;
     }
+    if (stride != LLVMABISizeOfType(lanes->layout, type))
+        type = LLVMArrayType2(LLVMInt8TypeInContext(lanes->context), stride);
     made = LLVMBuildAlloca(lanes->builder, LLVMArrayType2(type, lanes->width), "private");
-    LLVMSetAlignment(made, 64);
+    LLVMSetAlignment(made, LLVMGetAlignment(instruction) > 64 ? LLVMGetAlignment(instruction) : 64);
     facet_map_put(&lanes->scalars, instruction, made);
 }
 

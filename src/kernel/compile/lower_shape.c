@@ -243,7 +243,7 @@ static struct facet_shape of_alloca(const struct facet_shapes *shapes, LLVMValue
         return varying;
     if (facet_private_element(instruction, shapes->layout))
         return uniform;
-    return strided((int64_t)LLVMABISizeOfType(shapes->layout, LLVMGetAllocatedType(instruction)), false, false);
+    return strided((int64_t)facet_private_stride(instruction, shapes->layout), false, false);
 }
 
 static struct facet_shape roughen(const struct facet_shapes *shapes, LLVMValueRef instruction, struct facet_shape shape)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: walking a module's types, each once: a type that holds another one twice, forty deep, is no more than forty. */
+/* Owns: walking a module's types, each once: a type that holds another one twice, forty deep, is no more than forty;
+ * and its alignments. */
 #include "kernel/compile/shims.h"
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -53,5 +54,20 @@ void facet_shim_types(LLVMModuleRef module, facet_type_func each, void *context)
         walk.take(function.getFunctionType(), function);
         for (Instruction &instruction : instructions(function))
             walk.take(instruction, function);
+    }
+}
+
+void facet_shim_alignments(LLVMModuleRef module, facet_alignment_func each, void *context)
+{
+    for (GlobalVariable &variable : unwrap(module)->globals())
+        each(context, variable.getAlign().valueOrOne().value(), wrap(&variable));
+    for (Function &function : *unwrap(module)) {
+        each(context, function.getAlign().valueOrOne().value(), wrap(&function));
+        for (Argument &parameter : function.args())
+            if (parameter.hasPassPointeeByValueCopyAttr() || parameter.hasByRefAttr())
+                each(context, parameter.getParamAlign().valueOrOne().value(), wrap(&parameter));
+        for (Instruction &instruction : instructions(function))
+            if (auto *slot = dyn_cast<AllocaInst>(&instruction))
+                each(context, slot->getAlign().value(), wrap(slot));
     }
 }

@@ -52,6 +52,11 @@ int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);
 typedef void (*facet_type_func)(void *context, LLVMTypeRef type, LLVMValueRef owner);
 void facet_shim_types(LLVMModuleRef module, facet_type_func each, void *context);
 
+/* Calls `each` for every alignment that the module asks for and LLVM would keep, which C's own interface cuts to 32
+ * bits: of variables, functions, private variables, and structs by value (the parameter). */
+typedef void (*facet_alignment_func)(void *context, uint64_t bytes, LLVMValueRef aligned);
+void facet_shim_alignments(LLVMModuleRef module, facet_alignment_func each, void *context);
+
 /* Whether LLVM knows this processor. */
 int facet_shim_knows(const char *triple, const char *processor);
 

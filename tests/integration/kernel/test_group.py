@@ -276,4 +276,52 @@ def atomics_of_64_bits():
     oracle.need_facet()
 
 
+ALIGNED = """typedef struct { int a; } __attribute__((aligned(SIZE))) wide;
+kernel void groups(global ulong *low, global const int *x) {
+    local int before[3];
+    local wide shared[2];
+    wide own[2];
+    size_t l = get_local_id(0), g = get_global_id(0);
+    before[l % 3] = x[g];
+    own[x[g] & 1].a = x[g];
+    shared[l & 1].a = 7;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    volatile ulong at_own = (ulong)&own[l & 1], at_shared = (ulong)&shared[l & 1];
+    low[g * 3] = at_own & (SIZE - 1), low[g * 3 + 1] = at_shared & (SIZE - 1);
+    low[g * 3 + 2] = own[x[g] & 1].a + shared[0].a;
+}
+kernel void items(global ulong *low, global const int *x) {
+    wide own[2];
+    size_t g = get_global_id(0);
+    own[x[g] & 1].a = x[g];
+    volatile ulong at = (ulong)&own[g & 1];
+    low[g * 3] = at & (SIZE - 1), low[g * 3 + 1] = 0, low[g * 3 + 2] = own[x[g] & 1].a + 7;
+}
+kernel void odd(global ulong *low, global const int *x) {
+    float three[3] __attribute__((aligned(SIZE))) = {x[0], x[1], x[2]};
+    size_t g = get_global_id(0);
+    volatile ulong at = (ulong)three;
+    three[x[g] % 3] = x[g];
+    low[g * 3] = at & (SIZE - 1), low[g * 3 + 1] = 0, low[g * 3 + 2] = (ulong)three[x[g] % 3] + 7;
+}
+"""
+
+
+@test
+def alignments_are_kept():
+    """As far as they are taken at all: addresses are what the optimizer takes them to be."""
+    x = numpy.arange(COUNT, dtype=numpy.int32)
+    for size in (64, 128, 512, 4096):
+        source = oracle.Source("aligned", f"-DSIZE={size}ul", text=ALIGNED)
+        for kernel in ("groups", "items", "odd"):
+            for group in (16, 5):
+                results = source.run(kernel, COUNT // group * group, [oracle.out(numpy.uint64, COUNT, 3), x], group,
+                                     only="Facet")  # PoCL keeps not all
+                for _, low in oracle.each(results, 0):
+                    low = low[:COUNT // group * group]
+                    assert (low[:, :2] == 0).all(), f"{kernel}, aligned({size}): {low[:8, :2]}"
+                    assert (low[:, 2] == x[:len(low)] + 7).all(), f"{kernel}, aligned({size}): {low[:8, 2]}"
+    oracle.need_facet()
+
+
 tap.main()

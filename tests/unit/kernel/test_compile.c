@@ -163,7 +163,8 @@ static void *load(const struct facet_backend_result *result)
 static void run_saxpy(const struct facet_host_kernel *kernel, uint32_t items)
 {
     float x[300], y[300];
-    void *scratch = aligned_alloc(FACET_HOST_LOCAL_ALIGN, facet_host_scratch_bytes(kernel, items) / 128 * 128 + 128);
+    void *scratch =
+        aligned_alloc(FACET_HOST_VARIABLE_ALIGN, facet_host_scratch_bytes(kernel, items) / 4096 * 4096 + 4096);
     struct {
         float a;
         uint64_t x, y;

@@ -310,7 +310,7 @@ static void arguments_have_limits(void **state)
     expect_struct(65536 - 8, FACET_OK, "");
     expect_struct(65536 - 7, FACET_CORRUPT, "argument 'b' has 65529 bytes, behind 8 of others; expected at most 65536");
     expect_struct(1ull << 30, FACET_CORRUPT, "kernel 'k': argument 'b' has 1073741824 bytes");
-    expect_struct((1ull << 32) + 4, FACET_CORRUPT, "huge"); /* nor is anything printed */
+    expect_struct((1ull << 32) + 4, FACET_CORRUPT, ""); /* "huge", where LLVM says so; nor is anything printed */
     add(&source, "typedef struct {} none; kernel void k(none n, global int *o) { o[0] = 1; }\n", 1);
     expect_everywhere(&source, FACET_CORRUPT, "argument 'n' has 0 bytes");
 }
@@ -521,7 +521,7 @@ static void a_compile_that_takes_too_long_is_ended(void **state)
     assert_int_equal(mkfifo(path, 0600), 0);
     for (int i = 1; i < 35; i++)
         snprintf(doubled + strlen(doubled), sizeof doubled - strlen(doubled), "#define A%d A%d A%d\n", i, i - 1, i - 1);
-    strcat(doubled, "#if A34\n#endif\nkernel void k(){}\n");
+    snprintf(doubled + strlen(doubled), sizeof doubled - strlen(doubled), "#if A34\n#endif\nkernel void k(){}\n");
     compile_seconds = 1;
     for (size_t i = 0; i < COUNT(sources); i++) {
         assert_int_equal(compile(sources[i], "host", search, &result, &error), FACET_TIMEOUT);

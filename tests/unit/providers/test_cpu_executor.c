@@ -13,9 +13,9 @@
 
 static atomic_uint cube[7 * 5 * 3], wrong;
 
-static bool misaligned(const void *pointer)
+static bool misaligned(const void *pointer, uint64_t align)
 {
-    return (uintptr_t)pointer % FACET_HOST_LOCAL_ALIGN != 0;
+    return (uintptr_t)pointer % align != 0;
 }
 
 /* Touches all memory that it was promised, and compares what it was told. */
@@ -24,7 +24,8 @@ static void run_cube(const void *arguments, const struct facet_host_group *group
     const struct facet_host_group expected = {
         .grid = {7, 5, 3}, .group_size = {8, 4, 2}, .offset = {1, 2, 3}, .dimensions = 2};
 
-    if (misaligned(arguments) || misaligned(group->local) || misaligned(group->scratch) ||
+    if (misaligned(arguments, FACET_HOST_LOCAL_ALIGN) || misaligned(group->local, FACET_HOST_VARIABLE_ALIGN) ||
+        misaligned(group->scratch, FACET_HOST_VARIABLE_ALIGN) ||
         memcmp(group->grid, expected.grid, sizeof expected.grid) != 0 ||
         memcmp(group->group_size, expected.group_size, sizeof expected.group_size) != 0 ||
         memcmp(group->offset, expected.offset, sizeof expected.offset) != 0 ||

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: how large a module's variables may be, and how far aligned. What is admitted is kept, on every target.
+ * Never: changes either.
+ *
+ * A page of 4096 bytes is what images, local and scratch memory begin at; the block of arguments begins at a multiple
+ * of 128. Beyond, a linker would fill files with nothing, and addresses would not be what the optimizer takes them to
+ * be.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <facet/host_kernel.h>
+
+#include "kernel/compile/compile.h"
+#include "kernel/compile/shims.h"
+
+enum { NAME_SIZE = 80, LOCAL_SPACE = 3, TEXT_SIZE = 320 };
+
+static const char *name_of(LLVMValueRef aligned, char ret_name[NAME_SIZE])
+{
+    size_t length;
+
+    facet_compile_plain_name(LLVMGetValueName2(aligned, &length), ret_name, NAME_SIZE);
+    return ret_name;
+}
+
+struct judgement {
+    struct facet_compilation *compilation;
+    char said[TEXT_SIZE]; /* at last: of a kernel clang makes two functions */
+};
+
+static void judge(void *context, uint64_t bytes, LLVMValueRef aligned)
+{
+    struct judgement *judgement = context;
+    uint64_t most = LLVMIsAArgument(aligned) ? FACET_HOST_LOCAL_ALIGN : FACET_HOST_VARIABLE_ALIGN;
+    char name[NAME_SIZE], text[TEXT_SIZE];
+
+    if (bytes <= most)
+        return;
+    if (LLVMIsAArgument(aligned))
+        snprintf(text, sizeof text, "'%s': a struct by value is", name_of(LLVMGetParamParent(aligned), name));
+    else if (LLVMIsAAllocaInst(aligned))
+        snprintf(text, sizeof text, "'%s': a private variable is",
+                 name_of(LLVMGetBasicBlockParent(LLVMGetInstructionParent(aligned)), name));
+    else
+        snprintf(text, sizeof text, "'%s' is", name_of(aligned, name));
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, " aligned to %" PRIu64 " bytes; expected at most %" PRIu64, bytes, most);
+    if (strcmp(text, judgement->said) == 0)
+        return;
+    memcpy(judgement->said, text, sizeof text);
+    facet_compile_remark(judgement->compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+}
+
+/* Local memory is no part of an image, and has its own limit. */
+static void sum_up(struct facet_compilation *compilation)
+{
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);
+    uint64_t all = 0, one, largest = 0;
+    char name[NAME_SIZE] = "", text[TEXT_SIZE];
+
+    for (LLVMValueRef value = LLVMGetFirstGlobal(compilation->module); value; value = LLVMGetNextGlobal(value)) {
+        if (LLVMGetPointerAddressSpace(LLVMTypeOf(value)) == LOCAL_SPACE || LLVMIsDeclaration(value))
+            continue;
+        one = LLVMABISizeOfType(layout, LLVMGlobalGetValueType(value));
+        all = one > UINT64_MAX - all ? UINT64_MAX : all + one;
+        if (one >= largest)
+            name_of(value, name);
+        largest = one > largest ? one : largest;
+    }
+    if (all <= FACET_HOST_IMAGE_MOST)
+        return;
+    snprintf(text, sizeof text,
+             "variables of %" PRIu64 " bytes together, of which '%s' has %" PRIu64 "; expected at most %" PRIu64, all,
+             name, largest, FACET_HOST_IMAGE_MOST);
+    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+}
+
+void facet_compile_admit_extents(struct facet_compilation *compilation)
+{
+    struct judgement judgement = {.compilation = compilation};
+
+    facet_shim_alignments(compilation->module, judge, &judgement);
+    sum_up(compilation);
+}

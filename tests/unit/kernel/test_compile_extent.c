@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that what is aligned too far, or too large as a variable or as a value, is refused by name before code
+ *       is made of it, on every target. That what is taken is kept, tests/integration/kernel/test_group.py says.
+ * Never: measures.
+ */
+#include "growing.h"
+
+static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
+
+static void expect_everywhere(const char *text, enum facet_status expected, const char *said)
+{
+    struct text source = {0};
+
+    add(&source, text, 1);
+    for (size_t i = 0; i < COUNT(some); i++)
+        expect(&source, some[i], expected, said);
+    free(source.bytes);
+}
+
+static void expect_module(const char *body, const char *target, enum facet_status expected, const char *said)
+{
+    static const char head[] = "target datalayout = \"e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-"
+                               "v512:512-v1024:1024\"\ntarget triple = \"spir64-unknown-unknown\"\n";
+    struct facet_backend_result result = {0};
+    struct facet_error error = {0};
+    struct text source = {0};
+
+    add(&source, head, 1);
+    add(&source, body, 1);
+    enum facet_status status =
+        compile_bytes(FACET_SOURCE_LLVM_IR, source.bytes, source.used, target, NULL, &result, &error);
+    if (status != expected || !strstr(error.message, said))
+        fail_msg("%s: status %d: \"%s\"; expected %d and \"%s\"", target, status, error.message, expected, said);
+    backend->clear(&result);
+    free(source.bytes);
+}
+
+static void variables_are_aligned_to_a_page_at_most(void **state)
+{
+    (void)state;
+    expect_everywhere("constant int x[2] __attribute__((aligned(4096))) = {7, 8};\n"
+                      "kernel void k(global int *o) { o[0] = x[o[1]]; }\n",
+                      FACET_OK, "");
+    expect_everywhere("constant int x[2] __attribute__((aligned(268435456))) = {7, 8};\n"
+                      "kernel void k(global int *o) { o[0] = x[o[1]]; }\n",
+                      FACET_CORRUPT, "'x' is aligned to 268435456 bytes; expected at most 4096");
+    expect_everywhere("kernel void k(global int *o) { local int x[2] __attribute__((aligned(8192)));\n"
+                      "x[o[2]] = 1; barrier(1); o[0] = x[o[1]]; }\n",
+                      FACET_CORRUPT, "'k.x' is aligned to 8192 bytes; expected at most 4096");
+    expect_everywhere("kernel void k(global int *o) { int x[2] __attribute__((aligned(8192)));\n"
+                      "x[o[2]] = 1; o[0] = x[o[1]]; }\n",
+                      FACET_CORRUPT, "'k': a private variable is aligned to 8192 bytes; expected at most 4096");
+}
+
+/* The block of arguments begins at a multiple of 128. */
+static void structs_by_value_are_aligned_to_128_at_most(void **state)
+{
+    (void)state;
+    expect_everywhere("typedef struct { int a; } __attribute__((aligned(128))) wide;\n"
+                      "kernel void k(wide w, global int *o) { o[0] = w.a; }\n",
+                      FACET_OK, "");
+    expect_everywhere("typedef struct { int a; } __attribute__((aligned(256))) wide;\n"
+                      "kernel void k(wide w, global int *o) { o[0] = w.a; }\n",
+                      FACET_CORRUPT, "'k': a struct by value is aligned to 256 bytes; expected at most 128");
+}
+
+/* Of which 32 bits see nothing. */
+static void modules_ask_for_more_than_clang_lets(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(some); i++) {
+        expect_module("@x = internal addrspace(1) global i32 0, align 4294967296\n"
+                      "define spir_kernel void @k(ptr addrspace(1) %o) {\n store i32 1, ptr addrspace(1) @x\n"
+                      " ret void\n}\n",
+                      some[i], FACET_CORRUPT, "'x' is aligned to 4294967296 bytes; expected at most 4096");
+        expect_module("define spir_kernel void @k(ptr addrspace(1) %o) align 8192 {\n ret void\n}\n", some[i],
+                      FACET_CORRUPT, "'k' is aligned to 8192 bytes");
+    }
+}
+
+static void variables_have_256_mib_together(void **state)
+{
+    (void)state;
+    expect_everywhere("constant int y[2] = {1, 2}; constant int x[67108864] = {7, 8};\n"
+                      "kernel void k(global int *o) { o[0] = x[o[1]] + y[o[2]]; }\n",
+                      FACET_CORRUPT,
+                      "variables of 268435464 bytes together, of which 'x' has 268435456; expected at most 268435456");
+}
+
+/* Generators make one value of each element. */
+static void values_are_no_large_arrays(void **state)
+{
+    static const char body[] = "define spir_kernel void @k(ptr addrspace(1) %%o) {\n"
+                               " %%x = load [%u x i32], ptr addrspace(1) %%o\n"
+                               " store [%u x i32] %%x, ptr addrspace(1) %%o\n ret void\n}\n";
+    char text[512];
+
+    (void)state;
+    snprintf(text, sizeof text, body, 1024, 1024);
+    expect_module(text, "host", FACET_OK, "");
+    snprintf(text, sizeof text, body, 1025, 1025);
+    expect_module(text, "host", FACET_CORRUPT,
+                  "a value of more than 4096 bytes, which should be copied as memory, in 'k'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables_are_aligned_to_a_page_at_most),
+        cmocka_unit_test(structs_by_value_are_aligned_to_128_at_most),
+        cmocka_unit_test(modules_ask_for_more_than_clang_lets),
+        cmocka_unit_test(variables_have_256_mib_together),
+        cmocka_unit_test(values_are_no_large_arrays),
+    };
+
+    open_backend(NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
