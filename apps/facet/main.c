@@ -95,17 +95,14 @@ static int dispatch(int argc, char **argv)
     return command_dispatch(&root, argc, argv);
 }
 
-/* A descriptor that we open must never take the place of a closed standard stream. */
+/* A descriptor that we open must never take the place of a closed standard stream. Output that was closed stays one that
+ * cannot be written: what is printed there is lost, and the command must say so. */
 static bool open_standard_streams(void)
 {
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
+            return false;
+    return true;
 }
 
 /* What was printed has arrived only when this succeeds: a full disk shows here. */

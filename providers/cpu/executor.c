@@ -97,6 +97,8 @@ static void end_units(struct cpu_executor *executor)
     for (uint32_t i = 0; i < executor->started; i++)
         pthread_cond_signal(&executor->units[i].wake);
     for (uint32_t i = 0; i < executor->started; i++) {
+        if (executor->units[i].gone)
+            continue;
         pthread_mutex_unlock(&executor->lock);
         pthread_join(executor->units[i].thread, NULL);
         pthread_mutex_lock(&executor->lock);
@@ -152,8 +154,8 @@ void cpu_executor_destroy(struct cpu_executor *executor)
         return;
     pthread_mutex_lock(&executor->lock);
     executor->closing = true;
+    cpu_watchdog_end(executor); /* first: it joins threads, too */
     end_units(executor);
-    cpu_watchdog_end(executor);
     pthread_mutex_unlock(&executor->lock);
     for (uint32_t i = 0; i < executor->options.units; i++) {
         pthread_cond_destroy(&executor->units[i].wake);

@@ -3,7 +3,7 @@
  * The executor: a fixed set of compute units (threads) that claim work-groups from streams.
  *
  * Owns: units, the order of work, time measured per work-group and charged to tenants, preemption between work-groups,
- * cancelling, records, the watchdog.
+ * cancelling, records, the watchdog that reports work-groups and ends them.
  * Never: knows contexts, modules or addresses (the provider's tables do), and never decides who is next by itself: the
  * policies of src/compute do (ADR 12).
  *
@@ -33,6 +33,10 @@ struct cpu_executor_options {
     uint32_t units;       /* threads; 1 to CPU_UNITS_MOST */
     uint32_t processors;  /* while fewer units than that work, who waits looks for the end before he sleeps; 0: never */
     uint64_t watchdog_ns; /* a work-group that runs longer is reported, once; 0: none is */
+    /* A work-group whose launch was cancelled has so long; then its thread is ended, and another one takes its place.
+     * So is one that takes longer than `group_most_ns`: its launch fails with FACET_TIMEOUT. 0: none is. Only where a
+     * thread can be ended: in images that are not checked, outside of mathematics. */
+    uint64_t end_after_ns, group_most_ns;
     /* Called from the watchdog's thread: which kernel, and for how long by now. NULL: nobody asks. */
     void (*overlong)(void *owner, const char *kernel, uint64_t running_ns);
     void *owner;
@@ -78,9 +82,9 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
 void cpu_stream_destroy(struct cpu_stream *stream);
 void cpu_stream_set_priority(struct cpu_stream *stream, uint32_t priority);
 
-/* Told once for each job that was accepted, when it is complete, failed or cancelled; from a unit's thread or the one
- * that cancels, holding no lock. A stream's owners are told in order, and its next job begins after that: so be brief,
- * and do not wait for or destroy the stream in it. Who waited for a job finds that it was told. */
+/* Told once for each job that was accepted, when it is complete, failed or cancelled; from a unit's thread, the one
+ * that cancels, or the watchdog's, holding no lock. A stream's owners are told in order, and its next job begins after
+ * that: so be brief, and do not wait for or destroy the stream in it. Who waited for a job finds that it was told. */
 typedef void (*cpu_done_func)(void *owner);
 
 /*

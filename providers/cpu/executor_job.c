@@ -78,6 +78,11 @@ bool cpu_job_is_over(const struct cpu_job *job)
     return job->running == 0 && (job->stopped || !unclaimed(job));
 }
 
+bool cpu_job_can_be_ended(const struct cpu_job *job)
+{
+    return job->kernel && !job->check && !job->phases;
+}
+
 /* Nobody is in it, so nobody claims meanwhile; what was claimed beyond the end counts for nothing. */
 void cpu_job_step(struct cpu_job *job)
 {
@@ -237,6 +242,15 @@ static bool grow(void **memory, uint64_t *bytes, uint64_t needed)
     return *memory != NULL;
 }
 
+/* Here, and nowhere else, the watchdog may end the thread: nothing is held, and what it was in is in `turn`. */
+static void run_endable(struct cpu_unit *unit, struct cpu_job *job, struct facet_host_group *group,
+                        struct cpu_turn *turn)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    run_groups(unit, job, group, turn);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+}
+
 static void run_launch(struct cpu_unit *unit, struct cpu_job *job, struct cpu_turn *turn)
 {
     struct facet_host_group group = job->group;
@@ -248,7 +262,10 @@ static void run_launch(struct cpu_unit *unit, struct cpu_job *job, struct cpu_tu
     }
     group.local = unit->local;
     group.scratch = unit->scratch;
-    run_groups(unit, job, &group, turn);
+    if (cpu_job_can_be_ended(job))
+        run_endable(unit, job, &group, turn);
+    else
+        run_groups(unit, job, &group, turn);
     if (job->phases && job->phases->status)
         turn->status = (enum facet_status)atomic_load(job->phases->status);
 }

@@ -95,6 +95,16 @@ struct cpu_tenant {
     pthread_cond_t changed; /* a job that is wanted is over; for watchers: any, or no unit is left */
 };
 
+/* What a unit does before it takes the lock again. */
+struct cpu_turn {
+    struct cpu_range range; /* claimed and not run */
+    uint64_t start_ns, until_ns, end_ns;
+    uint64_t begin_ns, run_ns; /* when it has left the lock, and from then on till the last work-group's end */
+    uint64_t had_ns;           /* of that, what the thread had its processor; UINT64_MAX: not known */
+    uint64_t groups, longest_ns;
+    enum facet_status status;
+};
+
 /* A thread. */
 struct cpu_unit {
     struct cpu_executor *executor;
@@ -103,7 +113,8 @@ struct cpu_unit {
     pthread_cond_t wake;
     void *local, *scratch; /* its own: only its thread touches them */
     uint64_t local_bytes, scratch_bytes;
-    uint64_t worked_ns; /* its own too: when it last had work, by cpu_deadline_ns() */
+    uint64_t worked_ns;   /* its own too: when it last had work, by cpu_deadline_ns() */
+    struct cpu_turn turn; /* its own while it is in it; of a thread that was ended, the watchdog's */
 
     /* Under the lock. */
     struct cpu_job *job; /* NULL: none */
@@ -116,6 +127,9 @@ struct cpu_unit {
     SLIST_ENTRY(cpu_unit) link;
     uint64_t watched_beat, watched_since_ns; /* the watchdog's */
     bool reported;
+    uint64_t leave_by_ns; /* by cpu_deadline_ns(): its job was stopped, and then its thread is ended; 0: it may stay */
+    bool ending;          /* its thread is being ended, and begins nothing more */
+    bool gone;            /* its thread was, and there is no other yet */
 
     _Alignas(CPU_LINE) atomic_bool wanted; /* leave the job at the next work-group */
     atomic_uint_least64_t beat;            /* work-groups begun */
@@ -140,20 +154,10 @@ struct cpu_executor {
     bool closing;
 
     pthread_t watchdog;
-    pthread_cond_t watch; /* a unit is at work, or closing */
+    pthread_cond_t watch; /* a unit is at work, or is to leave, or closing */
     bool watching, watchdog_started;
 
     struct cpu_unit units[];
-};
-
-/* What a unit does before it takes the lock again. */
-struct cpu_turn {
-    struct cpu_range range; /* claimed and not run */
-    uint64_t start_ns, until_ns, end_ns;
-    uint64_t begin_ns, run_ns; /* when it has left the lock, and from then on till the last work-group's end */
-    uint64_t had_ns;           /* of that, what the thread had its processor; UINT64_MAX: not known */
-    uint64_t groups, longest_ns;
-    enum facet_status status;
 };
 
 static inline uint64_t cpu_now_ns(const struct cpu_executor *executor)
@@ -169,6 +173,8 @@ enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes
                               struct facet_error *error);
 bool cpu_job_has_more(const struct cpu_job *job);
 bool cpu_job_is_over(const struct cpu_job *job);
+/* Whether a thread can be ended in one of its work-groups: code of images alone holds no locks, and nothing of ours. */
+bool cpu_job_can_be_ended(const struct cpu_job *job);
 /* Opens the next phase when all of this one ran. */
 void cpu_job_step(struct cpu_job *job);
 void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range);
@@ -182,6 +188,9 @@ void cpu_tenant_refresh(struct cpu_tenant *tenant);
 void cpu_tenant_arrive(struct cpu_tenant *tenant);
 void cpu_units_reconsider(struct cpu_executor *executor);
 void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *tenant, const struct cpu_stream *stream);
+bool cpu_unit_start(struct cpu_unit *unit);
+/* Accounts for a turn whose thread was ended in it. FACET_OK: the job had been cancelled. */
+void cpu_unit_lost(struct cpu_unit *unit, enum facet_status status);
 
 /* executor_stream.c: all under the lock */
 bool cpu_stream_claimable(const struct cpu_stream *stream);
@@ -201,6 +210,8 @@ void cpu_record_keep(struct cpu_stream *stream, const struct facet_launch_record
 
 /* executor_watch.c: under the lock */
 void cpu_watchdog_wake(struct cpu_executor *executor);
+/* The unit's job was stopped: it has some time to come back. */
+void cpu_watchdog_expect(struct cpu_unit *unit);
 void cpu_watchdog_end(struct cpu_executor *executor);
 
 /* executor.c */

@@ -92,15 +92,18 @@ static bool is_ready(const struct cpu_tenant *tenant)
 
 /* ---- getting units ---- */
 
-static bool start_unit(struct cpu_executor *executor)
+bool cpu_unit_start(struct cpu_unit *unit)
 {
-    struct cpu_unit *unit = &executor->units[executor->started];
     char name[16]; /* what a thread's name may have */
 
-    if (executor->started == executor->options.units || executor->closing)
-        return false;
     snprintf(name, sizeof name, "facet-cpu-%u", unit->index % 1000);
-    if (!cpu_thread_start(&unit->thread, name, cpu_unit_main, unit))
+    return cpu_thread_start(&unit->thread, name, cpu_unit_main, unit);
+}
+
+static bool start_unit(struct cpu_executor *executor)
+{
+    if (executor->started == executor->options.units || executor->closing ||
+        !cpu_unit_start(&executor->units[executor->started]))
         return false;
     executor->started++;
     return true;
@@ -255,8 +258,11 @@ void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *ten
     for (uint32_t i = 0; i < executor->started; i++) {
         const struct cpu_job *job = executor->units[i].job;
 
-        if (job && (job->stream == stream || (!stream && job->stream->tenant == tenant)))
-            want_back(&executor->units[i]);
+        if (!job || (job->stream != stream && (stream || job->stream->tenant != tenant)))
+            continue;
+        want_back(&executor->units[i]);
+        if (job->stopped)
+            cpu_watchdog_expect(&executor->units[i]);
     }
 }
 
@@ -289,8 +295,7 @@ static void count_active(struct cpu_executor *executor, uint64_t now_ns)
     cpu_watchdog_wake(executor);
 }
 
-static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_t now_ns, uint64_t again_ns,
-                       struct cpu_turn *ret_turn)
+static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_t now_ns, uint64_t again_ns)
 {
     struct cpu_executor *executor = unit->executor;
     struct cpu_tenant *tenant = stream->tenant;
@@ -298,10 +303,11 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
 
     unit->job = job;
     unit->turn_start_ns = now_ns;
+    unit->leave_by_ns = 0;
     unit->long_turn = executor->pick.ready <= 1; /* this one alone */
     atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
-    *ret_turn = (struct cpu_turn){.start_ns = now_ns, .until_ns = turn_until(tenant, unit, now_ns, again_ns)};
-    cpu_job_take_range(job, &ret_turn->range);
+    unit->turn = (struct cpu_turn){.start_ns = now_ns, .until_ns = turn_until(tenant, unit, now_ns, again_ns)};
+    cpu_job_take_range(job, &unit->turn.range);
     if (!job->kernel)
         atomic_store_explicit(&job->next, 1, memory_order_relaxed);
     if (job->record.start_ns == 0) {
@@ -316,7 +322,7 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
     count_active(executor, now_ns);
 }
 
-static bool take_turn(struct cpu_unit *unit, struct cpu_turn *ret_turn)
+static bool take_turn(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
     uint64_t now_ns = cpu_now_ns(executor);
@@ -327,7 +333,7 @@ static bool take_turn(struct cpu_unit *unit, struct cpu_turn *ret_turn)
         struct cpu_stream *stream = next_stream(tenant);
 
         if (stream)
-            begin_turn(unit, stream, now_ns, unit->look_ns, ret_turn);
+            begin_turn(unit, stream, now_ns, unit->look_ns);
         cpu_tenant_refresh(tenant); /* the last of its work-groups may have been claimed without the lock */
         if (!stream)
             continue;
@@ -359,9 +365,10 @@ static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu
 }
 
 /* Returns the job when it could go on: something else made it wait, then. */
-static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *turn)
+static struct cpu_job *end_turn(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
+    const struct cpu_turn *turn = &unit->turn;
     struct cpu_job *job = unit->job;
     struct cpu_stream *stream = job->stream;
     struct cpu_tenant *tenant = stream->tenant;
@@ -385,13 +392,25 @@ static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *tu
     return goes_on ? job : NULL;
 }
 
+void cpu_unit_lost(struct cpu_unit *unit, enum facet_status status)
+{
+    struct cpu_turn *turn = &unit->turn;
+
+    turn->end_ns = cpu_now_ns(unit->executor);
+    turn->run_ns = turn->end_ns - turn->begin_ns;
+    turn->had_ns = UINT64_MAX;
+    turn->status = status;
+    end_turn(unit);
+}
+
 /* ---- a unit ---- */
 
 /* What is charged is what happens from here to there: neither taking the lock nor waking others, which is as often as
  * not for somebody else. Asking for the thread's time is a call of the kernel: only where the unit is shared. */
-static void run_turn(struct cpu_unit *unit, struct cpu_turn *turn)
+static void run_turn(struct cpu_unit *unit)
 {
     const struct cpu_executor *executor = unit->executor;
+    struct cpu_turn *turn = &unit->turn;
     uint64_t had_ns = unit->long_turn ? 0 : cpu_thread_ns(executor);
 
     turn->begin_ns = cpu_now_ns(executor);
@@ -465,11 +484,13 @@ void *cpu_unit_main(void *argument)
     struct cpu_unit *unit = argument;
     struct cpu_executor *executor = unit->executor;
     struct cpu_job *left = NULL; /* by this unit, without having dropped the lock since */
-    struct cpu_turn turn = {0};
 
+    /* Ended at any instruction, but only where cpu_job_run() lets it be. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     pthread_mutex_lock(&executor->lock);
-    while (!executor->closing) {
-        bool working = take_turn(unit, &turn);
+    while (!executor->closing && !unit->ending) {
+        bool working = take_turn(unit);
 
         if (left && unit->job != left)
             left->record.preemptions++;
@@ -484,10 +505,10 @@ void *cpu_unit_main(void *argument)
             continue;
         }
         pthread_mutex_unlock(&executor->lock);
-        run_turn(unit, &turn);
+        run_turn(unit);
         pthread_mutex_lock(&executor->lock);
-        turn.end_ns = cpu_now_ns(executor); /* under the lock, as cpu_executor_busy(): so it never goes back */
-        left = end_turn(unit, &turn);
+        unit->turn.end_ns = cpu_now_ns(executor); /* under the lock, as cpu_executor_busy(): so it never goes back */
+        left = end_turn(unit);
         unit->worked_ns = cpu_deadline_ns(0);
     }
     pthread_mutex_unlock(&executor->lock);

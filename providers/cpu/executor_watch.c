@@ -1,65 +1,179 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the watchdog, a thread that reports work-groups that run for too long. Never: ends one: nothing can.
+ * Owns: the watchdog, a thread that reports work-groups that run for too long, and ends those that nobody wants any
+ * more or that take longer than they may. Never: ends what could hold something (cpu_job_can_be_ended()).
  *
  * A unit counts the work-groups that it begins; the watchdog looks whether the count of one that works still grows. So
  * watching costs a work-group one store. The thread begins with the first work and sleeps while there is none.
+ *
+ * A work-group has no place at which it could be asked to stop: what is ended is its unit's thread, by an asynchronous
+ * cancellation that pthreads lets through only while the thread is in an image's code. Then another thread is the unit.
  */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "executor_parts.h"
 
 #define LOOKS       4u /* in the time that is allowed */
 #define SHORTEST_NS UINT64_C(100000)
+#define RETRY_NS    UINT64_C(10000000) /* to start a thread in place of one that was ended */
 
 struct overlong {
     char kernel[sizeof((struct facet_launch_record *)NULL)->kernel];
     uint64_t running_ns;
 };
 
-/* Whether the unit's work-group is to be reported now. */
-static bool look_at(struct cpu_unit *unit, uint64_t now_ns, uint64_t allowed_ns, struct overlong *ret_overlong)
+/* ---- reporting ---- */
+
+/* For how long the unit has been in its work-group, as far as was looked. */
+static uint64_t running_ns(struct cpu_unit *unit, uint64_t now_ns)
 {
     uint64_t beat = atomic_load_explicit(&unit->beat, memory_order_relaxed);
 
-    if (!unit->job || !unit->job->kernel || beat != unit->watched_beat || now_ns < unit->watched_since_ns) {
-        unit->watched_beat = beat;
-        unit->watched_since_ns = now_ns;
-        unit->reported = false;
-        return false;
-    }
-    if (unit->reported || now_ns - unit->watched_since_ns < allowed_ns)
+    if (unit->job && unit->job->kernel && beat == unit->watched_beat && now_ns >= unit->watched_since_ns)
+        return now_ns - unit->watched_since_ns;
+    unit->watched_beat = beat;
+    unit->watched_since_ns = now_ns;
+    unit->reported = false;
+    return 0;
+}
+
+/* Whether the unit's work-group is to be reported now. */
+static bool is_news(struct cpu_unit *unit, uint64_t ran_ns, struct overlong *ret_overlong)
+{
+    const struct cpu_executor_options *options = &unit->executor->options;
+
+    if (!options->overlong || options->watchdog_ns == 0 || unit->reported || ran_ns < options->watchdog_ns)
         return false;
     unit->reported = true;
-    ret_overlong->running_ns = now_ns - unit->watched_since_ns;
+    ret_overlong->running_ns = ran_ns;
     memcpy(ret_overlong->kernel, unit->job->record.kernel, sizeof ret_overlong->kernel);
     return true;
 }
+
+static void report(struct cpu_executor *executor, const struct overlong *overlong)
+{
+    pthread_mutex_unlock(&executor->lock);
+    executor->options.overlong(executor->options.owner, overlong->kernel, overlong->running_ns);
+    pthread_mutex_lock(&executor->lock);
+}
+
+/* ---- ending ---- */
+
+/* The C library takes the thread's stack apart with this one's help, and ends the process where it is missing. */
+static bool can_end_threads(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return false; /* it lets no signal through to code that it does not know */
+#else
+    static void *unwinder;
+
+    if (!unwinder)
+        unwinder = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
+    return unwinder != NULL;
+#endif
+}
+
+static bool is_due(const struct cpu_unit *unit, uint64_t ran_ns)
+{
+    uint64_t most_ns = unit->executor->options.group_most_ns;
+
+    if (!unit->job || !cpu_job_can_be_ended(unit->job))
+        return false;
+    return (unit->leave_by_ns > 0 && cpu_deadline_ns(0) >= unit->leave_by_ns) || (most_ns > 0 && ran_ns >= most_ns);
+}
+
+/* Again and again, where the machine has no room for a thread. */
+static void replace(struct cpu_unit *unit)
+{
+    unit->gone = unit->executor->closing || !cpu_unit_start(unit);
+}
+
+/* It may end its turn by itself meanwhile: then it finds that it is being ended, and begins no other. */
+static void end_unit(struct cpu_unit *unit)
+{
+    struct cpu_executor *executor = unit->executor;
+
+    unit->leave_by_ns = 0;
+    if (!can_end_threads())
+        return;
+    unit->ending = true;
+    pthread_mutex_unlock(&executor->lock);
+    pthread_cancel(unit->thread);
+    pthread_join(unit->thread, NULL);
+    pthread_mutex_lock(&executor->lock);
+    if (unit->job)
+        cpu_unit_lost(unit, unit->job->stopped ? FACET_OK : FACET_TIMEOUT);
+    unit->ending = false;
+    replace(unit);
+}
+
+void cpu_watchdog_expect(struct cpu_unit *unit)
+{
+    struct cpu_executor *executor = unit->executor;
+
+    if (executor->options.end_after_ns == 0 || unit->leave_by_ns > 0 || !cpu_job_can_be_ended(unit->job))
+        return;
+    unit->leave_by_ns = cpu_deadline_ns(executor->options.end_after_ns);
+    cpu_watchdog_wake(executor);
+    pthread_cond_signal(&executor->watch);
+}
+
+/* ---- watching ---- */
 
 static void look(struct cpu_executor *executor)
 {
     struct overlong overlong;
 
     for (uint32_t i = 0; i < executor->started; i++) {
-        if (!look_at(&executor->units[i], cpu_now_ns(executor), executor->options.watchdog_ns, &overlong))
-            continue;
-        pthread_mutex_unlock(&executor->lock);
-        executor->options.overlong(executor->options.owner, overlong.kernel, overlong.running_ns);
-        pthread_mutex_lock(&executor->lock);
+        struct cpu_unit *unit = &executor->units[i];
+        uint64_t ran_ns = running_ns(unit, cpu_now_ns(executor));
+
+        if (unit->gone)
+            replace(unit);
+        else if (is_due(unit, ran_ns))
+            end_unit(unit);
+        else if (is_news(unit, ran_ns, &overlong))
+            report(executor, &overlong);
     }
+}
+
+static uint64_t sooner(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+/* When to look again, by cpu_deadline_ns(); UINT64_MAX: when somebody says so. */
+static uint64_t next_look(const struct cpu_executor *executor)
+{
+    const struct cpu_executor_options *options = &executor->options;
+    uint64_t step_ns = UINT64_MAX, next = UINT64_MAX;
+
+    if (options->overlong && options->watchdog_ns > 0)
+        step_ns = options->watchdog_ns / LOOKS;
+    if (options->group_most_ns > 0)
+        step_ns = sooner(step_ns, options->group_most_ns / LOOKS);
+    if (executor->watching && step_ns != UINT64_MAX)
+        next = cpu_deadline_ns(step_ns > SHORTEST_NS ? step_ns : SHORTEST_NS);
+    for (uint32_t i = 0; i < executor->started; i++) {
+        const struct cpu_unit *unit = &executor->units[i];
+
+        if (unit->gone)
+            next = sooner(next, cpu_deadline_ns(RETRY_NS));
+        else if (unit->job && unit->leave_by_ns > 0)
+            next = sooner(next, unit->leave_by_ns);
+    }
+    return next;
 }
 
 static void *watch(void *argument)
 {
     struct cpu_executor *executor = argument;
-    uint64_t step_ns = executor->options.watchdog_ns / LOOKS;
 
-    if (step_ns < SHORTEST_NS)
-        step_ns = SHORTEST_NS;
     pthread_mutex_lock(&executor->lock);
     while (!executor->closing) {
         executor->watching = executor->active > 0;
-        cpu_condition_wait(executor, &executor->watch, executor->watching ? cpu_deadline_ns(step_ns) : UINT64_MAX);
+        cpu_condition_wait(executor, &executor->watch, next_look(executor));
         look(executor);
     }
     pthread_mutex_unlock(&executor->lock);
@@ -69,7 +183,10 @@ static void *watch(void *argument)
 /* Without a thread nothing is reported; the work goes on. */
 void cpu_watchdog_wake(struct cpu_executor *executor)
 {
-    if (executor->options.watchdog_ns == 0 || !executor->options.overlong || executor->watching)
+    const struct cpu_executor_options *options = &executor->options;
+
+    if (executor->watching || ((options->watchdog_ns == 0 || !options->overlong) && options->group_most_ns == 0 &&
+                               options->end_after_ns == 0))
         return;
     if (!executor->watchdog_started)
         executor->watchdog_started = cpu_thread_start(&executor->watchdog, "facet-cpu-watch", watch, executor);

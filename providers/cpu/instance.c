@@ -13,6 +13,7 @@
 #define NS_PER_MS        UINT64_C(1000000)
 #define WATCHDOG_MS      UINT64_C(10000) /* FACET_CPU_WATCHDOG: how long a work-group may take before it is reported */
 #define WATCHDOG_MS_MOST UINT64_C(86400000)
+#define END_AFTER_MS     UINT64_C(20) /* what a work-group has to end by itself, once its launch is cancelled */
 
 uint64_t cpu_now_ns(clockid_t clock)
 {
@@ -37,7 +38,7 @@ enum facet_status cpu_check_device(const struct facet_provider_instance *instanc
     return facet_kit_check_device(device, 1, error);
 }
 
-/* A work-group cannot be interrupted; but whoever looks at events learns of it. */
+/* A work-group is not interrupted; but whoever looks at events learns of it. */
 static void report_overlong(void *owner, const char *kernel, uint64_t running_ns)
 {
     char message[128];
@@ -52,14 +53,18 @@ static enum facet_status open_executor(struct facet_provider_instance *instance,
     struct cpu_executor_options options = {
         .units = instance->info.compute_units,
         .processors = cpu_processors(),
+        .end_after_ns = END_AFTER_MS * NS_PER_MS,
         .overlong = report_overlong,
         .owner = instance,
     };
-    uint64_t watchdog_ms = 0;
+    uint64_t watchdog_ms = 0, most_ms = 0;
     enum facet_status status = cpu_setting("FACET_CPU_WATCHDOG", WATCHDOG_MS_MOST, &watchdog_ms, error);
 
+    if (status == FACET_OK)
+        status = cpu_setting("FACET_CPU_GROUP_LIMIT", WATCHDOG_MS_MOST, &most_ms, error);
     if (status != FACET_OK)
         return status;
+    options.group_most_ns = most_ms * NS_PER_MS;
     options.watchdog_ns = (watchdog_ms ? watchdog_ms : WATCHDOG_MS) * NS_PER_MS;
     return cpu_executor_create(&options, &instance->executor, error);
 }

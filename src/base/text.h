@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,17 @@ static inline size_t facet_text_character(const char *text)
     return length;
 }
 
+/* Which character is at `text`, of which facet_text_character() said the length; 0: none. */
+static inline uint32_t facet_text_code(const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    uint32_t code = length < 2 ? at[0] : at[0] & (0xffu >> (length + 1));
+
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (at[i] & 0x3f);
+    return length ? code : 0;
+}
+
 /* Whether the character at `text` speaks to a terminal rather than to people; C1's, of two bytes, too. */
 static inline bool facet_text_is_control(const char *text)
 {
@@ -37,13 +49,31 @@ static inline bool facet_text_is_control(const char *text)
     return at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
 }
 
+/* Whether it deceives people: Unicode's format characters (Cf), which show nothing, or what follows in another order,
+ * and its ends of lines and paragraphs. Names of people's files may have them. */
+static inline bool facet_text_is_unseen(const char *text)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {{0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},
+                  {0x890, 0x891},     {0x8e2, 0x8e2},     {0x180e, 0x180e},   {0x200b, 0x200f},   {0x2028, 0x202e},
+                  {0x2060, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd}, {0x110cd, 0x110cd},
+                  {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0001, 0xe007f}};
+    uint32_t code = facet_text_code(text, facet_text_character(text));
+
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return true;
+    return false;
+}
+
 /* A quoted value must neither break a line in two nor speak to the terminal, and JSON must be able to hold it, also
- * when it was cut within a character: control characters and what is no UTF-8 become '?'. */
+ * when it was cut within a character: what controls, what deceives and what is no UTF-8 becomes '?'. */
 static inline void facet_text_make_line(char *text)
 {
     while (*text) {
         size_t length = facet_text_character(text);
-        bool keep = length && !facet_text_is_control(text);
+        bool keep = length && !facet_text_is_control(text) && !facet_text_is_unseen(text);
 
         length = length ? length : 1;
         if (!keep)
@@ -52,10 +82,11 @@ static inline void facet_text_make_line(char *text)
     }
 }
 
-enum { FACET_TEXT_SHOWN_SIZE = 9 }; /* "<U+001B>" */
+enum { FACET_TEXT_SHOWN_SIZE = 11 }; /* "<U+10FFFF>" */
 
 /* What stands for the character at `text` where nothing shall be lost, as clang writes it: itself; "<U+001B>" for one
- * that controls; "<9B>" for a byte that is no UTF-8. Returns how many bytes of `text` that was; 0 at its end. */
+ * that controls or deceives; "<9B>" for a byte that is no UTF-8. Returns how many bytes of `text` that was; 0 at its
+ * end. */
 static inline size_t facet_text_show(const char *text, char ret_shown[FACET_TEXT_SHOWN_SIZE])
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -65,8 +96,8 @@ static inline size_t facet_text_show(const char *text, char ret_shown[FACET_TEXT
         return 0;
     if (!length)
         snprintf(ret_shown, FACET_TEXT_SHOWN_SIZE, "<%02X>", at[0]);
-    else if (facet_text_is_control(text))
-        snprintf(ret_shown, FACET_TEXT_SHOWN_SIZE, "<U+%04X>", at[0] == 0xc2 ? at[1] : at[0]);
+    else if (facet_text_is_control(text) || facet_text_is_unseen(text))
+        snprintf(ret_shown, FACET_TEXT_SHOWN_SIZE, "<U+%04X>", facet_text_code(text, length) & 0x1fffff);
     else
         snprintf(ret_shown, FACET_TEXT_SHOWN_SIZE, "%.*s", (int)length, text);
     return length ? length : 1;

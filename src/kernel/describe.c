@@ -27,8 +27,8 @@ static enum facet_status read_text(const json_t *object, const char *where, cons
     if (!text || length > FACET_IMAGE_TEXT_MOST || strlen(text) != length || (!empty && !length))
         return refuse(error, where, member, "a text");
     for (const char *at = text; *at; at++)
-        if (facet_text_is_control(at))
-            return refuse(error, where, member, "a text without control characters");
+        if (facet_text_is_control(at) || facet_text_is_unseen(at))
+            return refuse(error, where, member, "a text without control or format characters");
     *ret_text = text;
     return FACET_OK;
 }

@@ -45,9 +45,9 @@ static bool check_text(struct facet_compilation *compilation, const char *kernel
     char shown[FACET_TEXT_SHOWN_SIZE];
     size_t length;
     for (const char *at = text; (length = facet_text_show(at, shown)); at += length)
-        if (facet_text_is_control(at) || !facet_text_character(at))
-            return refuse(compilation, kernel, "%s has %s in it; expected UTF-8 without control characters", what,
-                          shown);
+        if (facet_text_is_control(at) || facet_text_is_unseen(at) || !facet_text_character(at))
+            return refuse(compilation, kernel, "%s has %s in it; expected UTF-8 without control or format characters",
+                          what, shown);
     return true;
 }
 

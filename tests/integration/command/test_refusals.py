@@ -232,4 +232,17 @@ def full_disk_is_noticed():
         contains(done.stderr, "cannot write standard output")
 
 
+@test
+def closed_output_is_noticed():
+    """What was printed is lost, and not in a file that the command opened."""
+    import subprocess
+    from place import FACET
+    with Place() as place:
+        for command in ("help", "version", "compile --list-targets"):
+            done = subprocess.run(f"'{FACET}' {command} >&-", shell=True, stderr=subprocess.PIPE, text=True,
+                                  env=place.env, check=False)
+            equal(done.returncode, 1, command)
+            contains(done.stderr, "cannot write standard output")
+
+
 main()

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: work-groups that never end, and what ends them. Never: asserts how long it takes. */
+#include "cpu_executor_world.h"
+
+enum { GROUPS = 64 };
+
+static atomic_bool stays;
+static atomic_uint ran[GROUPS], ended;
+
+/* An image's code: it holds nothing. */
+static void run_endless(const void *arguments, const struct facet_host_group *group)
+{
+    (void)arguments;
+    (void)group;
+    sem_post(&world.began);
+    while (atomic_load_explicit(&stays, memory_order_relaxed))
+        ;
+    atomic_fetch_add(&ended, 1);
+}
+
+static const struct facet_host_kernel endless = {.name = "endless", .run = run_endless};
+
+static void launch_endless(struct cpu_stream *stream, uint32_t groups)
+{
+    struct facet_launch request = request_of(groups, 1, 1);
+
+    request.argument_bytes = 0;
+    assert_int_equal(cpu_stream_launch(stream, &endless, &request, NULL, NULL, NULL, count_done, NULL, NULL), FACET_OK);
+}
+
+static struct cpu_executor *executor_that_ends(uint32_t units, uint64_t end_after_ns, uint64_t group_most_ns)
+{
+    const struct cpu_executor_options options = {
+        .units = units, .processors = units + 1, .end_after_ns = end_after_ns, .group_most_ns = group_most_ns};
+    struct cpu_executor *executor = NULL;
+
+    assert_int_equal(cpu_executor_create(&options, &executor, NULL), FACET_OK);
+    return executor;
+}
+
+static void wait_until_begun(uint32_t groups)
+{
+    for (uint32_t i = 0; i < groups; i++)
+        sem_wait(&world.began);
+}
+
+static void expect_usual(struct cpu_stream *stream)
+{
+    memset(ran, 0, sizeof ran);
+    launch(stream, (struct work){.ran = ran}, GROUPS);
+    assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
+    for (uint32_t i = 0; i < GROUPS; i++)
+        assert_int_equal(atomic_load(&ran[i]), 1);
+}
+
+static uint32_t failed(struct cpu_stream *stream)
+{
+    struct facet_stream_state state = {.size = sizeof state};
+
+    cpu_stream_state(stream, &state);
+    return state.failed;
+}
+
+/* Which lets no signal through to code that spins. */
+static bool is_thread_sanitizer(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return true;
+#else
+    return false;
+#endif
+}
+
+static int begin(void **state)
+{
+    world_reset(state);
+    atomic_store(&stays, true);
+    atomic_store(&ended, 0);
+    return 0;
+}
+
+/* Of all units at once: others get them. */
+static void cancelled_groups_are_ended(void **state)
+{
+    (void)state;
+    if (is_thread_sanitizer())
+        skip();
+    struct cpu_executor *executor = executor_that_ends(3, MS, 0);
+    struct cpu_tenant *one = tenant_of(executor), *other = tenant_of(executor);
+    struct cpu_stream *stuck = stream_of(one), *stream = stream_of(other);
+
+    for (int i = 0; i < 5; i++) {
+        launch_endless(stuck, 7);
+        wait_until_begun(3);
+        cpu_stream_cancel(stuck);
+        assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
+        expect_usual(stream);
+        expect_usual(stuck);
+    }
+    assert_int_equal(failed(stuck), 0);
+    assert_int_equal(atomic_load(&ended), 0);
+    assert_int_equal(atomic_load(&world.done), 15);
+    cpu_tenant_destroy(one);
+    cpu_tenant_destroy(other);
+    cpu_executor_destroy(executor);
+}
+
+static void a_tenant_that_is_destroyed_leaves_nothing(void **state)
+{
+    (void)state;
+    if (is_thread_sanitizer())
+        skip();
+    struct cpu_executor *executor = executor_that_ends(2, MS, 0);
+    struct cpu_tenant *one = tenant_of(executor), *other = tenant_of(executor);
+
+    launch_endless(stream_of(one), 2);
+    wait_until_begun(2);
+    cpu_tenant_destroy(one);
+    expect_usual(stream_of(other));
+    assert_int_equal(atomic_load(&ended), 0);
+    cpu_tenant_destroy(other);
+    cpu_executor_destroy(executor);
+}
+
+/* Nobody asks for it: it takes longer than any may. */
+static void a_group_may_take_so_long(void **state)
+{
+    (void)state;
+    if (is_thread_sanitizer())
+        skip();
+    struct cpu_executor *executor = executor_that_ends(1, 0, 20 * MS);
+    struct cpu_tenant *one = tenant_of(executor), *other = tenant_of(executor);
+    struct cpu_stream *stuck = stream_of(one), *stream = stream_of(other);
+    struct facet_launch_record record;
+
+    launch_endless(stuck, 2);
+    wait_until_begun(1);
+    expect_usual(stream);
+    assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
+    assert_int_equal(failed(stuck), -FACET_TIMEOUT);
+    assert_int_equal(cpu_stream_records(stuck, 0, &record, 1), 1);
+    assert_int_equal(record.status, FACET_TIMEOUT);
+    assert_int_equal(record.groups, 0);
+    assert_true(record.busy_ns > 0);
+    cpu_tenant_destroy(one);
+    cpu_tenant_destroy(other);
+    cpu_executor_destroy(executor);
+}
+
+/* It comes back by itself at about the time when it would be ended: either way once, and nothing else suffers. */
+static void ending_and_coming_back_may_meet(void **state)
+{
+    (void)state;
+    if (is_thread_sanitizer())
+        skip();
+    struct cpu_executor *executor = executor_that_ends(2, MS, 0);
+    struct cpu_tenant *one = tenant_of(executor), *other = tenant_of(executor);
+    struct cpu_stream *stuck = stream_of(one), *stream = stream_of(other);
+
+    for (unsigned i = 0; i < 200; i++) {
+        atomic_store(&stays, true);
+        launch_endless(stuck, 1);
+        wait_until_begun(1);
+        cpu_stream_cancel(stuck);
+        cpu_stream_wait(stuck, (500 + 5 * i) * US); /* either way */
+        atomic_store(&stays, false);
+        assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
+        expect_usual(stream);
+    }
+    cpu_tenant_destroy(one);
+    cpu_tenant_destroy(other);
+    cpu_executor_destroy(executor);
+}
+
+static int see_nothing(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+{
+    (void)check;
+    (void)address;
+    (void)bytes;
+    (void)flags;
+    (void)item;
+    (void)site;
+    return 1;
+}
+
+static void pass(void *check)
+{
+    (void)check;
+}
+
+/* A checked one calls functions of ours, which hold what others need. */
+static void what_may_hold_something_is_not_ended(void **state)
+{
+    static const struct facet_host_check check = {.size = sizeof check, .access = see_nothing, .barrier = pass};
+    struct cpu_executor *executor = executor_that_ends(1, MS, 2 * MS);
+    struct cpu_tenant *tenant = tenant_of(executor);
+    struct cpu_stream *stream = stream_of(tenant);
+    struct facet_launch request = request_of(1, 1, 1);
+
+    (void)state;
+    request.argument_bytes = 0;
+    assert_int_equal(cpu_stream_launch(stream, &endless, &request, NULL, &check, NULL, count_done, NULL, NULL),
+                     FACET_OK);
+    wait_until_begun(1);
+    cpu_stream_cancel(stream);
+    assert_int_equal(cpu_stream_wait(stream, 50 * MS), FACET_TIMEOUT);
+    atomic_store(&stays, false);
+    assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
+    assert_int_equal(atomic_load(&ended), 1);
+    cpu_tenant_destroy(tenant);
+    cpu_executor_destroy(executor);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(cancelled_groups_are_ended, begin),
+        cmocka_unit_test_setup(a_tenant_that_is_destroyed_leaves_nothing, begin),
+        cmocka_unit_test_setup(a_group_may_take_so_long, begin),
+        cmocka_unit_test_setup(ending_and_coming_back_may_meet, begin),
+        cmocka_unit_test_setup(what_may_hold_something_is_not_ended, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
