@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernel_argument.h"
 #include "kernel_build.h"
@@ -68,6 +69,15 @@ static enum facet_status fill_from_file(struct kernel_argument *argument, struct
     return FACET_OK;
 }
 
+/* Of any type: who wrote that meant no file. */
+static bool is_number(const char *text)
+{
+    char *end;
+
+    strtod(text, &end);
+    return end != text && !*end;
+}
+
 enum facet_status kernel_argument_fill(struct kernel_argument *argument, uint32_t seed, struct facet_error *error)
 {
     const char *fill = argument->fill ? argument->fill : "zeros";
@@ -82,8 +92,12 @@ enum facet_status kernel_argument_fill(struct kernel_argument *argument, uint32_
         fill_sequence(argument, fill[0] == 'r', seed);
         return FACET_OK;
     }
-    if (!kernel_type_read(argument->type, fill, element))
+    if (!kernel_type_read(argument->type, fill, element)) {
+        if (is_number(fill) && access(fill, F_OK) != 0)
+            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg", "%.200s: expected a number that %s has",
+                                        fill, argument->type->name);
         return fill_from_file(argument, error);
+    }
     for (uint64_t i = 0; i < argument->count; i++)
         memcpy(argument->data + i * argument->type->bytes, element, argument->type->bytes);
     return FACET_OK;

@@ -13,6 +13,8 @@
  * a launch may run at the same time. What a call has stored may still be on its way: whoever made it passes a locked
  * instruction, such as a mutex, before telling others that it is done.
  *
+ * A call may end where it is, with its thread (pthread_cancel): so the object holds nothing that others wait for.
+ *
  * Rows. A kernel with FACET_HOST_ROWS has no barriers, no loops, no local memory, no scratch memory for each item and
  * no required size, and knows its items in x by their global ids only. Groups that follow each other in x may therefore
  * run in one call, as one wide group: with the sum of their sizes in group_size[0], 0 in group_id[0], and in offset[0]

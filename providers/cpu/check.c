@@ -90,10 +90,11 @@ static int describe(const struct checked *checked, uint32_t item, uint32_t site,
 
     for (int i = 0; i < 3; i++)
         global[i] = group->offset[i] + group->group_id[i] * group->group_size[i] + local[i];
-    bool known = sites && site < checked->module->image->site_count;
-    return snprintf(text, size,
-                    "%.64s:%" PRIu32 ":%" PRIu32 ": kernel %s, work-item (%" PRIu32 ", %" PRIu32 ", %" PRIu32 "): ",
-                    known ? sites[site].file : "?", known ? sites[site].line : 0, known ? sites[site].column : 0,
+    char place[96] = "";
+    if (sites && site < checked->module->image->site_count && sites[site].line > 0) /* else nobody told the compiler */
+        snprintf(place, sizeof place, "%.64s:%" PRIu32 ":%" PRIu32 ": ", sites[site].file, sites[site].line,
+                 sites[site].column);
+    return snprintf(text, size, "%skernel %s, work-item (%" PRIu32 ", %" PRIu32 ", %" PRIu32 "): ", place,
                     checked->original->name, global[0], global[1], global[2]);
 }
 

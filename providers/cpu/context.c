@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the lives of contexts, and what is counted for them.
- * Never: takes away what a work-group may still use. A work-group cannot be interrupted: an end waits for those under
- * way for CPU_GRACE_NS; what runs longer makes the context a zombie, which has no number any more, keeps what it has,
+ * Never: takes away what a work-group may still use. Most are ended by the executor, but not those that may hold
+ * something: an end waits for those under way for CPU_GRACE_NS; what runs longer makes the context a zombie, which has no number any more, keeps what it has,
  * and goes when its last work-group has ended.
  */
 #include <stdlib.h>

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "executor_parts.h"
 #include "provider_kit.h"
@@ -247,7 +248,11 @@ static void run_endable(struct cpu_unit *unit, struct cpu_job *job, struct facet
                         struct cpu_turn *turn)
 {
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    atomic_store(&unit->endable, CPU_INSIDE);
     run_groups(unit, job, group, turn);
+    if (atomic_exchange(&unit->endable, CPU_OUTSIDE) == CPU_ENDING)
+        for (;;)
+            pause();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 }
 

@@ -105,6 +105,10 @@ struct cpu_turn {
     enum facet_status status;
 };
 
+/* A thread may be ended while it is inside; who ends it says so first. A thread that finds it said when it comes out
+ * waits for its end: pthreads' own switch lets a cancellation through that was sent before it was turned off. */
+enum cpu_endable { CPU_OUTSIDE = 0, CPU_INSIDE, CPU_ENDING };
+
 /* A thread. */
 struct cpu_unit {
     struct cpu_executor *executor;
@@ -128,11 +132,11 @@ struct cpu_unit {
     uint64_t watched_beat, watched_since_ns; /* the watchdog's */
     bool reported;
     uint64_t leave_by_ns; /* by cpu_deadline_ns(): its job was stopped, and then its thread is ended; 0: it may stay */
-    bool ending;          /* its thread is being ended, and begins nothing more */
     bool gone;            /* its thread was, and there is no other yet */
 
     _Alignas(CPU_LINE) atomic_bool wanted; /* leave the job at the next work-group */
     atomic_uint_least64_t beat;            /* work-groups begun */
+    atomic_int endable;                    /* enum cpu_endable */
 };
 
 struct cpu_executor {

@@ -303,6 +303,9 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
 
     unit->job = job;
     unit->turn_start_ns = now_ns;
+    unit->watched_beat = atomic_load_explicit(&unit->beat, memory_order_relaxed); /* what it did before is over */
+    unit->watched_since_ns = now_ns;
+    unit->reported = false;
     unit->leave_by_ns = 0;
     unit->long_turn = executor->pick.ready <= 1; /* this one alone */
     atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
@@ -489,7 +492,7 @@ void *cpu_unit_main(void *argument)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     pthread_mutex_lock(&executor->lock);
-    while (!executor->closing && !unit->ending) {
+    while (!executor->closing) {
         bool working = take_turn(unit);
 
         if (left && unit->job != left)

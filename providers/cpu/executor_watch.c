@@ -16,7 +16,7 @@
 
 #define LOOKS       4u /* in the time that is allowed */
 #define SHORTEST_NS UINT64_C(100000)
-#define RETRY_NS    UINT64_C(10000000) /* to start a thread in place of one that was ended */
+#define RETRY_NS    UINT64_C(5000000) /* to end a thread, or to start one in its place */
 
 struct overlong {
     char kernel[sizeof((struct facet_launch_record *)NULL)->kernel];
@@ -30,7 +30,9 @@ static uint64_t running_ns(struct cpu_unit *unit, uint64_t now_ns)
 {
     uint64_t beat = atomic_load_explicit(&unit->beat, memory_order_relaxed);
 
-    if (unit->job && unit->job->kernel && beat == unit->watched_beat && now_ns >= unit->watched_since_ns)
+    if (!unit->job || !unit->job->kernel)
+        return 0;
+    if (beat == unit->watched_beat && now_ns >= unit->watched_since_ns)
         return now_ns - unit->watched_since_ns;
     unit->watched_beat = beat;
     unit->watched_since_ns = now_ns;
@@ -89,22 +91,21 @@ static void replace(struct cpu_unit *unit)
     unit->gone = unit->executor->closing || !cpu_unit_start(unit);
 }
 
-/* It may end its turn by itself meanwhile: then it finds that it is being ended, and begins no other. */
+/* Not when it is on its way in or out: whatever it does then, it holds something. */
 static void end_unit(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
+    int inside = CPU_INSIDE;
 
-    unit->leave_by_ns = 0;
-    if (!can_end_threads())
+    unit->leave_by_ns = can_end_threads() ? cpu_deadline_ns(RETRY_NS) : 0;
+    if (unit->leave_by_ns == 0 || !atomic_compare_exchange_strong(&unit->endable, &inside, CPU_ENDING))
         return;
-    unit->ending = true;
     pthread_mutex_unlock(&executor->lock);
     pthread_cancel(unit->thread);
     pthread_join(unit->thread, NULL);
     pthread_mutex_lock(&executor->lock);
-    if (unit->job)
-        cpu_unit_lost(unit, unit->job->stopped ? FACET_OK : FACET_TIMEOUT);
-    unit->ending = false;
+    atomic_store(&unit->endable, CPU_OUTSIDE);
+    cpu_unit_lost(unit, unit->job->stopped ? FACET_OK : FACET_TIMEOUT);
     replace(unit);
 }
 

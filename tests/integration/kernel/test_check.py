@@ -347,6 +347,23 @@ kernel void k(global int *x) {
     equal((done.returncode, done.data), (0, array.array("i", [1] * 64).tobytes()), done.stderr)
 
 
+MODULE = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024"
+target triple = "spir64-unknown-unknown"
+declare void @llvm.memset.p1.i64(ptr addrspace(1), i8, i64, i1)
+define spir_kernel void @k(ptr addrspace(1) %o) {
+  call void @llvm.memset.p1.i64(ptr addrspace(1) %o, i8 0, i64 100000000000, i1 false)
+  ret void
+}
+"""
+
+
+@test
+def a_module_without_places_has_none():
+    done = run(MODULE, BUFFER)
+    equal((done.returncode in FAILED, done.stdout), (True, ""), done.stderr)
+    contains(done.stderr, "facet kernel run: kernel k, work-item (0, 0, 0): write of 100000000000 bytes")
+
+
 @test
 def a_right_reduce_passes():
     done = run(ROOT / "bench" / "kernels" / "reduce.cl", "buffer:f32:256=iota", "buffer:f32:4=0", "local:256",

@@ -296,8 +296,8 @@ static void a_module_at_work_is_busy(void **state)
     OK(&world, EXECUTION->unload(INSTANCE, world.context, world.module, &world.error));
 }
 
-/* A work-group cannot be interrupted: its context has no number any more, and its memory until it ends. */
-static void a_context_at_work_ends_when_its_group_does(void **state)
+/* Its context has no number any more, and its memory until the work-group was ended, which nobody lets go. */
+static void a_context_at_work_ends_with_its_group(void **state)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     uint64_t gate = world_alloc(&world, world.context, 4096), watcher = world_context(&world, "watcher");
@@ -306,8 +306,9 @@ static void a_context_at_work_ends_when_its_group_does(void **state)
     world_spin(&world, gate);
     OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error));
     assert_int_equal(MEMORY->destroy_context(INSTANCE, world.context, NULL), FACET_NOT_FOUND);
-    assert_int_equal(world_used(&world, watcher), 4096);
+#ifdef __SANITIZE_THREAD__ /* threads are not ended there */
     world_let_go(gate);
+#endif
     for (int i = 0; i < 10000 && world_used(&world, watcher) > 0; i++)
         nanosleep(&pause, NULL);
     assert_int_equal(world_used(&world, watcher), 0);
@@ -417,7 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_large_transfer_is_many_groups, begin, end),
         cmocka_unit_test_setup_teardown(what_waits_to_be_written_is_bounded, begin_with_much_memory, end),
         cmocka_unit_test_setup_teardown(a_module_at_work_is_busy, begin, end),
-        cmocka_unit_test_setup_teardown(a_context_at_work_ends_when_its_group_does, begin, end),
+        cmocka_unit_test_setup_teardown(a_context_at_work_ends_with_its_group, begin, end),
         cmocka_unit_test_setup_teardown(a_stream_at_work_ends_with_its_context, begin, end),
         cmocka_unit_test_setup_teardown(ends_at_any_moment_leave_nothing, begin, end),
         cmocka_unit_test_setup_teardown(records_tell_what_ran, begin, end),
