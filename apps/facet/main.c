@@ -95,8 +95,8 @@ static int dispatch(int argc, char **argv)
     return command_dispatch(&root, argc, argv);
 }
 
-/* A descriptor that we open must never take the place of a closed standard stream. Output that was closed stays one that
- * cannot be written: what is printed there is lost, and the command must say so. */
+/* A descriptor that we open must never take the place of a closed standard stream. Output that was closed stays one
+ * that cannot be written: what is printed there is lost, and the command must say so. */
 static bool open_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -2,8 +2,8 @@
 /*
  * Owns: the lives of contexts, and what is counted for them.
  * Never: takes away what a work-group may still use. Most are ended by the executor, but not those that may hold
- * something: an end waits for those under way for CPU_GRACE_NS; what runs longer makes the context a zombie, which has no number any more, keeps what it has,
- * and goes when its last work-group has ended.
+ * something: an end waits for those under way for CPU_GRACE_NS; what runs longer makes the context a zombie, which has
+ * no number any more, keeps what it has, and goes when its last work-group has ended.
  */
 #include <stdlib.h>
 #include <time.h>

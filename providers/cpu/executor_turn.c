@@ -490,7 +490,7 @@ void *cpu_unit_main(void *argument)
 
     /* Ended at any instruction, but only where cpu_job_run() lets it be. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL); /* NOLINT(cert-pos47-c): ADR 26 */
     pthread_mutex_lock(&executor->lock);
     while (!executor->closing) {
         bool working = take_turn(unit);
