@@ -267,7 +267,7 @@ void kernel_build_blame(const char *source, struct facet_error *error)
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(said.argument, names[i].library) == 0)
-            strcpy(error->argument, names[i].typed);
+            snprintf(error->argument, sizeof error->argument, "%s", names[i].typed);
     if (strcmp(said.argument, "source") != 0 && strcmp(said.argument, "image") != 0)
         return;
     if (strncmp(said.message, source, strlen(source)) == 0)

@@ -334,14 +334,13 @@ static enum facet_status call_events(struct facet_check *check, const void *subj
 /* Something to tell of, where that can be had. */
 static void make_event(struct facet_check *check)
 {
-    struct facet_partition_template one = {.size = sizeof one};
     struct facet_partition_info made = {.size = sizeof made};
     const struct facet_partition_ops *ops = &check->partition_ops;
     uint32_t count = 0;
 
     if (!facet_check_claims(check, FACET_CAN_PARTITION))
         return;
-    ops->templates(check->instance, check->device, NULL, sizeof one, 0, &count, NULL);
+    ops->templates(check->instance, check->device, NULL, sizeof(struct facet_partition_template), 0, &count, NULL);
     FACET_CLEANUP_FREE struct facet_partition_template *all = calloc(count ? count : 1, sizeof *all);
     for (uint32_t i = 0; all && i < count; i++)
         all[i].size = sizeof *all;

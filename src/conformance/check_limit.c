@@ -55,7 +55,7 @@ static void names(struct facet_check *check, const char *text,
         if (set(check, bad[i]) != FACET_INVALID_ARGUMENT)
             facet_check_miss(&tally, "expected: invalid_argument for name number %d of the suite's list\ngot: another",
                              i);
-    strcat(too_long, longest);
+    snprintf(too_long + 1, sizeof too_long - 1, "%s", longest);
     if (set(check, too_long) != FACET_INVALID_ARGUMENT)
         facet_check_miss(&tally, "expected: invalid_argument for a name of 64 bytes\ngot: another");
     if (set(check, NULL) != FACET_INVALID_ARGUMENT)

@@ -68,7 +68,7 @@ static enum facet_status choose_folder(const char *chosen, char *ret_path, struc
     if (chosen[0] != '/' || strlen(chosen) >= FACET_PATH_SIZE)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "cache_dir",
                                     "cache_dir '%.200s': expected an absolute path", chosen);
-    strcpy(ret_path, chosen);
+    memcpy(ret_path, chosen, strlen(chosen) + 1);
     return FACET_OK;
 }
 

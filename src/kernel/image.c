@@ -49,7 +49,7 @@ static enum facet_status take_target(struct facet_image *image, const char *targ
         return facet_error_argument(error, FACET_CORRUPT, "image",
                                     "image's description: target '%.40s': expected one that is known",
                                     said ? said : "");
-    strcpy(image->target, parsed.name);
+    memcpy(image->target, parsed.name, sizeof image->target);
     return FACET_OK;
 }
 

@@ -117,7 +117,7 @@ static void softmax_lines(const struct lines *lines)
 static void run_softmax(const void *arguments, const struct facet_host_group *group)
 {
     const struct activation *plan = *(struct activation *const *)arguments;
-    uint64_t parts = cpu_math_parts(plan->positions, plan->width), part = group->group_id[0] % parts;
+    uint64_t parts = cpu_math_most(cpu_math_parts(plan->positions, plan->width), 1), part = group->group_id[0] % parts;
     float *scratch = group->scratch;
     struct lines lines = {plan,
                           group->group_id[0] / parts * plan->it.channels * plan->positions + part * plan->width,

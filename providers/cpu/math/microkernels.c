@@ -226,7 +226,7 @@ static void spread(float *to, uint64_t panel, const float *from, uint64_t column
 static void widen(int16_t *to, const int8_t *from, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
-        to[i] = from[i];
+        to[i] = (int16_t)from[i];
 }
 
 INLINE void spread_panel(uint32_t *to, const int8_t *even, const int8_t *odd)

@@ -152,8 +152,9 @@ static void choose_microkernel(struct cpu_math_product_piece *plan)
     uint64_t rows_most = plan->packs_b ? KERNEL_ROWS : KERNEL_B_ROWS;
     uint64_t depth = KERNEL_DEPTH * 4 / plan->as_bytes;
     plan->tile_k = it->k <= depth + depth / 4 ? it->k : even(it->k, depth, depth);
-    uint64_t rows = cpu_math_parts(it->m, rows_most), tallest = cpu_math_parts(it->m, rows);
-    uint64_t most = cpu_math_most(limit / (tallest * plan->tile_k) / CPU_MATH_PANEL, 1) * CPU_MATH_PANEL;
+    uint64_t rows = cpu_math_most(cpu_math_parts(it->m, rows_most), 1), tallest = cpu_math_parts(it->m, rows);
+    uint64_t most =
+        cpu_math_most(limit / cpu_math_most(tallest * plan->tile_k, 1) / CPU_MATH_PANEL, 1) * CPU_MATH_PANEL;
     plan->tile_n = even(it->n, cpu_math_least(most, KERNEL_COLUMNS), CPU_MATH_PANEL);
     uint64_t columns = cpu_math_parts(it->n, plan->tile_n);
     while (rows * columns * it->batch < 2 * units && plan->tile_n > CPU_MATH_PANEL) {
@@ -163,7 +164,7 @@ static void choose_microkernel(struct cpu_math_product_piece *plan)
     while (rows * columns * it->batch < 8 * units && rows * columns * it->batch % units != 0)
         rows++;
     plan->tile_m = cpu_math_least(it->m, cpu_math_round(cpu_math_parts(it->m, rows), 2));
-    plan->part = cpu_math_round(cpu_math_most(PART / plan->tile_n, 1), CPU_MATH_ORDER_ROWS);
+    plan->part = cpu_math_round(cpu_math_most(PART / cpu_math_most(plan->tile_n, 1), 1), CPU_MATH_ORDER_ROWS);
     plan->packs_a = plan->converts || it->a.column != 1 || it->a.row > KERNEL_A_ROW;
     plan->streams = it->m > STREAM_BYTES / plan->c_bytes / it->n;
     plan->direct = it->alpha == 1.0f && it->beta == 0.0f && !it->bias &&

@@ -30,10 +30,9 @@ static enum facet_status name_locals(struct facet_compilation *compilation, stru
 
         if (LLVMGetPointerAddressSpace(LLVMTypeOf(value)) != LOCAL_SPACE)
             continue;
-        FACET_CLEANUP_FREE char *renamed = malloc(strlen(FACET_LOWER_LOCAL) + length + 1);
-        if (!renamed)
+        FACET_CLEANUP_FREE char *renamed = NULL;
+        if (asprintf(&renamed, FACET_LOWER_LOCAL "%s", name) < 0)
             return no_memory(error);
-        strcat(strcpy(renamed, FACET_LOWER_LOCAL), name);
         LLVMSetValueName2(value, renamed, strlen(renamed));
         LLVMSetLinkage(value, LLVMInternalLinkage);
     }

@@ -43,11 +43,10 @@ static const struct facet_remap remaps[FACET_COMPILE_FAMILIES] = {
 static enum facet_status reject(struct facet_compilation *compilation, const char *what, const char *why,
                                 struct facet_error *error)
 {
-    FACET_CLEANUP_FREE char *text = malloc(strlen(what) + strlen(why) + 1);
+    FACET_CLEANUP_FREE char *text = NULL;
 
-    if (!text)
+    if (asprintf(&text, "%s%s", what, why) < 0)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a diagnostic");
-    strcat(strcpy(text, what), why);
     text[strcspn(text, "\n")] = '\0';
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
     return facet_compile_verdict(compilation, error);

@@ -235,9 +235,9 @@ static bool normalizes(cudnnHandle_t handle, int mode, const void *alpha, const 
 /* Element i of a channel, counted over all images. */
 static uint64_t place_of(const struct normalizing *of, int channel, int i)
 {
-    int places = of->sizes[2] * of->sizes[3];
+    uint64_t places = (uint64_t)of->sizes[2] * (uint64_t)of->sizes[3], at = (uint64_t)i;
 
-    return (uint64_t)((i / places * of->sizes[1] + channel) * places + i % places);
+    return (at / places * (uint64_t)of->sizes[1] + (uint64_t)channel) * places + at % places;
 }
 
 static void normalize(const struct normalizing *of, int channel, double mean, double variance)

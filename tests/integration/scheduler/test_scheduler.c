@@ -172,7 +172,7 @@ static bool shares_hold(const struct world *world, const uint32_t *requests)
     sleep(3);
     all = kernels_of_all(world) - all;
     assert_true(all > 0);
-    for (int i = 0; i < TENANTS; i++) {
+    for (int i = 0; i < TENANTS && all > 0; i++) {
         uint64_t milli = (atomic_load(&world->workers[i].kernels) - before[i]) * 1000 / all;
 
         print_message("# tenant %d: %llu milli of %u\n", i, (unsigned long long)milli, requests[i]);

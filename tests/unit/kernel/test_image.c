@@ -211,12 +211,11 @@ static void wrong_descriptions_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const char *at = strstr(KERNELS, bad[i].from);
-        char text[4096] = ".version 8.0\n// facet: ";
+        char text[4096];
 
         assert_non_null(at);
-        strncat(text, KERNELS, (size_t)(at - KERNELS));
-        strcat(text, bad[i].to);
-        strcat(text, at + strlen(bad[i].from));
+        snprintf(text, sizeof text, ".version 8.0\n// facet: %.*s%s%s", (int)(at - KERNELS), KERNELS, bad[i].to,
+                 at + strlen(bad[i].from));
         refuses(text, strlen(text), bad[i].says);
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: what the executor charges, with a clock that only kernels move; its watchdog. Never: real time. */
+#include <stdio.h>
 #include <time.h>
 
 #include "compute/pick.h"
@@ -141,7 +142,7 @@ static uint64_t report_clock(void *owner)
 
 static void overlong(void *owner, const char *kernel, uint64_t running_ns)
 {
-    strcpy(report.kernel, kernel);
+    snprintf(report.kernel, sizeof report.kernel, "%s", kernel);
     report.running_ns = running_ns;
     atomic_fetch_add(&report.count, 1);
 }
