@@ -2,11 +2,12 @@
 /* Owns: what launch_variable.h says. Never: more. */
 #include "launch_variable.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -24,13 +25,42 @@ bool launch_put_in_front(const char *variable, const char *first)
     return setenv(variable, value, 1) == 0;
 }
 
+/* What a file begins with when it is an object for processes such as this one; else what is wrong. */
+static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
+{
+    FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
+
+    memset(ret_head, 0, sizeof *ret_head);
+    if (!file)
+        return strerror(errno);
+    if (fread(ret_head, sizeof *ret_head, 1, file) != 1 || memcmp(ret_head->e_ident, ELFMAG, SELFMAG) != 0)
+        return ferror(file) ? strerror(errno) : "no shared library";
+    return NULL;
+}
+
+/* Says nothing of what it needs: that, its first call tells. */
+static const char *fault_of_library(const char *path)
+{
+    ElfW(Ehdr) head, ours;
+    const char *fault = read_head(path, &head);
+
+    if (fault)
+        return fault;
+    if (head.e_type != ET_DYN)
+        return "no shared library";
+    if (read_head("/proc/self/exe", &ours) == NULL &&
+        (head.e_machine != ours.e_machine || head.e_ident[EI_CLASS] != ours.e_ident[EI_CLASS]))
+        return "a library for other processors";
+    return NULL;
+}
+
 enum facet_status launch_check_library(const char *variable, struct facet_error *error)
 {
-    const char *path = getenv(variable);
+    const char *path = getenv(variable), *fault = path && path[0] ? fault_of_library(path) : NULL;
 
-    if (!path || !path[0] || access(path, R_OK) == 0)
+    if (!fault)
         return FACET_OK;
     return facet_error_argument(error, FACET_NOT_FOUND, variable,
                                 "%s is '%.150s': %s; expected the path of the vendor's library, or unset", variable,
-                                path, strerror(errno));
+                                path, fault);
 }
