@@ -193,7 +193,9 @@ uint32_t facet_hip_current_device(void)
 {
     int device;
 
-    if (facet_hip_process.count <= 1 || facet_hip_plain.hipGetDevice(&device) != hipSuccess)
+    /* Another thread may be entering: what it fills in is there once it says so. */
+    if (atomic_load_explicit(&facet_hip_process.state, memory_order_acquire) != STATE_ATTACHED ||
+        facet_hip_process.count <= 1 || facet_hip_plain.hipGetDevice(&device) != hipSuccess)
         return 0;
     return (uint32_t)device;
 }
