@@ -11,8 +11,8 @@
 bool launch_put_in_front(const char *variable, const char *first);
 
 /*
- * FACET_NOT_FOUND where the variable is set and names no shared library for this processor that can be read. Of the vendor's libraries: our own,
- * behind which they are, would show the program no GPU, and no reason.
+ * FACET_NOT_FOUND where the variable is set and names no shared library for this processor that can be read. Of the
+ * vendor's libraries: our own, behind which they are, would show the program no GPU, and no reason.
  */
 enum facet_status launch_check_library(const char *variable, struct facet_error *error);
 
