@@ -189,13 +189,19 @@ struct facet_tenant *facet_hip_tenant_slow(uint32_t device)
     return &facet_hip_process.tenants[device];
 }
 
+/* Whether there is a choice of devices. Another thread may be entering: what it fills in is there once it says so. */
+static bool has_several_devices(void)
+{
+    bool attached = atomic_load_explicit(&facet_hip_process.state, memory_order_acquire) == STATE_ATTACHED;
+
+    return (attached || facet_hip_attach()) && facet_hip_process.count > 1;
+}
+
 uint32_t facet_hip_current_device(void)
 {
     int device;
 
-    /* Another thread may be entering: what it fills in is there once it says so. */
-    if (atomic_load_explicit(&facet_hip_process.state, memory_order_acquire) != STATE_ATTACHED ||
-        facet_hip_process.count <= 1 || facet_hip_plain.hipGetDevice(&device) != hipSuccess)
+    if (!has_several_devices() || facet_hip_plain.hipGetDevice(&device) != hipSuccess)
         return 0;
     return (uint32_t)device;
 }
@@ -204,7 +210,7 @@ uint32_t facet_hip_stream_device(hipStream_t stream)
 {
     int device = -1;
 
-    if (facet_hip_process.count <= 1)
+    if (!has_several_devices())
         return 0;
     if (!stream || stream == hipStreamLegacy || stream == hipStreamPerThread ||
         facet_hip_begin(facet_hip_current_device()) != hipSuccess)
