@@ -17,6 +17,7 @@
  *   FAKE_CUDA_PIDS       what the driver and its lists add to our number, as of one in a container; default 0
  *   FAKE_CUDA_LINGER     ns by which large memory is late: taken after the call, given back before its end; default 0
  *   FAKE_CUDA_LATE       ns by which a free reaches the driver late; default 0
+ *   FAKE_CUDA_TRUST      1: who took a slot is taken to live, and no call asks the kernel for it; default 0
  *   FAKE_CUDA_HOST       bytes of the host that all processes together may pin, default 1024G
  *   FAKE_CUDA_UNITS      multiprocessors, default 132
  *   FAKE_CUDA_VERSION    what cuDriverGetVersion says, default 13000; entry points newer than it are not there
@@ -108,6 +109,7 @@ struct fake_state {
     uint32_t size;
     uint32_t device_count;
     uint32_t driver_version;
+    uint32_t trusts;
     uint64_t context_bytes, code_bytes, copy_bytes_s, host_bytes, linger_ns, late_ns;
     struct fake_device devices[FAKE_DEVICES];
     struct fake_process processes[FAKE_PROCESSES];
