@@ -44,7 +44,7 @@ class Kernels:
             cache.mkdir(mode=0o700)
         return {"POCL_CACHE_DIR": str(caches["pocl"]), "POCL_MAX_PTHREAD_COUNT": str(threads),
                 "FACET_CACHE_DIR": str(caches["facet"]), "FACET_CPU_UNITS": str(threads),
-                "FACET_LIB_DIR": str(self.bench.build)}
+                "FACET_LIB_DIR": str(self.bench.build), "BENCH_TARGET": self.options.target or "host"}
 
     def report(self, command, environment):
         """What a program printed; of this machine's folders, only what they are is kept."""
@@ -241,7 +241,7 @@ def run(bench, options):
     kernels = Kernels(bench, options)
     results = measure_set(kernels)
     summaries, tables = tables_of(results)
-    shared = [] if options.kernels else measure_sharing(kernels)
+    shared = [] if options.kernels or options.target else measure_sharing(kernels)
     if shared:
         tables += sharing_tables(shared)
     note = (f"Best of {options.rounds} interleaved rounds of {options.milliseconds} ms each, as the caller waits, "
@@ -251,9 +251,11 @@ def run(bench, options):
             f"median of {HITS}. streaming: waits for memory, as its inputs and outputs are beyond a core's own cache: held "
             "against `its memory read and written once`, which nothing can be faster than. vector: no barrier, a lane "
             "an item. ..._cached: the same kernel at a size of which half of that cache holds all.")
+    if options.target:
+        note = f"Facet compiled for {options.target}, PoCL for this processor with all that it can do. {note}"
     record = {"kernels": [{**result, "ratios": ratios(result)} for result in results], "sharing": shared,
               "summary": {f"{threads} threads, {title}": row for (threads, title), row in summaries.items()}}
-    harness.save("kernel", record, [*tables, note])
+    harness.save("-".join(["kernel", *(options.target or "").split(":")[1:]]), record, [*tables, note])
     wrong = [remark(result) for result in results if remark(result)]
     if wrong:
         raise harness.Missing(f"{len(wrong)} of {len(results)} could not be compared; the first: {wrong[0]}")

@@ -51,9 +51,9 @@ static bool compile(struct bench_road *road, const struct bench_data *data, uint
                     struct facet_image **ret_image, uint64_t *ret_ns)
 {
     const struct facet_compiler_options how = {.size = sizeof how, .cache_mode = cache_mode};
-    const char *const arguments[] = {"-cl-std=CL1.2", NULL};
+    const char *const arguments[] = {"-cl-std=CL1.2", NULL}, *target = getenv("BENCH_TARGET");
     const struct facet_compile_options options = {
-        .size = sizeof options, .target = "host", .name = data->kernel->file, .arguments = arguments};
+        .size = sizeof options, .target = target ? target : "host", .name = data->kernel->file, .arguments = arguments};
     struct facet_compiler *compiler;
     struct facet_error error = {0};
     uint64_t start = bench_now_ns();

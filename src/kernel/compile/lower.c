@@ -5,6 +5,7 @@
  * Owns: the passes of LLVM that run in between, and the choice of width.
  * Never: changes instructions itself: lower_item.c, lower_lanes.c and lower_group.c do.
  */
+#include "kernel/compile/shims.h"
 #include "lower_inside.h"
 
 #include <stdio.h>
@@ -37,11 +38,14 @@ static const char close_loops[] = "function(loop-simplify,lcssa)";
 static const char merge_steps[] = "function(instcombine<no-verify-fixpoint>)";
 static const char finish_little[] = "function(sroa<preserve-cfg>),globaldce";
 
+#define LINE 16u /* lanes of 32 bits */
+
 struct lowering {
     struct facet_arena arena;
     LLVMModuleRef module;
     const struct facet_lower_options *options;
     struct facet_error *error;
+    uint32_t lanes;      /* of 32 bits in a register; 1: not to be vectorized */
     LLVMValueRef passed; /* checked: struct facet_group_layout's */
 };
 
@@ -105,45 +109,32 @@ static void promise(LLVMValueRef function)
     set_attribute(function, "memory");
 }
 
-/* As a whole: "avx512f" is how "avx512fp16" begins, which a machine may lack that has the former. */
-static bool has(const char *features, const char *feature)
+static void wider(void *context, const char *feature)
 {
-    size_t length = strlen(feature);
-    const char *at = features;
+    uint32_t *lanes = context, other = strcmp(feature, "avx512f") == 0 ? 16 : strcmp(feature, "avx2") == 0 ? 8 : 4;
 
-    while ((at = strstr(at, feature)) && at[length] && at[length] != ',')
-        at += length;
-    return at;
+    if (other > *lanes)
+        *lanes = other;
 }
 
-uint32_t facet_lower_width(const char *processor, const char *features)
+uint32_t facet_lower_lanes(const char *triple, const char *processor, const char *features)
 {
-    static const char *const wide[] = {"znver4",       "znver5",     "x86-64-v4",      "skylake-avx512",
-                                       "cascadelake",  "cooperlake", "icelake-client", "icelake-server",
-                                       "tigerlake",    "rocketlake", "sapphirerapids", "emeraldrapids",
-                                       "graniterapids"};
-    static const char *const narrow[] = {"", "generic", "x86-64", "x86-64-v2"};
-    uint32_t width = 8;
+    uint32_t lanes = 4;
 
-    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
-        if (strcmp(processor, narrow[i]) == 0)
-            width = has(features, "+avx2") ? 8 : 4;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (strcmp(processor, wide[i]) == 0)
-            width = 16;
-    if (has(features, "-avx512f"))
-        return width == 16 ? 8 : width;
-    return has(features, "+avx512f") ? 16 : width;
+    facet_shim_features(triple, processor, features, wider, &lanes);
+    return lanes;
 }
 
-static uint32_t choose_width(LLVMTargetMachineRef machine)
+static uint32_t lanes_of(LLVMTargetMachineRef machine)
 {
-    char *processor = LLVMGetTargetMachineCPU(machine), *features = LLVMGetTargetMachineFeatureString(machine);
-    uint32_t width = facet_lower_width(processor, features);
+    char *triple = LLVMGetTargetMachineTriple(machine), *processor = LLVMGetTargetMachineCPU(machine);
+    char *features = LLVMGetTargetMachineFeatureString(machine);
+    uint32_t lanes = facet_lower_lanes(triple, processor, features);
 
+    LLVMDisposeMessage(triple);
     LLVMDisposeMessage(processor);
     LLVMDisposeMessage(features);
-    return width;
+    return lanes;
 }
 
 static void prepare_functions(struct lowering *lowering)
@@ -229,26 +220,36 @@ static LLVMValueRef make_choice(struct lowering *lowering, struct facet_lower_ke
 static LLVMValueRef make_lanes(struct lowering *lowering, LLVMValueRef item, uint32_t width, bool masked,
                                const char **ret_why)
 {
+    struct facet_lanes_form form = {.width = width, .registers = lowering->lanes, .masked = masked};
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(lowering->module);
     LLVMValueRef made;
 
-    if (!facet_lanes_make(&lowering->arena, item, layout, width, masked, "facet_lanes", &made, ret_why))
+    if (!facet_lanes_make(&lowering->arena, item, layout, &form, "facet_lanes", &made, ret_why))
         return NULL;
     set_machine(made, lowering->options->machine);
     return made;
 }
 
-static void make_run(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item, uint32_t width)
+/* A line of the cache at once; where that is two registers, the one works while the other waits. */
+static uint32_t choose_width(uint32_t lanes, uint32_t required)
+{
+    uint32_t width = lanes < LINE ? 2 * lanes : lanes;
+
+    return required % width != 0 && required % (width / 2) == 0 ? width / 2 : width;
+}
+
+static void make_run(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item)
 {
     LLVMValueRef whole = NULL, part = NULL;
-    const char *why = NULL;
-    uint32_t required = kernel->required_group_size[0];
+    const char *why = lowering->lanes > 1 ? NULL : "";
+    uint32_t required = kernel->required_group_size[0], width = choose_width(lowering->lanes, required);
+    uint32_t narrow = width / 2; /* groups of 8 by 8 are common */
 
-    if (width > 1 && (!required || required % width == 0))
+    if (!why && required % width == 0)
         whole = make_lanes(lowering, item, width, false, &why);
-    if (width > 1 && !why && (!required || required % width != 0))
-        part = make_lanes(lowering, item, width, true, &why);
-    if (why || width == 1) {
+    if (!why && (!required || required % width != 0))
+        part = make_lanes(lowering, item, narrow, true, &why);
+    if (why) {
         if (whole)
             LLVMDeleteFunction(whole);
         kernel->run = make_group(lowering, kernel, item, 1, 1, "");
@@ -259,7 +260,7 @@ static void make_run(struct lowering *lowering, struct facet_lower_kernel *kerne
     if (whole)
         whole = make_group(lowering, kernel, whole, width, width, part ? ".whole" : "");
     if (part)
-        part = make_group(lowering, kernel, part, width, 1, whole ? ".part" : "");
+        part = make_group(lowering, kernel, part, narrow, 1, whole ? ".part" : "");
     kernel->run = whole && part ? make_choice(lowering, kernel, whole, part, width) : whole ? whole : part;
 }
 
@@ -380,10 +381,10 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
 static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
     uint32_t optimize = lowering->options->optimize;
-    uint32_t width = optimize ? choose_width(lowering->options->machine) : 1;
     LLVMValueRef *items = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*items));
     enum facet_status status;
 
+    lowering->lanes = optimize ? lanes_of(lowering->options->machine) : 1;
     prepare_functions(lowering);
     status = make_items(lowering, kernels, count, items);
     if (status == FACET_OK && optimize)
@@ -394,16 +395,16 @@ static enum facet_status lower(struct lowering *lowering, struct facet_lower_ker
         status = run_passes(lowering, optimize ? simplify : simplify_little);
     if (status == FACET_OK)
         status = settle_items(lowering, kernels, count, items);
-    if (status == FACET_OK && width > 1)
+    if (status == FACET_OK && lowering->lanes > 1)
         status = run_passes(lowering, untangle);
-    for (uint32_t i = 0; status == FACET_OK && width > 1 && i < count; i++)
+    for (uint32_t i = 0; status == FACET_OK && lowering->lanes > 1 && i < count; i++)
         facet_edges_part(&lowering->arena, items[i]);
-    if (status == FACET_OK && width > 1)
+    if (status == FACET_OK && lowering->lanes > 1)
         status = run_passes(lowering, structurize);
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < count; i++)
-        make_run(lowering, &kernels[i], items[i], width);
+        make_run(lowering, &kernels[i], items[i]);
     return run_last(lowering, kernels, count);
 }
 

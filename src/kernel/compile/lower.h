@@ -56,9 +56,8 @@ struct facet_lower_options {
     uint32_t check;    /* call struct facet_host_check before each access; debug locations say where */
 };
 
-/* How many lanes of 32 bits a processor's vectors have: by its name, and by features "+name,-name" that say otherwise.
- */
-uint32_t facet_lower_width(const char *processor, const char *features);
+/* How many lanes of 32 bits the registers of a processor have, with these features ("+name,-name"): 16, 8 or 4. */
+uint32_t facet_lower_lanes(const char *triple, const char *processor, const char *features);
 
 /* FACET_UNSUPPORTED: what a work-group cannot be made of (recursion, a call of a function without a body), naming
  * kernel and function. */

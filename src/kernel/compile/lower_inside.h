@@ -137,10 +137,16 @@ const char *facet_item_stranger(LLVMValueRef item);
 /* What else in it cannot be lowered, as the end of a sentence that begins with the kernel's name, or NULL. */
 const char *facet_item_obstacle(LLVMValueRef item);
 
-/* Makes `function`'s body anew as a chunk of `width`. masked: items beyond the group's size in x are switched off.
- * false: it cannot; `ret_why` says so and `ret_function` is untouched. */
-bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout, uint32_t width,
-                      bool masked, const char *name, LLVMValueRef *ret_function, const char **ret_why);
+struct facet_lanes_form {
+    uint32_t width;     /* items of a chunk */
+    uint32_t registers; /* lanes of 32 bits in one */
+    bool masked;        /* items beyond the group's size in x are switched off */
+};
+
+/* Makes `function`'s body anew as a chunk. false: it cannot; `ret_why` says so and `ret_function` is untouched. */
+bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
+                      const struct facet_lanes_form *form, const char *name, LLVMValueRef *ret_function,
+                      const char **ret_why);
 
 struct facet_group_layout {
     uint32_t width;

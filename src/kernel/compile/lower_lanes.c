@@ -83,6 +83,25 @@ LLVMValueRef facet_lanes_steps(struct facet_lanes *lanes, LLVMTypeRef type, int6
     return LLVMConstVector(steps, lanes->width);
 }
 
+LLVMValueRef facet_lanes_places(struct facet_lanes *lanes, uint32_t first, uint32_t count)
+{
+    LLVMValueRef places[FACET_LANES_MOST];
+
+    for (uint32_t i = 0; i < count; i++)
+        places[i] = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), first + i, 0);
+    return LLVMConstVector(places, count);
+}
+
+LLVMValueRef facet_lanes_number(LLVMTypeRef vector, uint64_t number)
+{
+    LLVMValueRef elements[FACET_LANES_MOST];
+    uint32_t count = LLVMGetVectorSize(vector);
+
+    for (uint32_t i = 0; i < count; i++)
+        elements[i] = LLVMConstInt(LLVMGetElementType(vector), number, 0);
+    return LLVMConstVector(elements, count);
+}
+
 /* Places the builder behind where `scalar` is made, so that its vector form can be used wherever it can. */
 static void place_behind(struct facet_lanes *lanes, LLVMValueRef scalar)
 {
@@ -186,6 +205,25 @@ LLVMValueRef facet_lanes_call(struct facet_lanes *lanes, const char *name, LLVMT
     LLVMValueRef function = LLVMGetIntrinsicDeclaration(lanes->module, id, types, type_count);
 
     return LLVMBuildCall2(lanes->builder, LLVMGlobalGetValueType(function), function, arguments, count, "");
+}
+
+/* Since LLVM 22 the alignment is an attribute of the pointer; before, an argument behind it. */
+LLVMValueRef facet_lanes_masked(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types,
+                                LLVMValueRef *arguments, uint32_t pointer, uint32_t alignment)
+{
+    LLVMValueRef list[4], call;
+    uint32_t count = 0;
+    bool before = LLVM_VERSION_MAJOR < 22;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        list[count++] = arguments[i];
+        if (before && i == pointer)
+            list[count++] = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), alignment, 0);
+    }
+    call = facet_lanes_call(lanes, name, types, 2, list, count);
+    if (!before)
+        LLVMSetInstrParamAlignment(call, pointer + 1, alignment);
+    return call;
 }
 
 LLVMValueRef facet_lanes_all(struct facet_lanes *lanes, LLVMValueRef conditions)
@@ -303,15 +341,6 @@ static void end_block(struct facet_lanes *lanes, uint32_t index)
         LLVMSetSuccessor(clone, s, lanes->starts[lanes->graph.blocks[index].successors[s]]);
 }
 
-void facet_lanes_fill(struct facet_lanes *lanes, uint32_t index)
-{
-    LLVMValueRef at = LLVMGetFirstInstruction(lanes->graph.blocks[index].block);
-
-    for (; at && !lanes->why && !LLVMIsATerminatorInst(at); at = LLVMGetNextInstruction(at))
-        if (!LLVMIsAPHINode(at))
-            facet_lanes_instruction(lanes, at);
-}
-
 static void make_block(struct facet_lanes *lanes, uint32_t index, bool masked)
 {
     lanes->block = index;
@@ -320,10 +349,7 @@ static void make_block(struct facet_lanes *lanes, uint32_t index, bool masked)
     start_mask(lanes, index);
     if (index == 0 && masked)
         lanes->masks[0] = entry_mask(lanes);
-    if (facet_lanes_parts(lanes, index))
-        facet_lanes_fill_twice(lanes, index);
-    else
-        facet_lanes_fill(lanes, index);
+    facet_lanes_fill(lanes);
     if (!lanes->why)
         end_block(lanes, index);
 }
@@ -471,14 +497,16 @@ static void make_all(struct facet_lanes *lanes, bool masked)
         finish_phis(lanes, i);
 }
 
-bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout, uint32_t width,
-                      bool masked, const char *name, LLVMValueRef *ret_function, const char **ret_why)
+bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
+                      const struct facet_lanes_form *form, const char *name, LLVMValueRef *ret_function,
+                      const char **ret_why)
 {
     struct facet_lanes lanes = {.arena = arena,
                                 .module = LLVMGetGlobalParent(function),
                                 .layout = layout,
                                 .source = function,
-                                .width = width,
+                                .width = form->width,
+                                .registers = form->registers,
                                 .scalars = {.arena = arena},
                                 .vectors = {.arena = arena}};
 
@@ -490,7 +518,7 @@ bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTarg
     LLVMSetLinkage(lanes.target, LLVMInternalLinkage);
     lanes.builder = LLVMCreateBuilderInContext(lanes.context);
     judge(&lanes);
-    make_all(&lanes, masked);
+    make_all(&lanes, form->masked);
     LLVMDisposeBuilder(lanes.builder);
     if (lanes.why) {
         *ret_why = lanes.why;

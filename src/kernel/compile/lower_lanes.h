@@ -2,13 +2,14 @@
 /*
  * What the parts of the vectorizer share.
  *
- * Owns: the state of one function's vectorization. Never: seen outside of lower_lane*.c, lower_memory.c and
- * lower_fields.c.
+ * Owns: the state of one function's vectorization. Never: seen outside of the vectorizer's files.
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_LANES_H
 #define FACET_KERNEL_COMPILE_LOWER_LANES_H
 
 #include "lower_inside.h"
+
+#define FACET_LANES_MOST 16u /* of 32 bits in a register, and in a chunk */
 
 struct facet_lanes {
     struct facet_arena *arena;
@@ -18,6 +19,7 @@ struct facet_lanes {
     LLVMBuilderRef builder;
     LLVMValueRef source, target;
     uint32_t width;
+    uint32_t registers; /* lanes of 32 bits in one */
     struct facet_graph graph;
     struct facet_shapes shapes;
     struct facet_map scalars; /* uniform and strided: lane 0's */
@@ -37,22 +39,29 @@ LLVMValueRef facet_lanes_scalar(struct facet_lanes *lanes, LLVMValueRef value);
 LLVMValueRef facet_lanes_vector(struct facet_lanes *lanes, LLVMValueRef value);
 LLVMValueRef facet_lanes_splat(struct facet_lanes *lanes, LLVMValueRef scalar);
 LLVMValueRef facet_lanes_steps(struct facet_lanes *lanes, LLVMTypeRef type, int64_t stride); /* 0, 1, 2 ... times */
+LLVMValueRef facet_lanes_places(struct facet_lanes *lanes, uint32_t first, uint32_t count);  /* first, first + 1 ... */
+LLVMValueRef facet_lanes_number(LLVMTypeRef vector, uint64_t number);                        /* in all its elements */
 LLVMValueRef facet_lanes_mask(struct facet_lanes *lanes); /* of the block being made, never NULL */
 LLVMValueRef facet_lanes_any(struct facet_lanes *lanes, LLVMValueRef mask);
 LLVMValueRef facet_lanes_all(struct facet_lanes *lanes, LLVMValueRef mask);
 LLVMValueRef facet_lanes_call(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types, uint32_t type_count,
                               LLVMValueRef *arguments, uint32_t count);
+/* A masked load, gather, store or scatter of (type of the value, of the pointer); `pointer`: which argument that is. */
+LLVMValueRef facet_lanes_masked(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types,
+                                LLVMValueRef *arguments, uint32_t pointer, uint32_t alignment);
 bool facet_lanes_uniform(const struct facet_lanes *lanes, LLVMValueRef value);
 
 LLVMValueRef facet_lanes_compute(struct facet_lanes *lanes, LLVMValueRef from); /* its vector form, lane by lane */
 void facet_lanes_instruction(struct facet_lanes *lanes, LLVMValueRef instruction);
-void facet_lanes_fill(struct facet_lanes *lanes, uint32_t index); /* with the instructions of a source block */
-/* Whether this block is of an if that pays when it is made once more, for when all lanes take it; and making it so. */
-bool facet_lanes_parts(const struct facet_lanes *lanes, uint32_t index);
-void facet_lanes_fill_twice(struct facet_lanes *lanes, uint32_t index);
+void facet_lanes_fill(struct facet_lanes *lanes); /* the block being made, but for its phis and its end */
 void facet_lanes_alloca(struct facet_lanes *lanes, LLVMValueRef instruction);
 void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load);
 void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store);
+/* Every `step`th element from the first one; all lanes. */
+LLVMValueRef facet_lanes_load_gaps(struct facet_lanes *lanes, LLVMTypeRef type, LLVMValueRef first, uint32_t step,
+                                   uint32_t alignment);
+void facet_lanes_store_gaps(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef first, uint32_t step,
+                            uint32_t alignment);
 bool facet_lanes_load_fields(struct facet_lanes *lanes, LLVMValueRef load); /* true: done, with its neighbours */
 bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store);
 /* Whether, when it runs, the lanes' addresses follow each other, and the first; NULL: hardly ever, so do not ask. */
@@ -62,6 +71,8 @@ struct facet_window {
     LLVMValueRef condition, first, steps;
 };
 bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct facet_window *ret_window);
+/* From a vector that holds what all lanes load, to each lane its own. */
+LLVMValueRef facet_lanes_spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps);
 /* Goes on in blocks[0] if so, else in blocks[1]; blocks[2] is for behind both. */
 void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBasicBlockRef blocks[3]);
 /* Whether, when it runs, this store should go past the caches; NULL: never, so do not ask. */

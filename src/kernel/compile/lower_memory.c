@@ -160,72 +160,6 @@ static struct place place_of(struct facet_lanes *lanes, LLVMValueRef pointer, LL
     return (struct place){.vector = facet_lanes_vector(lanes, pointer)};
 }
 
-/* Since LLVM 22 the alignment is an attribute of the pointer; before, an argument behind it. */
-static LLVMValueRef call_masked(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types,
-                                LLVMValueRef *arguments, uint32_t pointer, uint32_t alignment)
-{
-    LLVMValueRef list[4], call;
-    uint32_t count = 0;
-    bool before = LLVM_VERSION_MAJOR < 22;
-
-    for (uint32_t i = 0; i < 3; i++) {
-        list[count++] = arguments[i];
-        if (before && i == pointer)
-            list[count++] = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), alignment, 0);
-    }
-    call = facet_lanes_call(lanes, name, types, 2, list, count);
-    if (!before)
-        LLVMSetInstrParamAlignment(call, pointer + 1, alignment);
-    return call;
-}
-
-/* Of a wide vector: the lanes' elements, or all but those poison. */
-static LLVMValueRef step_shuffle(struct facet_lanes *lanes, uint32_t step, bool spread)
-{
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context);
-    uint32_t count = spread ? lanes->width * step : lanes->width;
-    LLVMValueRef *indices = facet_arena_take(lanes->arena, count * sizeof(*indices));
-
-    for (uint32_t i = 0; i < count; i++)
-        indices[i] =
-            spread ? (i % step ? LLVMGetPoison(i32) : LLVMConstInt(i32, i / step, 0)) : LLVMConstInt(i32, i * step, 0);
-    return LLVMConstVector(indices, count);
-}
-
-static LLVMValueRef step_mask(struct facet_lanes *lanes, uint32_t step)
-{
-    LLVMTypeRef i1 = LLVMInt1TypeInContext(lanes->context);
-    LLVMValueRef *bits = facet_arena_take(lanes->arena, lanes->width * step * sizeof(*bits));
-
-    for (uint32_t i = 0; i < lanes->width * step; i++)
-        bits[i] = LLVMConstInt(i1, i % step == 0, 0);
-    return LLVMConstVector(bits, lanes->width * step);
-}
-
-static LLVMValueRef load_step(struct facet_lanes *lanes, LLVMTypeRef type, struct place place, uint32_t alignment)
-{
-    LLVMTypeRef wide = LLVMVectorType(LLVMGetElementType(type), lanes->width * place.step);
-    LLVMTypeRef types[2] = {wide, LLVMTypeOf(place.scalar)};
-    LLVMValueRef arguments[3] = {place.scalar, step_mask(lanes, place.step), LLVMConstNull(wide)};
-    LLVMValueRef all = call_masked(lanes, "llvm.masked.load", types, arguments, 0, alignment);
-
-    return LLVMBuildShuffleVector(lanes->builder, all, LLVMGetPoison(wide), step_shuffle(lanes, place.step, false), "");
-}
-
-static void store_step(struct facet_lanes *lanes, LLVMValueRef value, struct place place, uint32_t alignment)
-{
-    LLVMTypeRef types[2];
-    LLVMValueRef arguments[3];
-
-    arguments[0] = LLVMBuildShuffleVector(lanes->builder, value, LLVMGetPoison(LLVMTypeOf(value)),
-                                          step_shuffle(lanes, place.step, true), "");
-    arguments[1] = place.scalar;
-    arguments[2] = step_mask(lanes, place.step);
-    types[0] = LLVMTypeOf(arguments[0]);
-    types[1] = LLVMTypeOf(place.scalar);
-    call_masked(lanes, "llvm.masked.store", types, arguments, 1, alignment);
-}
-
 static LLVMValueRef load_lanes(struct facet_lanes *lanes, LLVMTypeRef type, struct place place, uint32_t alignment)
 {
     LLVMTypeRef types[2] = {type, LLVMTypeOf(place.scalar ? place.scalar : place.vector)};
@@ -234,22 +168,14 @@ static LLVMValueRef load_lanes(struct facet_lanes *lanes, LLVMTypeRef type, stru
     LLVMValueRef load;
 
     if (place.step > 1)
-        return load_step(lanes, type, place, alignment);
+        return facet_lanes_load_gaps(lanes, type, place.scalar, place.step, alignment);
     if (place.scalar && !lanes->masks[lanes->block]) {
         load = LLVMBuildLoad2(lanes->builder, type, place.scalar, "");
         LLVMSetAlignment(load, alignment);
         return load;
     }
-    return call_masked(lanes, place.scalar ? "llvm.masked.load" : "llvm.masked.gather", types, arguments, 0, alignment);
-}
-
-/* From a vector that holds what all lanes load: to each lane its own. */
-static LLVMValueRef spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps)
-{
-    LLVMValueRef arguments[2] = {LLVMBuildBitCast(lanes->builder, loaded, LLVMTypeOf(steps), ""), steps};
-    LLVMValueRef made = facet_lanes_call(lanes, "llvm.x86.avx512.permvar.si.512", NULL, 0, arguments, 2);
-
-    return LLVMBuildBitCast(lanes->builder, made, LLVMTypeOf(loaded), "");
+    return facet_lanes_masked(lanes, place.scalar ? "llvm.masked.load" : "llvm.masked.gather", types, arguments, 0,
+                              alignment);
 }
 
 /* Neighbours, close to each other, or all over memory: both, and a choice when it runs. NULL: no reason to ask. */
@@ -270,7 +196,7 @@ static LLVMValueRef load_near(struct facet_lanes *lanes, LLVMValueRef pointer, L
     facet_lanes_fork(lanes, near.condition, blocks);
     loads[0] = load_lanes(lanes, type, (struct place){.scalar = near.first}, alignment);
     if (near.steps)
-        loads[0] = spread(lanes, loads[0], near.steps);
+        loads[0] = facet_lanes_spread(lanes, loads[0], near.steps);
     LLVMBuildBr(builder, blocks[2]);
     LLVMPositionBuilderAtEnd(builder, blocks[1]);
     loads[1] = load_lanes(lanes, type, place, alignment);
@@ -338,7 +264,7 @@ static void put_plainly(struct facet_lanes *lanes, LLVMValueRef value, LLVMValue
     LLVMValueRef arguments[3] = {value, address, lanes->masks[lanes->block]}, store;
 
     if (arguments[2]) {
-        store = call_masked(lanes, "llvm.masked.store", types, arguments, 1, LLVMGetAlignment(original));
+        store = facet_lanes_masked(lanes, "llvm.masked.store", types, arguments, 1, LLVMGetAlignment(original));
     } else {
         store = LLVMBuildStore(lanes->builder, value, address);
         LLVMSetAlignment(store, LLVMGetAlignment(original));
@@ -374,14 +300,14 @@ static void store_lanes(struct facet_lanes *lanes, LLVMValueRef value, struct pl
     LLVMValueRef store;
 
     if (place.step > 1) {
-        store_step(lanes, value, place, alignment);
+        facet_lanes_store_gaps(lanes, value, place.scalar, place.step, alignment);
         return;
     }
     if (place.scalar) {
         facet_lanes_put(lanes, value, place.scalar, original);
         return;
     }
-    store = call_masked(lanes, "llvm.masked.scatter", types, arguments, 1, alignment);
+    store = facet_lanes_masked(lanes, "llvm.masked.scatter", types, arguments, 1, alignment);
     copy_metadata(original, store);
 }
 
@@ -427,10 +353,23 @@ void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store)
         store_lanes(lanes, facet_lanes_vector(lanes, value), place, store);
 }
 
+/* What an address is made of is taken out, not the address: a machine adds and scales for nothing. */
 static LLVMValueRef lane_operand(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef lane)
 {
+    LLVMValueRef base, index;
+
     if (facet_lanes_uniform(lanes, value))
         return facet_lanes_scalar(lanes, value);
+    if (LLVMIsAZExtInst(value) || LLVMIsASExtInst(value)) {
+        index = lane_operand(lanes, LLVMGetOperand(value, 0), lane);
+        return LLVMBuildCast(lanes->builder, LLVMGetInstructionOpcode(value), index, LLVMTypeOf(value), "");
+    }
+    if (LLVMIsAGetElementPtrInst(value) && LLVMGetNumOperands(value) == 2 &&
+        facet_lanes_uniform(lanes, LLVMGetOperand(value, 0))) {
+        base = facet_lanes_scalar(lanes, LLVMGetOperand(value, 0));
+        index = lane_operand(lanes, LLVMGetOperand(value, 1), lane);
+        return LLVMBuildGEP2(lanes->builder, LLVMGetGEPSourceElementType(value), base, &index, 1, "");
+    }
     return LLVMBuildExtractElement(lanes->builder, facet_lanes_vector(lanes, value), lane, "");
 }
 

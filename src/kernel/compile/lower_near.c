@@ -14,7 +14,7 @@
 
 enum {
     DEPTH = 8,
-    WINDOW_LANES = 16, /* of 32 bits: AVX-512, whose vpermd takes any lane to any other */
+    WINDOW_LANES = 8,  /* of a register, at least: AVX2, whose vpermd takes any lane of one to any other */
     PAGE_BYTES = 4096, /* memory that may be read up to its page's end, if one byte of it may */
 };
 
@@ -266,7 +266,7 @@ static LLVMValueRef ask_page(struct facet_lanes *lanes, LLVMValueRef first)
     LLVMValueRef place = LLVMBuildPtrToInt(lanes->builder, first, i64, "");
 
     place = LLVMBuildAnd(lanes->builder, place, LLVMConstInt(i64, PAGE_BYTES - 1, 0), "");
-    return LLVMBuildICmp(lanes->builder, LLVMIntULE, place, LLVMConstInt(i64, PAGE_BYTES - 4 * WINDOW_LANES, 0), "");
+    return LLVMBuildICmp(lanes->builder, LLVMIntULE, place, LLVMConstInt(i64, PAGE_BYTES - 4 * lanes->width, 0), "");
 }
 
 bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct facet_window *ret_window)
@@ -276,7 +276,7 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
     LLVMValueRef index = varying_index(lanes, pointer), inner, core, condition, first;
     bool slows = false;
 
-    if (!index || lanes->width != WINDOW_LANES || lanes->masks[lanes->block] ||
+    if (!index || lanes->registers < WINDOW_LANES || lanes->masks[lanes->block] ||
         LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, DEPTH, &slows) || !slows)
         return false;
     inner = LLVMIsASExtInst(index) || LLVMIsAZExtInst(index) ? LLVMGetOperand(index, 0) : index;
@@ -295,6 +295,45 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
     ret_window->first = first;
     ret_window->steps = LLVMBuildIntCast2(builder, core, steps, 0, "");
     return true;
+}
+
+/* Some neighbours of a vector's elements. */
+static LLVMValueRef cut(struct facet_lanes *lanes, LLVMValueRef vector, uint32_t first, uint32_t count)
+{
+    return LLVMBuildShuffleVector(lanes->builder, vector, LLVMGetPoison(LLVMTypeOf(vector)),
+                                  facet_lanes_places(lanes, first, count), "");
+}
+
+/* To each lane of one register its own, from a vector of two. */
+static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLVMValueRef loaded, LLVMValueRef steps)
+{
+    uint32_t half = LLVMGetVectorSize(LLVMTypeOf(steps));
+    LLVMValueRef sides[2];
+
+    for (uint32_t i = 0; i < 2; i++) /* of a step, what is beyond a register does not count */
+        sides[i] =
+            facet_lanes_call(lanes, name, NULL, 0, (LLVMValueRef[]){cut(lanes, loaded, i * half, half), steps}, 2);
+    return LLVMBuildSelect(
+        lanes->builder,
+        LLVMBuildICmp(lanes->builder, LLVMIntUGE, steps, facet_lanes_number(LLVMTypeOf(steps), half), ""), sides[1],
+        sides[0], "");
+}
+
+LLVMValueRef facet_lanes_spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps)
+{
+    LLVMTypeRef type = LLVMTypeOf(loaded);
+    uint32_t most = lanes->registers < lanes->width ? lanes->registers : lanes->width;
+    const char *name = most == WINDOW_LANES ? "llvm.x86.avx2.permd" : "llvm.x86.avx512.permvar.si.512";
+    LLVMValueRef made;
+
+    loaded = LLVMBuildBitCast(lanes->builder, loaded, LLVMTypeOf(steps), "");
+    if (lanes->width == most)
+        made = facet_lanes_call(lanes, name, NULL, 0, (LLVMValueRef[]){loaded, steps}, 2);
+    else
+        made = LLVMBuildShuffleVector(lanes->builder, spread_half(lanes, name, loaded, cut(lanes, steps, 0, most)),
+                                      spread_half(lanes, name, loaded, cut(lanes, steps, most, most)),
+                                      facet_lanes_places(lanes, 0, lanes->width), "");
+    return LLVMBuildBitCast(lanes->builder, made, type, "");
 }
 
 void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBasicBlockRef blocks[3])

@@ -2,73 +2,151 @@
 /*
  * Many work-items in the lanes of vectors: what all lanes do, without masks.
  *
- * Owns: the choice, when it runs, between two forms of the block of an if: one for when all lanes take it, one under
- * its mask. Never: makes what is in them.
+ * Owns: what a block is filled with; and for code that runs under a mask the choice, when it runs, between two forms of
+ * it: one for when all lanes are there, one under the mask. Never: makes what is in them.
  *
- * Most chunks of a kernel that begins with `if (x < width)` are inside, and all their lanes take the same way. Without
- * a mask an access is part of the instruction that computes, neighbours need no mask to be found, and structs and
- * scaled indices are loaded at once.
+ * Most chunks of a kernel that begins with `if (x < width)` are inside, in most rounds of a loop that each lane leaves
+ * by itself all are there, and groups whose size is no multiple of a chunk lack items in their last one only. Without a
+ * mask an access is part of the instruction that computes, neighbours need no mask to be found, and structs and scaled
+ * indices are loaded at once.
  */
 #include "lower_lanes.h"
 
 enum {
-    LEAST = 2,  /* accesses to memory: with fewer the question costs what it saves */
+    LEAST = 2,  /* accesses to memory, where masks are cheap: with fewer the question costs what it saves */
     MOST = 200, /* instructions: they are made twice */
+    FEW = 20,   /* to an access, of which there may be none in many kernels' lives */
 };
 
-static bool used_elsewhere(LLVMValueRef value)
+/* Instructions from `first` to before `end`, the next barrier or the end of the block. */
+struct part {
+    LLVMValueRef first, end;
+    LLVMValueRef behind; /* one of them, to be made once, behind both forms; or NULL */
+};
+
+/* A comparison for the block's end alone: a mask costs more to hand on than to make. */
+static LLVMValueRef made_behind(LLVMBasicBlockRef block)
 {
-    for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use))
-        if (LLVMGetInstructionParent(LLVMGetUser(use)) != LLVMGetInstructionParent(value))
+    LLVMValueRef end = LLVMGetBasicBlockTerminator(block), condition;
+
+    if (LLVMGetInstructionOpcode(end) != LLVMBr || !LLVMIsConditional(end))
+        return NULL;
+    condition = LLVMGetCondition(end);
+    return LLVMIsAICmpInst(condition) && LLVMGetInstructionParent(condition) == block &&
+                   !LLVMGetNextUse(LLVMGetFirstUse(condition))
+               ? condition
+               : NULL;
+}
+
+static struct part part_from(LLVMValueRef first)
+{
+    struct part part = {.first = first, .end = first};
+
+    while (!LLVMIsATerminatorInst(part.end) && facet_call_of(part.end) != FACET_CALL_BARRIER)
+        part.end = LLVMGetNextInstruction(part.end);
+    if (LLVMIsATerminatorInst(part.end))
+        part.behind = made_behind(LLVMGetInstructionParent(first));
+    return part;
+}
+
+/* Whether it comes first, of two in a block. */
+static bool is_before(LLVMValueRef end, LLVMValueRef user)
+{
+    while (user && user != end)
+        user = LLVMGetPreviousInstruction(user);
+    return user;
+}
+
+/* Behind the part, in the block's next round, or for whether there is one. */
+static bool used_elsewhere(LLVMValueRef value, const struct part *part)
+{
+    for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
+        LLVMValueRef user = LLVMGetUser(use);
+
+        if (LLVMGetInstructionParent(user) != LLVMGetInstructionParent(value) || LLVMIsAPHINode(user) ||
+            LLVMIsATerminatorInst(user) || user == part->behind ||
+            (!LLVMIsATerminatorInst(part->end) && is_before(part->end, user)))
             return true;
+    }
     return false;
 }
 
-/* Of one that goes lane by lane nothing is saved. */
+/* Of one that goes lane by lane, or wherever a table is looked up, nothing is saved. */
 static bool is_access(const struct facet_lanes *lanes, LLVMValueRef at)
 {
     bool load = LLVMIsALoadInst(at) != NULL;
 
     if ((!load && !LLVMIsAStoreInst(at)) || LLVMGetVolatile(at))
         return false;
-    LLVMValueRef pointer = LLVMGetOperand(at, load ? 0 : 1);
+    LLVMValueRef pointer = LLVMGetOperand(at, load ? 0 : 1), base = pointer;
 
-    return !facet_private_of(pointer) && !facet_lanes_uniform(lanes, pointer);
+    while (LLVMIsAGetElementPtrInst(base))
+        base = LLVMGetOperand(base, 0);
+    return !facet_private_of(pointer) && !facet_lanes_uniform(lanes, pointer) &&
+           !(LLVMIsAGlobalVariable(base) && LLVMIsGlobalConstant(base));
 }
 
-bool facet_lanes_parts(const struct facet_lanes *lanes, uint32_t index)
+/* All of what an if does. */
+static bool is_then(const struct facet_lanes *lanes, uint32_t index)
 {
     const struct facet_block *block = &lanes->graph.blocks[index];
+
+    return lanes->shapes.divergent[block->dominator] &&
+           facet_graph_header(&lanes->graph, block->dominator) == FACET_NOWHERE &&
+           facet_graph_then(&lanes->graph, block->dominator) == index && block->successor_count == 1 &&
+           block->successors[0] > index;
+}
+
+/* All of what a loop does that lanes leave one by one: in most rounds all are there. */
+static bool is_loop(const struct facet_lanes *lanes, uint32_t index)
+{
+    return lanes->registers < FACET_LANES_MOST && lanes->shapes.divergent[index] &&
+           facet_graph_header(&lanes->graph, index) == index;
+}
+
+/* What all items do, of a group whose last chunk may lack some; or all that are inside of an if, as in a loop there. */
+static bool is_everyones(const struct facet_lanes *lanes, uint32_t index)
+{
+    return index == 0 || lanes->masks[index] == lanes->masks[lanes->graph.blocks[index].dominator];
+}
+
+/* How many instructions to an access are made twice, where what the block's mask keeps out is seldom there; or 0. */
+static uint32_t most_instructions(const struct facet_lanes *lanes, uint32_t index)
+{
+    if (!lanes->masks[index])
+        return 0;
+    if (is_everyones(lanes, index))
+        return FEW;
+    return is_loop(lanes, index) || is_then(lanes, index) ? MOST : 0;
+}
+
+static bool pays(const struct facet_lanes *lanes, const struct part *part, uint32_t most)
+{
     uint32_t accesses = 0, all = 0;
 
-    if (index == 0 || !lanes->masks[index] || !lanes->shapes.divergent[block->dominator] ||
-        facet_graph_header(&lanes->graph, block->dominator) != FACET_NOWHERE ||
-        facet_graph_then(&lanes->graph, block->dominator) != index || block->successor_count != 1 ||
-        block->successors[0] <= index)
-        return false;
-    for (LLVMValueRef at = LLVMGetFirstInstruction(block->block); at; at = LLVMGetNextInstruction(at)) {
+    for (LLVMValueRef at = part->first; at != part->end; at = LLVMGetNextInstruction(at)) {
         LLVMOpcode opcode = LLVMGetInstructionOpcode(at);
 
-        if (opcode == LLVMPHI || opcode == LLVMAtomicRMW || opcode == LLVMAtomicCmpXchg || opcode == LLVMFence ||
-            opcode == LLVMAlloca || facet_call_of(at) == FACET_CALL_BARRIER ||
-            (facet_shapes_get(&lanes->shapes, at).rough && used_elsewhere(at)))
+        if (opcode == LLVMAtomicRMW || opcode == LLVMAtomicCmpXchg || opcode == LLVMFence || opcode == LLVMAlloca ||
+            (facet_shapes_get(&lanes->shapes, at).rough && used_elsewhere(at, part)))
             return false;
         accesses += is_access(lanes, at);
         all++;
     }
-    return accesses >= LEAST && all <= MOST;
+    return accesses >= (lanes->registers < FACET_LANES_MOST ? 1 : LEAST) && all <= MOST && all <= most * accesses;
 }
 
-/* What stands for a value of the block in one of its two forms. */
+/* What stands for a value of the part in one of its two forms. */
 struct form {
     LLVMValueRef scalar, vector;
 };
 
-/* Puts the block's values into `forms` and forgets them, so that they can be made again. */
-static LLVMBasicBlockRef take_forms(struct facet_lanes *lanes, uint32_t index, struct form *forms)
+/* Puts the part's values into `forms` and forgets them, so that they can be made again. */
+static LLVMBasicBlockRef take_forms(struct facet_lanes *lanes, const struct part *part, struct form *forms)
 {
-    for (LLVMValueRef at = LLVMGetFirstInstruction(lanes->graph.blocks[index].block); at;
-         at = LLVMGetNextInstruction(at), forms++) {
+    for (LLVMValueRef at = part->first; at != part->end; at = LLVMGetNextInstruction(at), forms++) {
+        if (LLVMIsAPHINode(at)) /* made before */
+            continue;
         *forms = (struct form){facet_map_get(&lanes->scalars, at), facet_map_get(&lanes->vectors, at)};
         if (forms->scalar)
             facet_map_put(&lanes->scalars, at, NULL);
@@ -90,29 +168,59 @@ static void meet(struct facet_lanes *lanes, struct facet_map *map, LLVMValueRef 
     facet_map_put(map, value, phi);
 }
 
-void facet_lanes_fill_twice(struct facet_lanes *lanes, uint32_t index)
+static void fill(struct facet_lanes *lanes, const struct part *part, LLVMValueRef but)
 {
-    LLVMValueRef mask = lanes->masks[index];
-    LLVMBasicBlockRef blocks[3], ends[2], source = lanes->graph.blocks[index].block;
+    for (LLVMValueRef at = part->first; at != part->end && !lanes->why; at = LLVMGetNextInstruction(at))
+        if (!LLVMIsAPHINode(at) && at != but)
+            facet_lanes_instruction(lanes, at);
+}
+
+/* Of an if and of a loop nothing is seen behind but what is used there. Else who follows an address back to what it was
+ * made of, to see whether it is a neighbour's, may come from anywhere. */
+static void fill_twice(struct facet_lanes *lanes, const struct part *part)
+{
+    bool open = is_everyones(lanes, lanes->block);
+    LLVMValueRef mask = lanes->masks[lanes->block];
+    LLVMBasicBlockRef blocks[3], ends[2];
     struct form *forms[2];
 
     for (uint32_t i = 0; i < 2; i++)
-        forms[i] = facet_arena_take(lanes->arena, (MOST + 1) * sizeof(**forms));
+        forms[i] = facet_arena_take(lanes->arena, MOST * sizeof(**forms));
     facet_lanes_fork(lanes, facet_lanes_all(lanes, mask), blocks);
     for (uint32_t i = 0; i < 2; i++) {
         LLVMPositionBuilderAtEnd(lanes->builder, blocks[i]);
-        lanes->masks[index] = i ? mask : NULL;
-        facet_lanes_fill(lanes, index);
-        ends[i] = take_forms(lanes, index, forms[i]);
+        lanes->masks[lanes->block] = i ? mask : NULL;
+        fill(lanes, part, part->behind);
+        ends[i] = take_forms(lanes, part, forms[i]);
         LLVMBuildBr(lanes->builder, blocks[2]);
     }
     LLVMPositionBuilderAtEnd(lanes->builder, blocks[2]);
-    for (LLVMValueRef at = LLVMGetFirstInstruction(source); at; at = LLVMGetNextInstruction(at)) {
-        struct form whole = *forms[0]++, part = *forms[1]++;
+    for (LLVMValueRef at = part->first; at != part->end; at = LLVMGetNextInstruction(at)) {
+        struct form whole = *forms[0]++, masked = *forms[1]++;
 
-        if (!used_elsewhere(at))
+        if (!open && !used_elsewhere(at, part))
             continue;
-        meet(lanes, &lanes->scalars, at, (LLVMValueRef[]){whole.scalar, part.scalar}, ends);
-        meet(lanes, &lanes->vectors, at, (LLVMValueRef[]){whole.vector, part.vector}, ends);
+        meet(lanes, &lanes->scalars, at, (LLVMValueRef[]){whole.scalar, masked.scalar}, ends);
+        meet(lanes, &lanes->vectors, at, (LLVMValueRef[]){whole.vector, masked.vector}, ends);
+    }
+    if (part->behind)
+        facet_lanes_instruction(lanes, part->behind);
+}
+
+void facet_lanes_fill(struct facet_lanes *lanes)
+{
+    uint32_t most = most_instructions(lanes, lanes->block);
+    LLVMValueRef at = LLVMGetFirstInstruction(lanes->graph.blocks[lanes->block].block);
+
+    while (at && !lanes->why) {
+        struct part part = part_from(at);
+
+        if (most > 0 && pays(lanes, &part, most))
+            fill_twice(lanes, &part);
+        else
+            fill(lanes, &part, NULL);
+        at = LLVMIsATerminatorInst(part.end) ? NULL : LLVMGetNextInstruction(part.end);
+        if (at && !lanes->why)
+            facet_lanes_instruction(lanes, part.end);
     }
 }

@@ -546,18 +546,19 @@ static int unload_last(void **state)
     return 0;
 }
 
-static void test_width_of_a_processor(void **state)
+static void test_lanes_of_a_processor(void **state)
 {
     static const struct {
         const char *processor, *features;
-        uint32_t width;
+        uint32_t lanes;
     } cases[] = {
         {"emeraldrapids", "", 16},
         {"emeraldrapids", "-amx-tile,-avx512fp16", 16}, /* half precision is missing, not all of AVX-512 */
         {"emeraldrapids", "-avx512fp16,-avx512f,-avx512bw", 8},
         {"znver4", "-avx512f", 8},
         {"znver3", "", 8},
-        {"znver3", "+avx512fp16", 8},
+        {"znver3", "+avx512f", 16},
+        {"sandybridge", "", 4}, /* vectors of 8, but of floating-point numbers alone */
         {"x86-64-v2", "", 4},
         {"x86-64-v2", "-avx512f", 4},
         {"x86-64", "+avx,+avx2", 8},
@@ -566,13 +567,14 @@ static void test_width_of_a_processor(void **state)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(facet_lower_width(cases[i].processor, cases[i].features), cases[i].width);
+        assert_int_equal(facet_lower_lanes("x86_64-unknown-linux-gnu", cases[i].processor, cases[i].features),
+                         cases[i].lanes);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_width_of_a_processor),
+        cmocka_unit_test(test_lanes_of_a_processor),
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_barriers_in_loop),
         cmocka_unit_test(test_divergent_loop),

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many work-items in the lanes of vectors: elements with gaps between them, as the fields of structs have.
+ *
+ * Owns: loads and stores of every second, third or fourth element. Never: touches memory in front of the first or
+ * behind the last one, or writes into a gap.
+ */
+#include "lower_lanes.h"
+
+/* Of a wide vector: the lanes' elements, or all but those poison. */
+static LLVMValueRef step_shuffle(struct facet_lanes *lanes, uint32_t step, bool spread)
+{
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context);
+    uint32_t count = spread ? lanes->width * step : lanes->width;
+    LLVMValueRef *indices = facet_arena_take(lanes->arena, count * sizeof(*indices));
+
+    for (uint32_t i = 0; i < count; i++)
+        indices[i] =
+            spread ? (i % step ? LLVMGetPoison(i32) : LLVMConstInt(i32, i / step, 0)) : LLVMConstInt(i32, i * step, 0);
+    return LLVMConstVector(indices, count);
+}
+
+static LLVMValueRef step_mask(struct facet_lanes *lanes, uint32_t step)
+{
+    LLVMTypeRef i1 = LLVMInt1TypeInContext(lanes->context);
+    LLVMValueRef *bits = facet_arena_take(lanes->arena, lanes->width * step * sizeof(*bits));
+
+    for (uint32_t i = 0; i < lanes->width * step; i++)
+        bits[i] = LLVMConstInt(i1, i % step == 0, 0);
+    return LLVMConstVector(bits, lanes->width * step);
+}
+
+/*
+ * Small elements with gaps, where no mask is so fine: what is from one to the next is loaded as one number. The first
+ * half has its elements at the low ends of theirs, the other half at the high ends, so that nothing is touched but what
+ * lies between two elements.
+ */
+static LLVMValueRef load_between(struct facet_lanes *lanes, LLVMTypeRef type, LLVMValueRef first, uint32_t step,
+                                 uint32_t alignment)
+{
+    uint32_t half = lanes->width / 2;
+    uint32_t bits = (uint32_t)LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)), all = bits * step;
+    LLVMTypeRef numbers = LLVMVectorType(LLVMIntTypeInContext(lanes->context, all), half);
+    LLVMTypeRef small = LLVMIntTypeInContext(lanes->context, bits);
+    LLVMValueRef parts[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t before = i * (all - bits);
+        LLVMValueRef offset = LLVMConstInt(LLVMInt64TypeInContext(lanes->context), (i * half * all - before) / 8, 0);
+        LLVMValueRef from = LLVMBuildGEP2(lanes->builder, LLVMInt8TypeInContext(lanes->context), first, &offset, 1, "");
+
+        parts[i] = LLVMBuildLoad2(lanes->builder, numbers, from, "");
+        LLVMSetAlignment(parts[i], i ? 1 : alignment);
+        if (i)
+            parts[i] = LLVMBuildLShr(lanes->builder, parts[i], facet_lanes_number(numbers, before), "");
+        parts[i] = LLVMBuildTrunc(lanes->builder, parts[i], LLVMVectorType(small, half), "");
+    }
+    return LLVMBuildBitCast(
+        lanes->builder,
+        LLVMBuildShuffleVector(lanes->builder, parts[0], parts[1], facet_lanes_places(lanes, 0, lanes->width), ""),
+        type, "");
+}
+
+/* Whether masks are too coarse, and the gaps of a size that a number has. */
+static bool is_between(const struct facet_lanes *lanes, LLVMTypeRef type, uint32_t step)
+{
+    return lanes->registers < FACET_LANES_MOST && (step == 2 || step == 4) &&
+           LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) < 32;
+}
+
+LLVMValueRef facet_lanes_load_gaps(struct facet_lanes *lanes, LLVMTypeRef type, LLVMValueRef first, uint32_t step,
+                                   uint32_t alignment)
+{
+    LLVMTypeRef wide = LLVMVectorType(LLVMGetElementType(type), lanes->width * step);
+    LLVMTypeRef types[2] = {wide, LLVMTypeOf(first)};
+    LLVMValueRef arguments[3] = {first, step_mask(lanes, step), LLVMConstNull(wide)}, all;
+
+    if (is_between(lanes, type, step))
+        return load_between(lanes, type, first, step, alignment);
+    all = facet_lanes_masked(lanes, "llvm.masked.load", types, arguments, 0, alignment);
+    return LLVMBuildShuffleVector(lanes->builder, all, LLVMGetPoison(wide), step_shuffle(lanes, step, false), "");
+}
+
+void facet_lanes_store_gaps(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef first, uint32_t step,
+                            uint32_t alignment)
+{
+    LLVMTypeRef types[2];
+    LLVMValueRef arguments[3];
+
+    arguments[0] = LLVMBuildShuffleVector(lanes->builder, value, LLVMGetPoison(LLVMTypeOf(value)),
+                                          step_shuffle(lanes, step, true), "");
+    arguments[1] = first;
+    arguments[2] = step_mask(lanes, step);
+    types[0] = LLVMTypeOf(arguments[0]);
+    types[1] = LLVMTypeOf(first);
+    facet_lanes_masked(lanes, "llvm.masked.store", types, arguments, 1, alignment);
+}
