@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 class Missing(Exception):
-    """This build has no kernels; says what is not there."""
+    """This build has no kernels, or no way to run them; says what is not there."""
 
 
 class Error(Structure):
@@ -131,6 +131,8 @@ class Device:
         for file in (BUILD / "libfacet.so", BUILD / "facet-provider-cpu.so", BUILD / "facet-kernel-compiler.so"):
             if not file.exists():
                 raise Missing(f"{file.name} was not built")
+        if b"x86-64-v3" in TARGET and " avx2 " not in Path("/proc/cpuinfo").read_text():
+            raise Missing(f"this processor has no AVX2, which images for {TARGET.decode()} need")
         library = ctypes.CDLL(str(BUILD / "libfacet.so"))
         error = POINTER(Error)
         self.open = bind(library, "facet_session_open", c_int, c_char_p, POINTER(SessionOptions), POINTER(c_void_p),
