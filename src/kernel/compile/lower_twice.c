@@ -15,7 +15,7 @@
 enum {
     LEAST = 2,  /* accesses to memory, where masks are cheap: with fewer the question costs what it saves */
     MOST = 200, /* instructions: they are made twice */
-    FEW = 20,   /* to an access, of which there may be none in many kernels' lives */
+    FEW = 20,   /* of them to each access, where neither an if nor a loop says that lanes may be missing */
 };
 
 /* Instructions from `first` to before `end`, the next barrier or the end of the block. */
@@ -40,12 +40,15 @@ static LLVMValueRef made_behind(LLVMBasicBlockRef block)
 
 static struct part part_from(LLVMValueRef first)
 {
+    LLVMValueRef behind = made_behind(LLVMGetInstructionParent(first));
     struct part part = {.first = first, .end = first};
 
-    while (!LLVMIsATerminatorInst(part.end) && facet_call_of(part.end) != FACET_CALL_BARRIER)
-        part.end = LLVMGetNextInstruction(part.end);
-    if (LLVMIsATerminatorInst(part.end))
-        part.behind = made_behind(LLVMGetInstructionParent(first));
+    for (; !LLVMIsATerminatorInst(part.end) && facet_call_of(part.end) != FACET_CALL_BARRIER;
+         part.end = LLVMGetNextInstruction(part.end))
+        if (part.end == behind)
+            part.behind = behind;
+    if (!LLVMIsATerminatorInst(part.end))
+        part.behind = NULL;
     return part;
 }
 
