@@ -560,7 +560,6 @@ static void test_lanes_of_a_processor(void **state)
         {"znver3", "+avx512f", 16},
         {"sandybridge", "", 4}, /* vectors of 8, but of floating-point numbers alone */
         {"x86-64-v2", "", 4},
-        {"x86-64-v2", "-avx512f", 4},
         {"x86-64", "+avx,+avx2", 8},
         {"generic", "+avx2,+avx512f", 16},
         {"", "", 4},
