@@ -7,12 +7,8 @@ BUILD ?= build
 .PHONY: all compile demo test gpu-suite bench lint format install clean setup setup-demo setup-test setup-bench
 all: setup compile         ## build; ./build/facet works from the tree
 
-compile:                   ## build with what is installed; looks again for LLVM and oneDNN where they were missing
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) >/dev/null
-	@has() { grep -q "^build $$1:" $(BUILD)/build.ninja; }; \
-	if { ! has facet-kernel-compiler.so && command -v llvm-config-22 >/dev/null; } || \
-	   { ! has facet-cpu-math.so && echo '#include <oneapi/dnnl/dnnl.h>' | $(CC) -E - >/dev/null 2>&1; }; then \
-	    { meson configure --clearcache $(BUILD) && meson setup --reconfigure $(BUILD); } >/dev/null; fi
+compile:                   ## build with what is installed
+	@tools/configure $(BUILD)
 	@ninja -C $(BUILD) $(NINJAFLAGS)
 
 demo: setup-demo compile   ## three tenants share one device

@@ -208,12 +208,12 @@ def test_count_failures_that_are_no_noise():
 
 # ---- setup ----
 
-def run_setup(folder, installed, *goals):
-    """tools/setup on a machine where only these packages are installed, as a user who cannot become root."""
+def run_setup(folder, installed, *goals, apt=None):
+    """tools/setup on a machine where only these packages are installed, as root if apt says what apt-get does."""
     fakes = {
         "dpkg-query": f"#!/bin/sh\nprintf '%s installed\\n' {' '.join(installed)}\nexit 1\n",
-        "apt-get": "#!/bin/sh\necho called >&2\nexit 9\n",
-        "id": "#!/bin/sh\necho 1000\n",
+        "apt-get": f"#!/bin/sh\n{apt or 'echo called >&2; exit 9'}\n",
+        "id": f"#!/bin/sh\necho {0 if apt else 1000}\n",
         "sudo": "#!/bin/sh\nexit 1\n",
     }
     write(Path(folder), fakes)
@@ -245,10 +245,82 @@ def test_setup_names_what_is_missing():
             assert f"--no-install-recommends {missing}\n" in result.stderr, result.stderr
 
 
+def test_setup_says_how_much_it_downloads():
+    with tempfile.TemporaryDirectory() as folder:
+        addresses = "'http://a/one.deb' one.deb 81200000 SHA256:1\\n'http://a/two.deb' two.deb 40000000 SHA256:2\\n"
+        result = run_setup(folder, [], "demo", apt=f'case $1 in --print-uris) printf "Reading\\n{addresses}" ;; esac')
+        assert result.returncode == 0 and "121 MB to download\n" in result.stderr, result
+
+
 def test_setup_refuses_unknown_goal():
     with tempfile.TemporaryDirectory() as folder:
         result = run_setup(folder, [], "everything")
         assert result.returncode == 2 and "'everything'" in result.stderr, result
+
+
+# ---- configure ----
+
+# A project that uses a header when there is one, asked for as in ours.
+PROJECT = """project('asks', 'c', meson_version: '>=1.0')
+cc = meson.get_compiler('c')
+find_header = FIND
+if run_command(cc, find_header, 'comes_late.h', check: false).returncode() == 0
+  configure_file(output: 'found', configuration: {'found': 1})
+endif
+"""
+
+
+def run_configure(folder, *options):
+    """tools/configure on a project and a list of packages of its own."""
+    tools = Path(folder) / "bin"
+    listing = f"#!/bin/sh\ncat {folder}/installed\nexit 1\n"  # it fails when it does not know one of the packages
+    write(tools, {"dpkg-query": listing})
+    (tools / "dpkg-query").chmod(stat.S_IRWXU)
+    environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", C_INCLUDE_PATH=f"{folder}/include")
+    return subprocess.run([ROOT / "tools" / "configure", "build", *options], env=environment, check=False, text=True, cwd=folder,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def project(folder):
+    find = re.search(r"^find_header = (.*)$", (ROOT / "meson.build").read_text(), re.MULTILINE)[1]
+    write(Path(folder), {"meson.build": PROJECT.replace("FIND", find), "installed": "one 1.0 installed\n", "include/other.h": ""})
+
+
+def test_configure_looks_again_when_a_package_came():
+    with tempfile.TemporaryDirectory() as folder:
+        project(folder)
+        found, plan = Path(folder) / "build" / "found", Path(folder) / "build" / "build.ninja"
+        assert run_configure(folder).returncode == 0 and not found.exists()
+        first = plan.stat().st_mtime_ns
+        again = run_configure(folder)
+        assert (again.returncode, again.stdout, again.stderr) == (0, "", ""), again
+        assert plan.stat().st_mtime_ns == first, "it was set up again although nothing had changed"
+        write(Path(folder), {"include/comes_late.h": "", "installed": "late 2.0 installed\none 1.0 installed\n"})
+        assert run_configure(folder).returncode == 0 and found.exists()
+
+
+def test_configure_shows_why_and_looks_again_after_a_failure():
+    with tempfile.TemporaryDirectory() as folder:
+        project(folder)
+        good = (Path(folder) / "meson.build").read_text()
+        assert run_configure(folder).returncode == 0
+        write(Path(folder), {"meson.build": good + "error('no such thing')\n", "installed": "two 1.0 installed\n"})
+        for _ in range(2):
+            result = run_configure(folder)
+            assert result.returncode == 1 and "no such thing" in result.stderr, result
+        write(Path(folder), {"meson.build": good})
+        assert run_configure(folder).returncode == 0
+
+
+def test_no_answer_about_headers_is_kept():
+    """Meson keeps what these answer over "configure --clearcache" and "setup --reconfigure": ask with find_header."""
+    kept = re.compile(r"has_headers:|\.(has_header|has_header_symbol|check_header|has_function|has_type|has_member|compiles|"
+                      r"links|run|sizeof|alignment|compute_int|get_define)\(")
+    files = subprocess.run(["git", "ls-files", "*meson.build"], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    assert "meson.build" in files
+    faults = [f"{name}:{number}: {line.strip()}" for name in files
+              for number, line in enumerate((ROOT / name).read_text().splitlines(), 1) if kept.search(line)]
+    assert not faults, faults
 
 
 # ---- kernel ----
