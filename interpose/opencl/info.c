@@ -3,6 +3,10 @@
  * Owns: device queries whose answer is a size that the quota bounds, and queries whose answer would tell a sub-device
  * from a root device.
  * Never: changes names, versions or limits that the quota does not touch.
+ *
+ * Programs size what they allocate by any of these answers, so each agrees with the quota as those of a device with so
+ * little memory would: what is kept in the device's memory is no larger than it, and an image of one pixel in all
+ * directions but one fits in every format.
  */
 #include <string.h>
 
@@ -15,14 +19,67 @@ static uint64_t smaller(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-/* The driver answers first, so that its checks and sizes are exact; then what it wrote is bounded. */
-static void bound_bytes(void *value, uint64_t limit)
-{
-    cl_ulong bytes;
+#define PIXEL_BYTES 16u /* of the largest format, four channels of 32 bits */
 
-    memcpy(&bytes, value, sizeof bytes);
-    bytes = smaller(bytes, limit);
-    memcpy(value, &bytes, sizeof bytes);
+/* How an answer follows from the quota: in units of how many bytes, and how wide the number is; 0: it does not. */
+struct bound {
+    uint64_t unit;
+    size_t width;
+};
+
+/* Local memory of its own is no part of the device's memory; where a device has none, it is taken from there. */
+static struct bound bound_of_local(cl_device_id device)
+{
+    cl_device_local_mem_type type = CL_LOCAL;
+
+    facet_cl_target.clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_TYPE, sizeof type, &type, NULL);
+    return (struct bound){type == CL_GLOBAL, sizeof(cl_ulong)};
+}
+
+static struct bound bound_of(cl_device_id device, cl_device_info param_name)
+{
+    switch (param_name) {
+    case CL_DEVICE_GLOBAL_MEM_SIZE:
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
+    case CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE:
+        return (struct bound){1, sizeof(cl_ulong)};
+    case CL_DEVICE_LOCAL_MEM_SIZE:
+        return bound_of_local(device);
+    case CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE:
+    case CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE:
+    case CL_DEVICE_PRINTF_BUFFER_SIZE:
+        return (struct bound){1, sizeof(size_t)};
+    case CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE:
+    case CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE:
+        return (struct bound){1, sizeof(cl_uint)};
+    case CL_DEVICE_IMAGE_MAX_BUFFER_SIZE:
+    case CL_DEVICE_IMAGE_MAX_ARRAY_SIZE:
+    case CL_DEVICE_IMAGE2D_MAX_WIDTH:
+    case CL_DEVICE_IMAGE2D_MAX_HEIGHT:
+    case CL_DEVICE_IMAGE3D_MAX_WIDTH:
+    case CL_DEVICE_IMAGE3D_MAX_HEIGHT:
+    case CL_DEVICE_IMAGE3D_MAX_DEPTH:
+        return (struct bound){PIXEL_BYTES, sizeof(size_t)};
+    default:
+        return (struct bound){0};
+    }
+}
+
+/* The driver answers first, so that its checks and sizes are exact; then what it wrote is bounded. */
+static void bound_number(void *value, size_t width, uint64_t limit)
+{
+    cl_ulong wide;
+    cl_uint narrow;
+
+    if (width == sizeof wide) {
+        memcpy(&wide, value, sizeof wide);
+        wide = smaller(wide, limit);
+        memcpy(value, &wide, sizeof wide);
+    } else {
+        memcpy(&narrow, value, sizeof narrow);
+        narrow = (cl_uint)smaller(narrow, limit);
+        memcpy(value, &narrow, sizeof narrow);
+    }
 }
 
 /* Free memory comes in KiB: all of it, then the largest block, as many as there was room for. */
@@ -58,22 +115,15 @@ cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, siz
     size_t written = 0;
     cl_int result = facet_cl_target.clGetDeviceInfo(asked(device, param_name), param_name, param_value_size,
                                                     param_value, param_value_size_ret);
+    const bool answered = result == CL_SUCCESS && param_value;
+    const struct bound bound = answered ? bound_of(device, param_name) : (struct bound){0};
     struct facet_tenant *tenant;
 
-    switch (param_name) {
-    case CL_DEVICE_GLOBAL_MEM_SIZE:
-    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
-        if (result == CL_SUCCESS && param_value && (tenant = facet_cl_tenant()))
-            bound_bytes(param_value, facet_tenant_memory_limit(tenant));
-        break;
-    case CL_DEVICE_GLOBAL_FREE_MEMORY_AMD:
-        if (result == CL_SUCCESS && param_value && (tenant = facet_cl_tenant()) &&
-            facet_cl_target.clGetDeviceInfo(device, param_name, 0, NULL, &written) == CL_SUCCESS)
-            bound_free_kib(param_value, smaller(written, param_value_size), facet_tenant_memory_free(tenant));
-        break;
-    default:
-        break;
-    }
+    if (bound.unit && (tenant = facet_cl_tenant()))
+        bound_number(param_value, bound.width, facet_tenant_memory_limit(tenant) / bound.unit);
+    if (answered && param_name == CL_DEVICE_GLOBAL_FREE_MEMORY_AMD && (tenant = facet_cl_tenant()) &&
+        facet_cl_target.clGetDeviceInfo(device, param_name, 0, NULL, &written) == CL_SUCCESS)
+        bound_free_kib(param_value, smaller(written, param_value_size), facet_tenant_memory_free(tenant));
     return result;
 }
 

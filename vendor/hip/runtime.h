@@ -116,7 +116,8 @@ enum {
     hipDeviceAttributePciDeviceId = 68,
     hipDeviceAttributePciDomainId = 69,
     hipDeviceAttributeMaxSharedMemoryPerBlock = 74,
-    hipDeviceAttributeTotalGlobalMem = 84, /* an int is filled with what fits of it */
+    hipDeviceAttributeTotalConstantMemory = 83, /* of this and the next an int is filled with what fits */
+    hipDeviceAttributeTotalGlobalMem = 84,
     hipDeviceAttributeUnifiedAddressing = 85,
     hipDeviceAttributeWarpSize = 87,
     hipDeviceAttributeMemoryPoolsSupported = 88,

@@ -46,12 +46,13 @@ hipError_t facet_hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
     return result;
 }
 
-/* An int, in which the runtime says what fits. */
+/* An int, in which the runtime says what fits. Constants are kept in the device's memory. */
 hipError_t facet_hipDeviceGetAttribute(int *value, int attribute, int device)
 {
     hipError_t result = facet_hip_driver.hipDeviceGetAttribute(value, attribute, device);
 
-    if (result == hipSuccess && attribute == hipDeviceAttributeTotalGlobalMem)
+    if (result == hipSuccess &&
+        (attribute == hipDeviceAttributeTotalGlobalMem || attribute == hipDeviceAttributeTotalConstantMemory))
         *value = (int)within(device, (uint32_t)*value);
     return result;
 }
@@ -60,8 +61,10 @@ hipError_t facet_hipGetDeviceProperties(hipDeviceProp_tR0000 *properties, int de
 {
     hipError_t result = facet_hip_driver.hipGetDeviceProperties(properties, device);
 
-    if (result == hipSuccess)
+    if (result == hipSuccess) {
         properties->totalGlobalMem = within(device, properties->totalGlobalMem);
+        properties->totalConstMem = within(device, properties->totalConstMem);
+    }
     return result;
 }
 
@@ -69,8 +72,10 @@ hipError_t facet_hipGetDevicePropertiesR0000(hipDeviceProp_tR0000 *properties, i
 {
     hipError_t result = facet_hip_driver.hipGetDevicePropertiesR0000(properties, device);
 
-    if (result == hipSuccess)
+    if (result == hipSuccess) {
         properties->totalGlobalMem = within(device, properties->totalGlobalMem);
+        properties->totalConstMem = within(device, properties->totalConstMem);
+    }
     return result;
 }
 
@@ -78,7 +83,9 @@ hipError_t facet_hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, i
 {
     hipError_t result = facet_hip_driver.hipGetDevicePropertiesR0600(properties, device);
 
-    if (result == hipSuccess)
+    if (result == hipSuccess) {
         properties->totalGlobalMem = within(device, properties->totalGlobalMem);
+        properties->totalConstMem = within(device, properties->totalConstMem);
+    }
     return result;
 }

@@ -136,6 +136,7 @@ static int attribute_of(const struct fake_device *device, int attribute)
         return (int)device->pci_domain;
     case hipDeviceAttributeMaxSharedMemoryPerBlock:
         return SHARED_MEMORY;
+    case hipDeviceAttributeTotalConstantMemory:
     case hipDeviceAttributeTotalGlobalMem:
         return device->memory_bytes > INT32_MAX ? INT32_MAX : (int)device->memory_bytes;
     case hipDeviceAttributeWarpSize:
@@ -170,6 +171,7 @@ hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int dev
     if (result != hipSuccess)
         return fake_hip_done(result);
     *properties = (hipDeviceProp_tR0600){.totalGlobalMem = found->memory_bytes,
+                                         .totalConstMem = found->memory_bytes,
                                          .sharedMemPerBlock = SHARED_MEMORY,
                                          .warpSize = WAVE,
                                          .maxThreadsPerBlock = THREADS,
@@ -204,6 +206,7 @@ hipError_t hipGetDevicePropertiesR0000(hipDeviceProp_tR0000 *properties, int dev
     if (result != hipSuccess)
         return fake_hip_done(result);
     *properties = (hipDeviceProp_tR0000){.totalGlobalMem = found->memory_bytes,
+                                         .totalConstMem = found->memory_bytes,
                                          .sharedMemPerBlock = SHARED_MEMORY,
                                          .warpSize = WAVE,
                                          .maxThreadsPerBlock = THREADS,

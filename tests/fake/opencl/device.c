@@ -22,6 +22,38 @@ static cl_int get_partition_info(cl_device_id device, cl_device_info name, size_
     }
 }
 
+/* Local memory is taken from the device's, and every image's edge is as long as its memory. */
+static cl_int get_size_info(cl_device_info name, size_t size, void *value, size_t *ret)
+{
+    const cl_ulong memory = FAKE_MEMORY;
+    const cl_device_local_mem_type kind = CL_GLOBAL;
+    const size_t native = FAKE_MEMORY;
+    const cl_uint most = UINT32_MAX;
+
+    switch (name) {
+    case CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE:
+    case CL_DEVICE_LOCAL_MEM_SIZE:
+        return fake_answer(&memory, sizeof memory, size, value, ret);
+    case CL_DEVICE_LOCAL_MEM_TYPE:
+        return fake_answer(&kind, sizeof kind, size, value, ret);
+    case CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE:
+        return fake_answer(&most, sizeof most, size, value, ret);
+    case CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE:
+    case CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE:
+    case CL_DEVICE_PRINTF_BUFFER_SIZE:
+    case CL_DEVICE_IMAGE_MAX_BUFFER_SIZE:
+    case CL_DEVICE_IMAGE_MAX_ARRAY_SIZE:
+    case CL_DEVICE_IMAGE2D_MAX_WIDTH:
+    case CL_DEVICE_IMAGE2D_MAX_HEIGHT:
+    case CL_DEVICE_IMAGE3D_MAX_WIDTH:
+    case CL_DEVICE_IMAGE3D_MAX_HEIGHT:
+    case CL_DEVICE_IMAGE3D_MAX_DEPTH:
+        return fake_answer(&native, sizeof native, size, value, ret);
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
 static cl_int get_device_info(cl_device_id device, cl_device_info name, size_t size, void *value, size_t *ret)
 {
     const cl_device_type type = CL_DEVICE_TYPE_GPU;
@@ -59,7 +91,7 @@ static cl_int get_device_info(cl_device_id device, cl_device_info name, size_t s
     case CL_DEVICE_PARTITION_TYPE:
         return get_partition_info(device, name, size, value, ret);
     default:
-        return CL_INVALID_VALUE;
+        return get_size_info(name, size, value, ret);
     }
 }
 

@@ -303,14 +303,18 @@ static void role_reports(void *argument)
         CHECK_EQUAL(bytes, limit);
         CHECK_EQUAL(hip.hipGetDeviceProperties(&old, i), hipSuccess);
         CHECK_EQUAL(old.totalGlobalMem, limit);
+        CHECK_EQUAL(old.totalConstMem, limit);
         CHECK_EQUAL(hip.hipGetDevicePropertiesR0600(&now, i), hipSuccess);
         CHECK_EQUAL(now.totalGlobalMem, limit);
+        CHECK_EQUAL(now.totalConstMem, limit);
         CHECK_EQUAL(hip.hipSetDevice(i), hipSuccess);
         CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &bytes), hipSuccess);
         CHECK_EQUAL(bytes, limit);
         CHECK_EQUAL(is_free, limit);
     }
     CHECK_EQUAL(hip.hipDeviceGetAttribute(&value, hipDeviceAttributeTotalGlobalMem, 0), hipSuccess);
+    CHECK_EQUAL(value, GIB);
+    CHECK_EQUAL(hip.hipDeviceGetAttribute(&value, hipDeviceAttributeTotalConstantMemory, 0), hipSuccess);
     CHECK_EQUAL(value, GIB);
     CHECK_EQUAL(hip.hipGetProcAddress("hipMalloc", &function, 70000000, 0, NULL), hipSuccess);
     CHECK(function != (void *)hip.hipMalloc); /* the hook itself, not the jump to it */

@@ -68,6 +68,42 @@ static void test_sizes(void **state)
     }
 }
 
+/* Fails when the device says more than `limit`; `width` is that of the answer. */
+static void check_bounded(cl_device_info name, size_t width, uint64_t limit)
+{
+    cl_ulong wide = 0;
+    cl_uint narrow = 0;
+    size_t size = 0;
+    void *value = width == sizeof wide ? (void *)&wide : (void *)&narrow;
+    cl_int result = clGetDeviceInfo(fixture.device, name, width, value, &size);
+
+    if (result != CL_SUCCESS && !fixture.fake)
+        return; /* a driver need not know every one of them */
+    assert_int_equal(result, CL_SUCCESS);
+    assert_int_equal(size, width);
+    if (wide + narrow > limit || (fixture.fake && wide + narrow != limit))
+        fail_msg("query 0x%x: %llu, expected %llu", name, (unsigned long long)(wide + narrow),
+                 (unsigned long long)limit);
+}
+
+/* What a device keeps in its memory, and the length of an image in every format, cannot be more than that memory. */
+static void test_sizes_that_memory_bounds(void **state)
+{
+    const cl_device_info numbers[] = {CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, CL_DEVICE_LOCAL_MEM_SIZE,
+                                      CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE,
+                                      CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE, CL_DEVICE_PRINTF_BUFFER_SIZE};
+    const cl_device_info pixels[] = {CL_DEVICE_IMAGE_MAX_BUFFER_SIZE, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE,
+                                     CL_DEVICE_IMAGE2D_MAX_WIDTH,     CL_DEVICE_IMAGE2D_MAX_HEIGHT,
+                                     CL_DEVICE_IMAGE3D_MAX_WIDTH,     CL_DEVICE_IMAGE3D_MAX_HEIGHT,
+                                     CL_DEVICE_IMAGE3D_MAX_DEPTH};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        check_bounded(numbers[i], sizeof(cl_ulong), FIXTURE_MEMORY);
+    for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
+        check_bounded(pixels[i], sizeof(size_t), FIXTURE_MEMORY / (4 * sizeof(cl_float)));
+    check_bounded(CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE, sizeof(cl_uint), FIXTURE_MEMORY);
+}
+
 static void test_context_from_type(void **state)
 {
     cl_device_id device = NULL;
@@ -175,10 +211,15 @@ int main(int argc, char **argv)
         return status;
 
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_only_our_device), cmocka_unit_test(test_device_types),
-        cmocka_unit_test(test_sizes),           cmocka_unit_test(test_context_from_type),
-        test_on_fake(test_foreign_device),      cmocka_unit_test(test_profiling_is_hidden),
-        cmocka_unit_test(test_queue_lists),     cmocka_unit_test(test_unknown_extension_passes_through),
+        cmocka_unit_test(test_only_our_device),
+        cmocka_unit_test(test_device_types),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_sizes_that_memory_bounds),
+        cmocka_unit_test(test_context_from_type),
+        test_on_fake(test_foreign_device),
+        cmocka_unit_test(test_profiling_is_hidden),
+        cmocka_unit_test(test_queue_lists),
+        cmocka_unit_test(test_unknown_extension_passes_through),
     };
     if (!fixture_open()) {
         printf("Bail out! no context\n");
