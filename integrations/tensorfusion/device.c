@@ -143,6 +143,9 @@ static AccelResult count_devices(struct facade_call *call, size_t *ret_count)
 
     if (!ret_count)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "deviceCount: expected a place for it, not NULL");
+    AccelResult result = facade_enter_discovery(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     if (facade_devices_list(call, &devices, &error) != FACET_OK)
         return facade_refuse(call, &error);
     free(devices.items);
@@ -153,11 +156,9 @@ static AccelResult count_devices(struct facade_call *call, size_t *ret_count)
 AccelResult AccelGetDeviceCount(size_t *deviceCount)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter_discovery(&call, __func__))
-        result = count_devices(&call, deviceCount);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, count_devices(&call, deviceCount));
 }
 
 static AccelResult list_devices(struct facade_call *call, ExtendedDeviceInfo *to, size_t max, size_t *ret_count)
@@ -167,6 +168,9 @@ static AccelResult list_devices(struct facade_call *call, ExtendedDeviceInfo *to
 
     if (!to || !ret_count || max == 0)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected room for at least one device and a count");
+    AccelResult result = facade_enter_discovery(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     if (facade_devices_list(call, &devices, &error) != FACET_OK)
         return facade_refuse(call, &error);
     size_t count = devices.count < max ? devices.count : max;
@@ -182,11 +186,9 @@ static AccelResult list_devices(struct facade_call *call, ExtendedDeviceInfo *to
 AccelResult AccelGetAllDevices(ExtendedDeviceInfo *devices, size_t maxCount, size_t *deviceCount)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter_discovery(&call, __func__))
-        result = list_devices(&call, devices, maxCount, deviceCount);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, list_devices(&call, devices, maxCount, deviceCount));
 }
 
 /* ---- files for workers ---- */
@@ -238,6 +240,9 @@ static AccelResult list_mounts(struct facade_call *call, MountPath *to, size_t m
 
     if (!to || !ret_count || max == 0)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected room for at least one mount and a count");
+    AccelResult result = facade_enter(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     if (facade_devices_list(call, &devices, &error) != FACET_OK)
         return facade_refuse(call, &error);
     for (uint32_t i = 0; i < devices.count; i++)
@@ -252,9 +257,7 @@ static AccelResult list_mounts(struct facade_call *call, MountPath *to, size_t m
 AccelResult AccelGetVendorMountLibs(MountPath *mounts, size_t maxCount, size_t *mountCount)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        result = list_mounts(&call, mounts, maxCount, mountCount);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, list_mounts(&call, mounts, maxCount, mountCount));
 }

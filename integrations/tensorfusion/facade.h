@@ -2,12 +2,13 @@
 /*
  * What the files of the facade share: a call from TensorFusion, the providers behind it, and their devices.
  *
- * Owns: the structs, and the rule that every exported function begins with facade_enter() and ends with facade_leave().
+ * Owns: the structs, and the rule of every exported function: facade_begin(), then its arguments are judged, then
+ * facade_enter(), and facade_leave() at the end.
  * Never: keeps a device list: providers are asked each time, so what came or went is seen.
  *
- * Locks. A call holds its side's lock (providers or limiter) for reading from enter to leave; init, shutdown and the
- * revival of lost providers hold it for writing. No call takes both. Messages are kept in the call and go out after the
- * lock, so that the callback may call anything here.
+ * Locks. A call holds its side's lock (providers or limiter) for reading from enter to leave; init, shutdown, and a
+ * call that opens providers or revives lost ones hold it for writing. No call takes both. Messages are kept in the call
+ * and go out after the lock, so that the callback may call anything here.
  */
 #ifndef FACET_TENSORFUSION_FACADE_H
 #define FACET_TENSORFUSION_FACADE_H
@@ -65,10 +66,10 @@ void facade_text(char *target, size_t size, const char *source);
 
 /* ---- provider.c ---- */
 
-/* False, with a message, before AccelInit(). */
-bool facade_enter(struct facade_call *call, const char *function);
+/* Takes the providers' lock, and opens them where neither AccelInit() nor an earlier call has. A failure was logged. */
+AccelResult facade_enter(struct facade_call *call);
 /* The same, after what was lost has been opened again. */
-bool facade_enter_discovery(struct facade_call *call, const char *function);
+AccelResult facade_enter_discovery(struct facade_call *call);
 
 const struct facade_provider *facade_providers(uint32_t *ret_count);
 
@@ -88,7 +89,8 @@ struct facade_known {
     uint64_t memory_bytes;
 };
 
-/* The same for a call that holds no lock yet; holds none afterwards. FACET_BAD_STATE before AccelInit(). */
+/* The same for a call that holds no lock yet; holds none afterwards. Opens nothing: FACET_BAD_STATE where no provider
+ * is open. */
 enum facet_status facade_device_know(struct facade_call *call, const char *uuid, struct facade_known *ret_known,
                                      struct facet_error *error);
 

@@ -81,9 +81,11 @@ static AccelResult record_memory(struct facade_call *call, const char *process, 
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error = {0};
-    int32_t pid;
+    int32_t pid = 0;
     AccelResult result = check_asked(call, process, uuid, record, &pid);
 
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
     if (check_memory(uuid, pid, bytes, &verdict, &error) != FACET_OK)
@@ -100,11 +102,9 @@ AccelResult CheckAndRecordMemoryOps(const char *processId, const char *deviceUUI
                                     MemoryOpRecord *record)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter(&call, __func__))
-        result = record_memory(&call, processId, deviceUUID, bytesDiff, record);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, record_memory(&call, processId, deviceUUID, bytesDiff, record));
 }
 
 static enum facet_status check_compute(const char *uuid, int32_t pid, uint64_t busy_ns,
@@ -123,12 +123,14 @@ static AccelResult record_compute(struct facade_call *call, const char *process,
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error = {0};
-    int32_t pid;
+    int32_t pid = 0;
     AccelResult result = check_asked(call, process, uuid, record, &pid);
 
     if (result == ACCEL_SUCCESS && tokens > UINT64_MAX / NS_PER_TOKEN)
         result = facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%llu tokens: expected microseconds of device time",
                              (unsigned long long)tokens);
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
     if (check_compute(uuid, pid, tokens * NS_PER_TOKEN, &verdict, &error) != FACET_OK)
@@ -145,11 +147,9 @@ AccelResult CheckAndRecordComputeOps(const char *processId, const char *deviceUU
                                      ComputeOpRecord *record)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter(&call, __func__))
-        result = record_compute(&call, processId, deviceUUID, computeTokens, record);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, record_compute(&call, processId, deviceUUID, computeTokens, record));
 }
 
 /* That ABI does not say which worker the process is of, so the device must leave no choice. */
@@ -157,9 +157,11 @@ static AccelResult add_process(struct facade_call *call, const char *uuid, const
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error = {0};
-    int32_t pid;
+    int32_t pid = 0;
     AccelResult result = check_asked(call, process, uuid, uuid, &pid);
 
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
     const struct tf_part *part = next_part(uuid, NULL);
@@ -178,11 +180,9 @@ static AccelResult add_process(struct facade_call *call, const char *uuid, const
 AccelResult AddWorkerProcess(const char *deviceUUID, const char *processId)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter(&call, __func__))
-        result = add_process(&call, deviceUUID, processId);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, add_process(&call, deviceUUID, processId));
 }
 
 /* ---- freezing ---- */
@@ -194,14 +194,19 @@ static bool is_named(const struct tf_worker *worker, const char *id)
     return strncmp(worker->space, id, length) == 0 && id[length] == '/' && strcmp(worker->pod, id + length + 1) == 0;
 }
 
+static AccelResult check_worker(struct facade_call *call, const char *id)
+{
+    if (!id || !*id)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "worker: expected 'namespace/pod', not NULL or empty");
+    return ACCEL_SUCCESS;
+}
+
 /* "namespace/pod", or a pod that only one namespace has. */
 static AccelResult choose_worker(struct facade_call *call, const char *id, const struct tf_worker **ret_worker)
 {
     const struct tf_worker *chosen = NULL;
     uint32_t alike = 0;
 
-    if (!id || !*id)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "worker: expected 'namespace/pod', not NULL or empty");
     for (const struct tf_worker *worker = tf_workers(); worker; worker = worker->next) {
         if (strcmp(worker->pod, id) != 0 && !is_named(worker, id))
             continue;
@@ -248,7 +253,11 @@ static AccelResult switch_worker(struct facade_call *call, switch_function funct
 
     if (!to)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "state: expected a place for it, not NULL");
-    AccelResult result = choose_worker(call, id, &worker);
+    AccelResult result = check_worker(call, id);
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter(call);
+    if (result == ACCEL_SUCCESS)
+        result = choose_worker(call, id, &worker);
     for (size_t i = 0; result == ACCEL_SUCCESS && i < worker->count; i++) {
         struct facet_error error = {0};
 
@@ -261,21 +270,17 @@ static AccelResult switch_worker(struct facade_call *call, switch_function funct
 AccelResult FreezeWorker(const char *workerId, WorkerFreezeState *freezeState)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter(&call, __func__))
-        result = switch_worker(&call, facet_limiter_freeze, workerId, freezeState);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, switch_worker(&call, facet_limiter_freeze, workerId, freezeState));
 }
 
 AccelResult ResumeWorker(const char *workerId, WorkerFreezeState *freezeState)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter(&call, __func__))
-        result = switch_worker(&call, facet_limiter_resume, workerId, freezeState);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, switch_worker(&call, facet_limiter_resume, workerId, freezeState));
 }
 
 /* The setting, when there is one, is checked: a typing error must not become a minute. */
@@ -318,7 +323,11 @@ static AccelResult switch_resource(struct facade_call *call, switch_function fun
     if (!resource || !uuid || !*uuid)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "'%.32s': expected 'memory' or 'compute', and a device",
                            type ? type : "NULL");
-    AccelResult result = choose_worker(call, id, &worker);
+    AccelResult result = check_worker(call, id);
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter(call);
+    if (result == ACCEL_SUCCESS)
+        result = choose_worker(call, id, &worker);
     if (result != ACCEL_SUCCESS)
         return result;
     for (size_t i = 0; i < worker->count; i++) {
@@ -335,19 +344,15 @@ static AccelResult switch_resource(struct facade_call *call, switch_function fun
 AccelResult AutoFreeze(const char *workerId, const char *deviceUUID, const char *resourceType)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter(&call, __func__))
-        result = switch_resource(&call, arm, workerId, deviceUUID, resourceType);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, switch_resource(&call, arm, workerId, deviceUUID, resourceType));
 }
 
 AccelResult AutoResume(const char *workerId, const char *deviceUUID, const char *resourceType)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter(&call, __func__))
-        result = switch_resource(&call, facet_limiter_auto_resume, workerId, deviceUUID, resourceType);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, switch_resource(&call, facet_limiter_auto_resume, workerId, deviceUUID, resourceType));
 }

@@ -46,25 +46,22 @@ struct tf_worker *tf_find(const char *space, const char *pod)
 
 /* ---- beginning and end ---- */
 
-static bool check_started(struct facade_call *call)
+static AccelResult check_started(struct facade_call *call)
 {
     call->held = &state.lock;
     if (state.users)
-        return true;
-    facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "LimiterInit has not been called");
-    return false;
+        return ACCEL_SUCCESS;
+    return facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "LimiterInit has not been called");
 }
 
-bool tf_enter(struct facade_call *call, const char *function)
+AccelResult tf_enter(struct facade_call *call)
 {
-    facade_begin(call, function);
     pthread_rwlock_rdlock(&state.lock);
     return check_started(call);
 }
 
-bool tf_enter_writing(struct facade_call *call, const char *function)
+AccelResult tf_enter_writing(struct facade_call *call)
 {
-    facade_begin(call, function);
     pthread_rwlock_wrlock(&state.lock);
     return check_started(call);
 }
@@ -122,17 +119,17 @@ static void stop(void)
     }
 }
 
+/* Where nothing is open there is nothing left to do, so it succeeds there too. */
 AccelResult LimiterShutdown(void)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter_writing(&call, __func__)) {
-        if (--state.users == 0)
-            stop();
-        result = ACCEL_SUCCESS;
-    }
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    pthread_rwlock_wrlock(&state.lock);
+    call.held = &state.lock;
+    if (state.users && --state.users == 0)
+        stop();
+    return facade_leave(&call, ACCEL_SUCCESS);
 }
 
 /* ---- names ---- */
@@ -328,8 +325,9 @@ static AccelResult create_worker(struct facade_call *call, const char *space, co
         result = facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a worker");
     }
     if (result == ACCEL_SUCCESS) {
-        pthread_rwlock_wrlock(&state.lock);
-        result = check_started(call) ? make_parts(call, worker, known) : ACCEL_ERROR_OPERATION_FAILED;
+        result = tf_enter_writing(call);
+        if (result == ACCEL_SUCCESS)
+            result = make_parts(call, worker, known);
     }
     if (result != ACCEL_SUCCESS)
         free(worker);
@@ -350,6 +348,8 @@ static AccelResult remove_worker(struct facade_call *call, const char *space, co
     AccelResult result = check_names(call, space, pod);
     struct tf_worker **place = &state.workers;
 
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter_writing(call);
     if (result != ACCEL_SUCCESS)
         return result;
     struct tf_worker *worker = tf_find(space, pod);
@@ -369,11 +369,9 @@ static AccelResult remove_worker(struct facade_call *call, const char *space, co
 AccelResult LimiterRemoveWorker(const char *space, const char *podName)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter_writing(&call, __func__))
-        result = remove_worker(&call, space, podName);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, remove_worker(&call, space, podName));
 }
 
 /* ---- what happens to workers ---- */
@@ -382,13 +380,15 @@ static AccelResult register_process(struct facade_call *call, const char *space,
 {
     AccelResult result = check_names(call, space, pod);
 
+    if (result == ACCEL_SUCCESS && (pid == 0 || pid > INT32_MAX))
+        result = facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "process %u: expected 1 to %d", pid, INT32_MAX);
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
     const struct tf_worker *worker = tf_find(space, pod);
     if (!worker)
         return no_worker(call, space, pod);
-    if (pid == 0 || pid > INT32_MAX)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "process %u: expected 1 to %d", pid, INT32_MAX);
     for (size_t i = 0; i < worker->count; i++) {
         struct facet_error error = {0};
         enum facet_status status =
@@ -403,11 +403,9 @@ static AccelResult register_process(struct facade_call *call, const char *space,
 AccelResult LimiterRegisterPID(const char *space, const char *podName, uint32_t hostPID)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter(&call, __func__))
-        result = register_process(&call, space, podName, hostPID);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, register_process(&call, space, podName, hostPID));
 }
 
 static AccelResult update_limit(struct facade_call *call, const char *space, const char *pod, uint32_t index,
@@ -422,6 +420,9 @@ static AccelResult update_limit(struct facade_call *call, const char *space, con
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM,
                            "limit %u, utilization %g: expected 1 to 100 percent, and a utilization of at least 0",
                            percent, utilization);
+    result = tf_enter_writing(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     struct tf_part *part = find_part(call, space, pod, index);
     if (!part)
         return ACCEL_ERROR_NOT_FOUND;
@@ -437,19 +438,19 @@ AccelResult LimiterUpdateERL(const char *space, const char *podName, uint32_t de
                              double utilizationPercent, uint64_t timestampMicros)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
     (void)timestampMicros;
-    if (tf_enter_writing(&call, __func__))
-        result = update_limit(&call, space, podName, deviceIdx, upLimit, utilizationPercent);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, update_limit(&call, space, podName, deviceIdx, upLimit, utilizationPercent));
 }
 
 static AccelResult beat(struct facade_call *call, const char *space, const char *pod)
 {
     AccelResult result = check_names(call, space, pod);
-    const struct tf_worker *worker = result == ACCEL_SUCCESS ? tf_find(space, pod) : NULL;
 
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter(call);
+    const struct tf_worker *worker = result == ACCEL_SUCCESS ? tf_find(space, pod) : NULL;
     if (result == ACCEL_SUCCESS && !worker)
         result = no_worker(call, space, pod);
     for (size_t i = 0; worker && i < worker->count; i++) {
@@ -465,12 +466,10 @@ static AccelResult beat(struct facade_call *call, const char *space, const char 
 AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint64_t timestampSecs)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
     (void)timestampSecs;
-    if (tf_enter(&call, __func__))
-        result = beat(&call, space, podName);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, beat(&call, space, podName));
 }
 
 /* Charges `part` until `bytes` are used in all, as far as its quota goes; what this process charged before and is too
@@ -507,6 +506,8 @@ static AccelResult set_used(struct facade_call *call, const char *space, const c
     AccelResult result = check_names(call, space, pod);
     struct facet_error error = {0};
 
+    if (result == ACCEL_SUCCESS)
+        result = tf_enter_writing(call);
     if (result != ACCEL_SUCCESS)
         return result;
     struct tf_part *part = find_part(call, space, pod, index);
@@ -521,9 +522,7 @@ static AccelResult set_used(struct facade_call *call, const char *space, const c
 AccelResult LimiterSetPodMemoryUsed(const char *space, const char *podName, uint32_t deviceIdx, uint64_t memoryUsed)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (tf_enter_writing(&call, __func__))
-        result = set_used(&call, space, podName, deviceIdx, memoryUsed);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, set_used(&call, space, podName, deviceIdx, memoryUsed));
 }

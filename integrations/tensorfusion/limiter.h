@@ -34,10 +34,11 @@ struct tf_worker {
     struct tf_part parts[];
 };
 
-/* False, with a message, before LimiterInit(). */
-bool tf_enter(struct facade_call *call, const char *function);
+/* Takes the limiter's lock, once the arguments were judged. A failure, before LimiterInit(), was logged: only the
+ * caller knows the folder that it names. */
+AccelResult tf_enter(struct facade_call *call);
 /* For calls that change the table. */
-bool tf_enter_writing(struct facade_call *call, const char *function);
+AccelResult tf_enter_writing(struct facade_call *call);
 
 struct facet_limiter *tf_limiter(void);
 struct tf_worker *tf_workers(void);

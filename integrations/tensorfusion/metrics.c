@@ -76,6 +76,9 @@ static AccelResult list_processes(struct facade_call *call, ProcessInformation *
 
     if (!to || !ret_count || max == 0)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected room for at least one process and a count");
+    AccelResult result = facade_enter(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     if (facade_devices_list(call, &devices, &error) != FACET_OK)
         return facade_refuse(call, &error);
     for (uint32_t i = 0; i < devices.count; i++)
@@ -92,11 +95,9 @@ static AccelResult list_processes(struct facade_call *call, ProcessInformation *
 AccelResult AccelGetProcessInformation(ProcessInformation *processes, size_t maxCount, size_t *processCount)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        result = list_processes(&call, processes, maxCount, processCount);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, list_processes(&call, processes, maxCount, processCount));
 }
 
 /* ---- devices ---- */
@@ -188,8 +189,6 @@ static enum facet_status read_device(struct facade_call *call, const struct faca
 static enum facet_status read_named(struct facade_call *call, const struct facade_devices *devices, const char *uuid,
                                     DeviceMetrics *to, struct facet_error *error)
 {
-    if (!uuid || !*uuid)
-        return facet_error_set(error, FACET_INVALID_ARGUMENT, "a uuid: expected a text, not NULL or empty");
     for (uint32_t i = 0; i < devices->count; i++) {
         if (strcasecmp(devices->items[i].info.uuid, uuid) == 0)
             return read_device(call, &devices->items[i], to, error);
@@ -197,13 +196,27 @@ static enum facet_status read_named(struct facade_call *call, const struct facad
     return facet_error_set(error, FACET_NOT_FOUND, "no device has the uuid '%.64s'", uuid);
 }
 
+static AccelResult check_asked(struct facade_call *call, const char **uuids, size_t count, const DeviceMetrics *to)
+{
+    if (!uuids || !to || count == 0)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected at least one uuid and room for its metrics");
+    for (size_t i = 0; i < count; i++) {
+        if (!uuids[i] || !*uuids[i])
+            return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "uuid %zu: expected a text, not NULL or empty", i);
+    }
+    return ACCEL_SUCCESS;
+}
+
 static AccelResult read_devices(struct facade_call *call, const char **uuids, size_t count, DeviceMetrics *to)
 {
     struct facade_devices devices;
     struct facet_error error = {0};
+    AccelResult result = check_asked(call, uuids, count, to);
 
-    if (!uuids || !to || count == 0)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected at least one uuid and room for its metrics");
+    if (result == ACCEL_SUCCESS)
+        result = facade_enter(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     FACADE_CLEANUP_FREE DeviceMetrics *read = calloc(count, sizeof *read);
     if (!read)
         return facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for the metrics of %zu devices", count);
@@ -222,9 +235,7 @@ static AccelResult read_devices(struct facade_call *call, const char **uuids, si
 AccelResult AccelGetDeviceMetrics(const char **deviceUUIDs, size_t deviceCount, DeviceMetrics *metrics)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        result = read_devices(&call, deviceUUIDs, deviceCount, metrics);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, read_devices(&call, deviceUUIDs, deviceCount, metrics));
 }

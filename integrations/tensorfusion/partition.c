@@ -83,7 +83,6 @@ static void take_back(struct facade_call *call, const struct facade_query *query
 
 static AccelResult assign(struct facade_call *call, const char *template_id, const char *uuid, PartitionResult *to)
 {
-    FACADE_CLEANUP_FREE PartitionResult *made = calloc(1, sizeof *made);
     struct facet_partition_info partition = {.size = sizeof partition};
     struct facade_device device;
     struct facet_error error = {0};
@@ -91,6 +90,10 @@ static AccelResult assign(struct facade_call *call, const char *template_id, con
 
     if (!template_id || !uuid || !to || !*template_id || !*uuid)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected a template, a device and a place for the result");
+    result = facade_enter(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
+    FACADE_CLEANUP_FREE PartitionResult *made = calloc(1, sizeof *made);
     if (!made)
         return facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a result");
     if (!find_device(call, uuid, &device, &result))
@@ -111,11 +114,9 @@ static AccelResult assign(struct facade_call *call, const char *template_id, con
 AccelResult AccelAssignPartition(const char *templateId, const char *deviceUUID, PartitionResult *result)
 {
     struct facade_call call;
-    AccelResult answer = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        answer = assign(&call, templateId, deviceUUID, result);
-    return facade_leave(&call, answer);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, assign(&call, templateId, deviceUUID, result));
 }
 
 /* ---- remove ---- */
@@ -157,6 +158,9 @@ static AccelResult remove_one(struct facade_call *call, const char *id, const ch
 
     if (!id || !device_uuid || !*id || !*device_uuid)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected a partition or template, and a device");
+    result = facade_enter(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     if (!find_device(call, device_uuid, &device, &result))
         return result;
     const struct facade_query query = facade_query_of(&device);
@@ -173,9 +177,7 @@ static AccelResult remove_one(struct facade_call *call, const char *id, const ch
 AccelResult AccelRemovePartition(const char *templateId, const char *deviceUUID)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        result = remove_one(&call, templateId, deviceUUID);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, remove_one(&call, templateId, deviceUUID));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which providers there are, opening and closing them with AccelInit() and AccelShutdown(), finding devices.
+ * Owns: which providers there are, opening and closing them, finding devices. AccelInit() opens them, and so does any
+ * call that finds none open: callers ask before the first AccelInit() and after the last AccelShutdown().
+ * AccelShutdown() closes them in either case.
  * Never: lets vendor code into the hypervisor unasked: each provider runs in a child of its own.
  *
  *     FACET_PROVIDER_PATH           files and folders, separated by colons; else the folder that this library is in
@@ -19,6 +21,7 @@
 static struct {
     pthread_rwlock_t lock;
     uint32_t users; /* AccelInit() less AccelShutdown() */
+    bool open;
     struct facade_provider *providers;
     uint32_t count;
 } node = {.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
@@ -90,6 +93,7 @@ static void close_all(void)
     free(node.providers);
     node.providers = NULL;
     node.count = 0;
+    node.open = false;
 }
 
 static void open_one(struct facade_call *call, const char *path)
@@ -128,6 +132,7 @@ static AccelResult open_all(struct facade_call *call)
         result =
             facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "none of %zu providers could be opened", paths.gl_pathc);
     globfree(&paths);
+    node.open = true;
     if (result != ACCEL_SUCCESS)
         close_all();
     return result;
@@ -141,37 +146,44 @@ AccelResult AccelInit(void)
     facade_begin(&call, __func__);
     pthread_rwlock_wrlock(&node.lock);
     call.held = &node.lock;
-    if (node.users == 0)
+    if (!node.open)
         result = open_all(&call);
     if (result == ACCEL_SUCCESS)
         node.users++;
     return facade_leave(&call, result);
 }
 
+/* Where nothing is open there is nothing left to do, so it succeeds there too. */
 AccelResult AccelShutdown(void)
 {
-    AccelResult result = ACCEL_SUCCESS;
     struct facade_call call;
 
     facade_begin(&call, __func__);
     pthread_rwlock_wrlock(&node.lock);
     call.held = &node.lock;
+    if (node.users)
+        node.users--;
     if (node.users == 0)
-        result = facade_fail(&call, ACCEL_ERROR_OPERATION_FAILED, "AccelInit has not been called");
-    else if (--node.users == 0)
         close_all();
-    return facade_leave(&call, result);
+    return facade_leave(&call, ACCEL_SUCCESS);
 }
 
-bool facade_enter(struct facade_call *call, const char *function)
+/* The lock is kept for writing until the call leaves: no shutdown comes between opening and use. */
+static AccelResult enter_writing(struct facade_call *call)
 {
-    facade_begin(call, function);
+    pthread_rwlock_wrlock(&node.lock);
+    call->held = &node.lock;
+    return node.open ? ACCEL_SUCCESS : open_all(call);
+}
+
+AccelResult facade_enter(struct facade_call *call)
+{
     pthread_rwlock_rdlock(&node.lock);
     call->held = &node.lock;
-    if (node.users)
-        return true;
-    facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "AccelInit has not been called");
-    return false;
+    if (node.open)
+        return ACCEL_SUCCESS;
+    pthread_rwlock_unlock(&node.lock);
+    return enter_writing(call);
 }
 
 static bool all_alive(void)
@@ -198,21 +210,17 @@ static void revive(struct facade_call *call)
     }
 }
 
-bool facade_enter_discovery(struct facade_call *call, const char *function)
+AccelResult facade_enter_discovery(struct facade_call *call)
 {
-    if (!facade_enter(call, function))
-        return false;
-    if (all_alive())
-        return true;
+    AccelResult result = facade_enter(call);
+
+    if (result != ACCEL_SUCCESS || all_alive())
+        return result;
     pthread_rwlock_unlock(&node.lock);
-    pthread_rwlock_wrlock(&node.lock);
-    revive(call);
-    pthread_rwlock_unlock(&node.lock);
-    pthread_rwlock_rdlock(&node.lock);
-    if (node.users)
-        return true;
-    facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "AccelShutdown was called meanwhile");
-    return false;
+    result = enter_writing(call);
+    if (result == ACCEL_SUCCESS)
+        revive(call);
+    return result;
 }
 
 /* ---- devices ---- */
@@ -285,7 +293,7 @@ enum facet_status facade_device_know(struct facade_call *call, const char *uuid,
     struct facade_known known = {0};
 
     pthread_rwlock_rdlock(&node.lock);
-    enum facet_status status = node.users ? facade_device_find(call, uuid, &device, error) : FACET_BAD_STATE;
+    enum facet_status status = node.open ? facade_device_find(call, uuid, &device, error) : FACET_BAD_STATE;
     if (status == FACET_OK) {
         snprintf(known.id, sizeof known.id, "%.40s:%u", facet_session_provider(device.provider->session)->name,
                  device.info.index);

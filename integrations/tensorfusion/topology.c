@@ -132,6 +132,9 @@ static AccelResult fill_topology(struct facade_call *call, ExtendedDeviceTopolog
 
     if (!to)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "topology: expected a place for it, not NULL");
+    AccelResult result = facade_enter_discovery(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     if (facade_devices_list(call, &devices, &error) != FACET_OK)
         return facade_refuse(call, &error);
     struct part *parts = read_parts(call, &part_count);
@@ -154,9 +157,7 @@ static AccelResult fill_topology(struct facade_call *call, ExtendedDeviceTopolog
 AccelResult AccelGetAllDevicesTopology(ExtendedDeviceTopology *topology)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter_discovery(&call, __func__))
-        result = fill_topology(&call, topology);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, fill_topology(&call, topology));
 }

@@ -30,6 +30,9 @@ static AccelResult set_memory(struct facade_call *call, const char *uuid, uint64
 
     if (!uuid || !*uuid || bytes == 0)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected a device and at least one byte");
+    AccelResult result = facade_enter(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     own_name(worker);
     enum facet_status status = facade_device_find(call, uuid, &device, &error);
     if (status == FACET_OK) {
@@ -43,11 +46,9 @@ static AccelResult set_memory(struct facade_call *call, const char *uuid, uint64
 AccelResult AccelSetMemHardLimit(const char *deviceUUID, uint64_t memoryLimitBytes)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        result = set_memory(&call, deviceUUID, memoryLimitBytes);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, set_memory(&call, deviceUUID, memoryLimitBytes));
 }
 
 static AccelResult set_compute(struct facade_call *call, const char *uuid, uint32_t percent)
@@ -58,6 +59,9 @@ static AccelResult set_compute(struct facade_call *call, const char *uuid, uint3
 
     if (!uuid || !*uuid || percent == 0 || percent > 100)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%u percent: expected a device, and 1 to 100", percent);
+    AccelResult result = facade_enter(call);
+    if (result != ACCEL_SUCCESS)
+        return result;
     own_name(worker);
     enum facet_status status = facade_device_find(call, uuid, &device, &error);
     if (status == FACET_OK) {
@@ -72,11 +76,9 @@ static AccelResult set_compute(struct facade_call *call, const char *uuid, uint3
 AccelResult AccelSetComputeUnitHardLimit(const char *deviceUUID, uint32_t computeUnitLimit)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        result = set_compute(&call, deviceUUID, computeUnitLimit);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, set_compute(&call, deviceUUID, computeUnitLimit));
 }
 
 /* ---- snapshot and resume ---- */
@@ -193,33 +195,32 @@ static AccelResult move(struct facade_call *call, enum direction direction, cons
 {
     _Static_assert(sizeof(pid_t) == sizeof(int32_t), "pids are handed on as they are");
     bool processes = context && context->processIds && context->processCount;
+    AccelResult result = ACCEL_SUCCESS;
 
-    if (!processes && context && context->deviceUUID && *context->deviceUUID)
-        return move_device(call, direction, context->deviceUUID);
-    if (!processes)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected processes or a device");
-    AccelResult result = check_processes(call, direction, context);
+    if (processes)
+        result = check_processes(call, direction, context);
+    else if (!context || !context->deviceUUID || !*context->deviceUUID)
+        result = facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected processes or a device");
+    if (result == ACCEL_SUCCESS)
+        result = facade_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
-    return move_processes(call, direction, context->processIds, (uint32_t)context->processCount);
+    return processes ? move_processes(call, direction, context->processIds, (uint32_t)context->processCount)
+                     : move_device(call, direction, context->deviceUUID);
 }
 
 AccelResult AccelSnapshot(SnapshotContext *context)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        result = move(&call, SNAPSHOT, context);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, move(&call, SNAPSHOT, context));
 }
 
 AccelResult AccelResume(SnapshotContext *context)
 {
     struct facade_call call;
-    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
 
-    if (facade_enter(&call, __func__))
-        result = move(&call, RESUME, context);
-    return facade_leave(&call, result);
+    facade_begin(&call, __func__);
+    return facade_leave(&call, move(&call, RESUME, context));
 }

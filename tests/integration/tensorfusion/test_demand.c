@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the tests of the facade's order: arguments are judged first, what is not open is opened when a call needs it,
+ * and after AccelShutdown() the process is as it was. Never: calls AccelInit() before what it tests, but for the pair
+ * that TensorFusion's own test begins with.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#include "library.h"
+
+#define ASKERS 4
+#define ROUNDS 50
+
+static unsigned entries(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    unsigned count = 0;
+
+    assert_non_null(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+static unsigned open_files(void)
+{
+    return entries("/proc/self/fd");
+}
+
+/* A thread that has been joined may be listed for a moment longer. */
+static bool is_alone(void)
+{
+    for (int i = 0; i < 5000 && entries("/proc/self/task") != 3; i++)
+        usleep(1000);
+    return entries("/proc/self/task") == 3 && waitpid(-1, NULL, WNOHANG | __WALL) == -1 && errno == ECHILD;
+}
+
+static void use_sim(const char *profile)
+{
+    tf_provider("sim");
+    tf_profile(profile);
+    tf_listen();
+}
+
+/* ---- arguments ---- */
+
+static void accel_functions_judge_their_arguments_first(void **state)
+{
+    static ExtendedDeviceInfo device;
+    static ExtendedDeviceTopology topology;
+    static PartitionResult partition;
+    const char *uuid = "x", *none = NULL, *empty = "";
+    DeviceMetrics metrics;
+    ProcessInformation process;
+    SnapshotContext nothing = {0};
+    MountPath mount;
+    size_t count;
+    unsigned before = open_files();
+
+    use_sim("h100");
+    assert_int_equal(tf.AccelGetDeviceCount(NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetAllDevices(NULL, 1, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetAllDevices(&device, 0, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetAllDevices(&device, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetAllDevicesTopology(NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelAssignPartition(NULL, uuid, &partition), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelAssignPartition("t", NULL, &partition), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelAssignPartition("t", uuid, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelRemovePartition(NULL, uuid), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelRemovePartition("t", NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetMemHardLimit(NULL, 1), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetMemHardLimit(uuid, 0), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(NULL, 50), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(uuid, 0), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(uuid, 150), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&nothing), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelResume(&nothing), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetProcessInformation(NULL, 1, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetProcessInformation(&process, 0, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetProcessInformation(&process, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(NULL, 1, &metrics), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 0, &metrics), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&none, 1, &metrics), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&empty, 1, &metrics), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetVendorMountLibs(NULL, 1, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 0, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(open_files(), before); /* and no provider was opened for any of them */
+    assert_true(is_alone());
+    assert_int_equal(tf.AccelGetAllDevicesTopology(&topology), ACCEL_SUCCESS);
+    tf_end();
+}
+
+static void limiter_functions_judge_their_arguments_first(void **state)
+{
+    LimiterDeviceConfig config = {.deviceUUID = "x", .memLimit = 1, .upLimit = 101};
+    MemoryOpRecord memory;
+    ComputeOpRecord compute;
+    WorkerFreezeState frozen;
+
+    tf_listen();
+    assert_int_equal(tf.CheckAndRecordMemoryOps("no pid", "x", 1, &memory), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.CheckAndRecordMemoryOps("1", NULL, 1, &memory), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.CheckAndRecordMemoryOps("1", "x", 1, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.CheckAndRecordComputeOps(NULL, "x", 1, &compute), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.CheckAndRecordComputeOps("1", "x", UINT64_MAX, &compute), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.FreezeWorker(NULL, &frozen), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.FreezeWorker("pod", NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.ResumeWorker("", &frozen), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AutoFreeze(NULL, "x", "memory"), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AutoFreeze("pod", "x", "time"), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AutoResume("pod", NULL, "memory"), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AddWorkerProcess(NULL, "1"), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AddWorkerProcess("x", "0"), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterCreateWorker(NULL, "pod", &config, 1), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterCreateWorker("ns", "pod", NULL, 1), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterCreateWorker("ns", "pod", &config, 0), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterCreateWorker("ns", "pod", &config, 1), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterRemoveWorker("ns", NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterRegisterPID("ns", "pod", 0), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterUpdateERL("ns", "pod", 0, 0, 1.0, 1), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterUpdateHeartbeat("../x", "pod", 1), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "", 0, 1), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelRegisterLogCallback(NULL), ACCEL_SUCCESS);
+}
+
+/* ---- opening ---- */
+
+/* Each first call after a shutdown, none after an init. */
+static void each_function_opens_what_it_needs(void **state)
+{
+    static ExtendedDeviceInfo device;
+    static ExtendedDeviceTopology topology;
+    static PartitionResult partition;
+    const pid_t own = getpid();
+    SnapshotContext processes = {(pid_t *)&own, 1, NULL};
+    ProcessInformation process;
+    DeviceMetrics metrics;
+    MountPath mount;
+    size_t count = 0;
+
+    use_sim("h100");
+    assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS); /* as TensorFusion's own test begins */
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
+    assert_int_equal(count, 1);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetAllDevices(&device, 1, &count), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    const char *uuid = device.basic.uuid;
+    assert_int_equal(tf.AccelGetAllDevicesTopology(&topology), ACCEL_SUCCESS);
+    assert_string_equal(topology.devices[0].deviceUUID, uuid);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", uuid, &partition), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelRemovePartition("1g.10gb", uuid), ACCEL_SUCCESS); /* what the call before it opened */
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelSetMemHardLimit(uuid, UINT64_C(4) << 30), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(uuid, 50), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetProcessInformation(&process, 1, &count), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
+    assert_string_equal(metrics.deviceUUID, uuid);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 1, &count), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_NOT_FOUND); /* it has nothing on the device */
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND);
+    tf_end();
+}
+
+/* An init takes over what a call has opened, and is ended by its own shutdown. */
+static void an_init_keeps_what_is_open(void **state)
+{
+    static PartitionResult partition;
+    char uuid[UUID_STRING_LENGTH];
+
+    use_sim("h100");
+    tf_uuid(0, uuid);
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", uuid, &partition), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelRemovePartition(partition.deviceUUID, uuid), ACCEL_SUCCESS);
+    tf_end();
+    assert_true(is_alone());
+}
+
+static void what_cannot_be_opened_is_told_by_each_call(void **state)
+{
+    size_t count = 77;
+
+    setenv("FACET_PROVIDER_PATH", "/nonexistent/facet-provider-x.so", 1);
+    tf_listen();
+    for (unsigned i = 1; i <= 2; i++) {
+        assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_ERROR_OPERATION_FAILED);
+        assert_int_equal(tf_log.errors, i);
+        assert_non_null(strstr(tf_log.last_warning, "/nonexistent/facet-provider-x.so"));
+    }
+    assert_int_equal(count, 77);
+    use_sim("h100"); /* and is no obstacle to the next */
+    assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
+    assert_int_equal(count, 1);
+    tf_end();
+}
+
+/* ---- closing ---- */
+
+static void after_a_shutdown_nothing_is_left(void **state)
+{
+    size_t count;
+    unsigned before = open_files();
+
+    for (int i = 0; i < 3; i++) {
+        use_sim("h100");
+        if (i == 1)
+            assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
+        assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
+        assert_true(open_files() > before);
+        tf_end();
+        assert_int_equal(open_files(), before);
+        assert_true(is_alone());
+    }
+}
+
+static void a_shutdown_of_nothing_succeeds(void **state)
+{
+    tf_listen();
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf.LimiterShutdown(), ACCEL_SUCCESS);
+    assert_int_equal(tf_log.count, 0);
+    tf_end();
+}
+
+static atomic_uint asking;
+
+static void *ask(void *argument)
+{
+    bool *passed = argument;
+    size_t count = 0;
+
+    *passed = true;
+    for (int i = 0; i < ROUNDS && *passed; i++)
+        *passed = tf.AccelGetDeviceCount(&count) == ACCEL_SUCCESS && count == 1;
+    atomic_fetch_sub(&asking, 1);
+    return NULL;
+}
+
+/* Whoever shuts down takes nothing away from others for longer than they need to open it again. */
+static void calls_and_shutdowns_may_meet(void **state)
+{
+    pthread_t threads[ASKERS];
+    bool passed[ASKERS];
+
+    use_sim("h100");
+    atomic_store(&asking, ASKERS);
+    for (int i = 0; i < ASKERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &passed[i]), 0);
+    while (atomic_load(&asking))
+        assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    for (int i = 0; i < ASKERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < ASKERS; i++)
+        assert_true(passed[i]);
+    tf_end();
+    assert_true(is_alone());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accel_functions_judge_their_arguments_first),
+        cmocka_unit_test(limiter_functions_judge_their_arguments_first),
+        cmocka_unit_test(each_function_opens_what_it_needs),
+        cmocka_unit_test(an_init_keeps_what_is_open),
+        cmocka_unit_test(what_cannot_be_opened_is_told_by_each_call),
+        cmocka_unit_test(after_a_shutdown_nothing_is_left),
+        cmocka_unit_test(a_shutdown_of_nothing_succeeds),
+        cmocka_unit_test(calls_and_shutdowns_may_meet),
+    };
+
+    tf_open();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
