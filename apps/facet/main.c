@@ -14,7 +14,7 @@ static const char first_screen[] = "Facet: one accelerator, many faces. Unmodifi
                                    "whose memory and compute limits hold.\n"
                                    "\n"
                                    "  facet devices                              what can be carved\n"
-                                   "  facet run -m 256M -c 30 -- hashcat -b      a program with 256 MiB and 30 %\n"
+                                   "  facet run -m 256M -c 30 -- clinfo          a program with 256 MiB and 30 %\n"
                                    "  facet top                                  who gets what, live\n"
                                    "\n"
                                    "commands\n"

@@ -117,7 +117,7 @@ static bool check_usage(const struct command *self, int argc, const struct optio
     const char *given = request_given(&options->request);
 
     if (optind >= argc) {
-        command_usage(self, "the command is missing; for example 'facet run -m 256M -c 30 -- hashcat -b'");
+        command_usage(self, "the command is missing; for example 'facet run -m 256M -c 30 -- clinfo'");
         return false;
     }
     if (options->vgpu_count && given) {
@@ -442,8 +442,8 @@ const struct command command_run = {
             "not found, 126 when it cannot be executed; 2 for a wrong option or value, 1 when\n"
             "the daemon refuses.\n"
             "\n"
-            "  facet run -m 256M -c 30 -- hashcat -b\n"
-            "  facet run -c 20:50 --report use.json clpeak\n",
+            "  facet run -m 256M -c 30 -- clinfo\n"
+            "  facet run -c 20:50 --report use.json -- clinfo\n",
     .repeats = (const char *const[]){"--vgpu", NULL},
     .run = run_run,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of the facade's order: arguments are judged first, what is not open is opened when a call needs it,
- * and after AccelShutdown() the process is as it was. Never: calls AccelInit() before what it tests, but for the pair
- * that TensorFusion's own test begins with.
+ * Owns: the tests of the facade's order: arguments are judged first, a call opens what it needs, and after
+ * AccelShutdown() the process is as it was.
+ * Never: calls AccelInit() before what it tests, but for the pair that TensorFusion's own test begins with.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that README, docs, man pages and help show is run as it stands, and does what is said there.
+
+The commands are taken from the documents (commands.py), so a new one is tested with no word here. Those of a document
+are run one after the other in one shell, on a machine of their own (machines.py); what cannot be run is in CANNOT, with
+the reason. Beyond its exit status, a command prints the headings that the document shows; one whose shown output begins
+with a message of Facet's fails with such a message.
+
+Owns: what a command must do, and the list of those that cannot be run. Never: holds a figure against another.
+"""
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+import commands  # noqa: E402
+from machines import Reader, machine_of  # noqa: E402
+from place import BUILD, SOURCE  # noqa: E402
+from tap import Skip, contains, equal, main, test  # noqa: E402
+
+CANNOT = {
+    r"make\b": "installs packages; builds, tests or measures for minutes to hours",
+    r"cc -o app app\.c ": "needs 'make install'; the test examples/installed does it",
+    r"(\./build/)?facet pci (plan|show|bind|attach|detach)\b.*\b01:00": "needs that device, and root; "
+    "tests/integration/passthrough does it in virtual machines",
+    r"qemu-system-x86_64 ": "the same",
+    r"\./build/facet provider check .*-acme\.so": "is about what the reader has written and built by then",
+}
+UNTIL_INTERRUPTED = r"(\./build/)?facet top\b"
+NEEDS = {  # what a build or machine may lack, by what is in the command
+    r"facet compile|facet kernel run|examples/kernel": os.path.join(BUILD, "facet-kernel-compiler.so"),
+    r"examples/tenants": os.path.join(BUILD, "facet-cpu-math.so"),
+    **{rf"\b{program}\b": program for program in ("hashcat", "clpeak", "clinfo")},
+}
+HEADING = r"[A-Z][A-Z0-9 %]*"
+DOCUMENTS = {commands.of_markdown: ("README.md", "CONTRIBUTING.md", "docs/*.md", "integrations/*/README.md"),
+             commands.of_man_page: ("man/*.[1-8]",),
+             commands.of_help: ("tests/golden/help*.txt",)}  # which the test command/help holds against the help itself
+
+
+def collect():
+    root = Path(SOURCE)
+    return [command for read, patterns in DOCUMENTS.items() for pattern in patterns for path in sorted(root.glob(pattern))
+            for command in read(str(path.relative_to(root)), path.read_text(encoding="utf-8"))]
+
+
+def reason_against(command):
+    return next((reason for pattern, reason in CANNOT.items() if re.match(pattern, command.text)), None)
+
+
+def check_needs(command):
+    for pattern, need in NEEDS.items():
+        if re.search(pattern, command.text) and not (os.path.exists(need) or shutil.which(need)):
+            raise Skip(f"{need} is not there")
+
+
+def check(command, done):
+    told = f"{command}\nstatus {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    refusal = re.match(r"(facet [a-z ]+:)", command.output[0]) if command.output else None
+    if refusal:
+        equal(done.returncode != 0 and done.stderr.startswith(refusal[1]), True, told)
+        return
+    equal(done.returncode, 0, told)
+    printed = [line.split() for line in done.stdout.splitlines()]
+    for line in command.output:
+        if re.fullmatch(HEADING, line):
+            equal(line.split() in printed, True, f"heading {line!r} in what was printed by {told}")
+
+
+class Session:
+    """The commands of one document about one machine; the machine is there from the first to the last of them."""
+
+    def __init__(self, machine, members):
+        self.machine, self.left, self.reader = machine, len(members), None
+
+    def run(self, command):
+        self.left -= 1
+        try:
+            check_needs(command)
+            if self.reader is None:
+                self.reader = Reader(self.machine)
+            type_it = self.reader.type_and_interrupt if re.match(UNTIL_INTERRUPTED, command.text) else self.reader.type
+            check(command, type_it(command.text))
+        finally:
+            if self.left == 0 and self.reader:
+                self.reader.leave()
+
+
+def sessions_of(all_commands):
+    """Each command with its session; those that cannot be run have none."""
+    blocks, members, sessions = {}, {}, {}
+    for command in all_commands:
+        blocks.setdefault((command.document, command.block), []).append(command)
+    for (document, _), block in blocks.items():
+        if document.startswith("tests/golden"):
+            document = "help"  # one machine is enough for them
+        able = [command for command in block if not reason_against(command)]
+        members.setdefault((document, machine_of(document, block)), []).extend(able)
+    for (_, machine), group in members.items():
+        session = Session(machine, group)
+        sessions.update((id(command), session) for command in group)
+    return [(command, sessions.get(id(command))) for command in all_commands]
+
+
+def add(command, session):
+    def run():
+        if session is None:
+            raise Skip(reason_against(command))
+        session.run(command)
+
+    run.__name__ = str(command).replace("#", "|")
+    test(run)
+
+
+ALL = collect()
+
+
+MARKDOWN = """Text `facet top`.
+
+```
+one --shown   of a program
+```
+
+```
+facet one   # why
+A=1 ./build/two \\
+    more
+```
+
+```json
+facet three
+```
+
+```
+$ four
+HEADING  OF FOUR
+```
+
+    facet five
+
+    words of a quotation
+"""
+MAN = ".Bd -literal\nfacet one \\e\n    more\n.Ed\n.Bd -literal\n{}\n.Ed\n"
+HELP = "usage: facet one\n\n  facet one -a      what it does\n      --option    facet\n"
+
+
+@test
+def commands_are_found_in_each_form():
+    found = [(command.text, command.output) for command in commands.of_markdown("d", MARKDOWN)]
+    equal(found, [("facet one   # why", []), ("A=1 ./build/two \\\n    more", []), ("four", ["HEADING  OF FOUR"]),
+                  ("facet five", [])])
+    equal([command.text for command in commands.of_man_page("d", MAN)], ["facet one \\\n    more"])
+    equal([command.text for command in commands.of_help("d", HELP)], ["facet one -a"])
+
+
+@test
+def a_line_that_might_be_a_command_is_not_passed_over():
+    try:
+        commands.of_markdown("d", "```\nfacet one\nunknown two\n```\n")
+    except AssertionError as error:
+        contains(str(error), "d:3 'unknown two'")
+    else:
+        raise AssertionError("'unknown two' was passed over")
+
+
+@test
+def each_kind_of_document_has_commands():
+    for pattern in ("README", "docs/", "man/", "tests/golden/help"):
+        equal(any(command.document.startswith(pattern) for command in ALL), True, pattern)
+
+
+@test
+def each_reason_is_of_a_command_that_is_there():
+    for pattern in CANNOT:
+        equal(any(re.match(pattern, command.text) for command in ALL), True, f"a command that begins with {pattern}")
+
+
+for one in sessions_of(ALL):
+    add(*one)
+main()
