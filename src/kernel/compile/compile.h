@@ -119,6 +119,8 @@ LLVMBuilderRef facet_compile_begin_body(struct facet_compilation *compilation, L
 void facet_compile_mend_call(struct facet_compilation *compilation, LLVMValueRef function);
 /* mend_calls.c: what a call that copies for the work-group is given: pointers to what it copies. */
 void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call);
+/* mend_calls.c: the type of an image's channels, as OpenCL C numbers it. */
+void facet_compile_mend_format(LLVMBuilderRef builder, LLVMValueRef call);
 /* unfold.c, widths.c: parts of mend_code(): LLVM's functions and edges that SPIR-V has not; integers of odd widths. */
 void facet_compile_unfold(struct facet_compilation *compilation);
 void facet_compile_widths(struct facet_compilation *compilation);

@@ -64,7 +64,8 @@ struct conversion {
     bool from_signed, to_signed, saturates;
 };
 
-/* From integers to integers: the generator takes those that have a sign for some that have none. */
+/* From integers to integers: the generator takes those that have a sign for some that have none. From a type to itself:
+ * SPIR-V has no such instruction. */
 static bool is_conversion(LLVMValueRef function, struct conversion *ret_conversion)
 {
     size_t length;
@@ -72,8 +73,10 @@ static bool is_conversion(LLVMValueRef function, struct conversion *ret_conversi
     const char *base = strncmp(name, "_Z", 2) == 0 ? name + 2 + strspn(name + 2, "0123456789") : "";
     LLVMTypeRef type = LLVMGlobalGetValueType(function);
 
-    if (!LLVMIsDeclaration(function) || strncmp(base, "convert_", 8) != 0 || LLVMCountParamTypes(type) != 1 ||
-        !is_of_integers(LLVMGetReturnType(type)) || !is_of_integers(LLVMTypeOf(LLVMGetParam(function, 0))))
+    if (!LLVMIsDeclaration(function) || strncmp(base, "convert_", 8) != 0 || LLVMCountParamTypes(type) != 1)
+        return false;
+    LLVMTypeRef from = LLVMTypeOf(LLVMGetParam(function, 0)), to = LLVMGetReturnType(type);
+    if (from != to && (!is_of_integers(from) || !is_of_integers(to)))
         return false;
     *ret_conversion = (struct conversion){
         .from_signed = strchr("csil", name[length - 1]) != NULL, /* as types are mangled */
@@ -131,6 +134,8 @@ static LLVMValueRef saturate(LLVMBuilderRef builder, LLVMValueRef given, LLVMTyp
 static LLVMValueRef convert(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
                             const struct conversion *conversion)
 {
+    if (!is_of_integers(result))
+        return given;
     if (conversion->saturates)
         given = saturate(builder, given, result, conversion);
     return LLVMBuildIntCast2(builder, given, result, conversion->from_signed, "");
@@ -292,8 +297,10 @@ enum facet_status facet_compile_mend_code(struct facet_compilation *compilation,
                     widen_condition(builder, at);
                 else if (LLVMIsAZExtInst(at))
                     mask(builder, at);
-                else if (LLVMIsACallInst(at))
+                else if (LLVMIsACallInst(at)) {
                     facet_compile_mend_pointers(builder, at);
+                    facet_compile_mend_format(builder, at);
+                }
             }
     LLVMDisposeBuilder(builder);
     if (!compilation->failed)

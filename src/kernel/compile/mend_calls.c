@@ -237,6 +237,28 @@ void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call)
         LLVMSetOperand(call, i, point_to(builder, type, LLVMGetOperand(call, i)));
 }
 
+/* --- formats of images ------------------------------------------------------------------------------------------ */
+
+/* SPIR-V counts types of channels from 0, OpenCL C from CLK_SNORM_INT8; the generator forgets the difference. */
+void facet_compile_mend_format(LLVMBuilderRef builder, LLVMValueRef call)
+{
+    enum { CLK_SNORM_INT8 = 0x10D0 };
+    LLVMValueRef callee = LLVMGetCalledValue(call);
+    LLVMTypeRef type = LLVMTypeOf(call);
+    struct mangled name;
+    size_t length;
+
+    if (!LLVMIsAFunction(callee) || !LLVMIsDeclaration(callee) || LLVMGetTypeKind(type) != LLVMIntegerTypeKind ||
+        !read_mangled(LLVMGetValueName2(callee, &length), &name) ||
+        strcmp(name.base, "get_image_channel_data_type") != 0)
+        return;
+    LLVMPositionBuilderBefore(builder, LLVMGetNextInstruction(call));
+    LLVMValueRef made = LLVMBuildAdd(builder, call, LLVMConstNull(type), "");
+    LLVMReplaceAllUsesWith(call, made);
+    LLVMSetOperand(made, 0, call);
+    LLVMSetOperand(made, 1, LLVMConstInt(type, CLK_SNORM_INT8, 0));
+}
+
 /* --- one number for all lanes ------------------------------------------------------------------------------------- */
 
 static LLVMValueRef splat(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef value,

@@ -359,34 +359,26 @@ static void store_f(ulong address, uint type, uint i, float value)
     }
 }
 
+/* The format says whether the number has a sign, not which function was called: by way of SPIR-V, whose integers have
+ * no sign, write_imageui() comes as write_imagei(). */
 static void store_i(ulong address, uint type, uint i, int value)
 {
     switch (type) {
     case CLK_SIGNED_INT8:
         ((global char *)address)[i] = (char)clamp(value, -128, 127);
         return;
+    case CLK_UNSIGNED_INT8:
+        ((global uchar *)address)[i] = (uchar)min(as_uint(value), 255u);
+        return;
     case CLK_SIGNED_INT16:
         ((global short *)address)[i] = (short)clamp(value, -32768, 32767);
         return;
-    case CLK_SIGNED_INT32:
-        ((global int *)address)[i] = value;
-        return;
-    default:
-        return;
-    }
-}
-
-static void store_ui(ulong address, uint type, uint i, uint value)
-{
-    switch (type) {
-    case CLK_UNSIGNED_INT8:
-        ((global uchar *)address)[i] = (uchar)min(value, 255u);
-        return;
     case CLK_UNSIGNED_INT16:
-        ((global ushort *)address)[i] = (ushort)min(value, 65535u);
+        ((global ushort *)address)[i] = (ushort)min(as_uint(value), 65535u);
         return;
+    case CLK_SIGNED_INT32:
     case CLK_UNSIGNED_INT32:
-        ((global uint *)address)[i] = value;
+        ((global int *)address)[i] = value;
         return;
     default:
         return;
@@ -394,7 +386,6 @@ static void store_ui(ulong address, uint type, uint i, uint value)
 }
 SCATTER(f, float4)
 SCATTER(i, int4)
-SCATTER(ui, uint4)
 
 /* --- what kernels call. `F`, `I`: the type of coordinates; `full`: them as four numbers; `layer`: of an array. ---- */
 
@@ -473,7 +464,7 @@ FILTER(image3d, float4, 3, c, ((int4)(0)))
     }                                                                                                                  \
     PUBLIC void write_imageui(write_only kind##_t image, I c, uint4 color)                                             \
     {                                                                                                                  \
-        write_ui(__facet_##kind##_write_only(image), pixel, color);                                                    \
+        write_i(__facet_##kind##_write_only(image), pixel, as_int4(color));                                            \
     }
 WRITE(image1d, int, ((int4)(c, 0, 0, 0)))
 WRITE(image1d_buffer, int, ((int4)(c, 0, 0, 0)))
