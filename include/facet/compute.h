@@ -52,14 +52,17 @@ FACET_API enum facet_status facet_vgpu_target(struct facet_driver *driver, uint3
 
 /*
  * Queues a launch. `ret_execution` (NULL is fine, here and below) is its number, unique in its vGPU and never 0. Errors
- * as of facet_kernel_launch(); FACET_INVALID_ARGUMENT: the kernel is another vGPU's.
+ * as of facet_kernel_launch(); FACET_INVALID_ARGUMENT: the kernel is another vGPU's; FACET_OUT_OF_RANGE, by the
+ * argument's name: an address that is neither in an allocation nor right behind one. How far a kernel goes from there
+ * is not known before, and ends at the memory of its vGPU; a checked image (facet/kernel.h) has each access judged.
  */
 FACET_API enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                struct facet_kernel *kernel, const struct facet_range *range,
                                                uint64_t *ret_execution, struct facet_error *error);
 
 /* Queues an operation (facet/provider/math.h). The vGPU's switches are added to its flags: tensor cores off, mixed
- * precision on. FACET_UNSUPPORTED: the device has no such operation, or not for this type. */
+ * precision on. FACET_UNSUPPORTED: the device has no such operation, or not for this type. FACET_OUT_OF_RANGE, by the
+ * operand's name: it does not lie inside one allocation. */
 FACET_API enum facet_status facet_vgpu_operate(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                const struct facet_math *operation, uint64_t *ret_execution,
                                                struct facet_error *error);
@@ -69,8 +72,9 @@ FACET_API enum facet_status facet_vgpu_get_operations(struct facet_driver *drive
                                                       struct facet_error *error);
 
 /* Copying and filling in the order of a stream. To the device, what is copied was read when this returns; there is no
- * such way to the host: synchronize, then copy. Kinds: FACET_COPY_TO_DEVICE, FACET_COPY_ON_DEVICE. FACET_BUSY: the
- * provider keeps no more bytes that wait to be written (`cpu`: 256 MiB, or one copy that is larger); synchronize. */
+ * such way to the host: synchronize, then copy. Kinds: FACET_COPY_TO_DEVICE, FACET_COPY_ON_DEVICE. Each side that is
+ * the device's must lie inside one allocation: FACET_OUT_OF_RANGE, and nothing is queued. FACET_BUSY: the provider
+ * keeps no more bytes that wait to be written (`cpu`: 256 MiB, or one copy that is larger); synchronize. */
 FACET_API enum facet_status facet_vgpu_enqueue_copy(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                     uint64_t to, uint64_t from, uint64_t bytes, enum facet_copy kind,
                                                     uint64_t *ret_execution, struct facet_error *error);

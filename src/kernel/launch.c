@@ -304,6 +304,25 @@ bool facet_kernel_is_of(const struct facet_kernel *kernel, const struct facet_se
     return kernel->session == session && kernel->context == context;
 }
 
+enum facet_status facet_kernel_judge_memory(const struct facet_kernel *kernel, facet_kernel_judge_func judge,
+                                            void *data, struct facet_error *error)
+{
+    const struct facet_host_kernel *what = kernel->what;
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; i < what->argument_count && status == FACET_OK; i++) {
+        const struct facet_host_argument *argument = &what->arguments[i];
+        uint64_t address = 0;
+
+        if (!kernel->is_set[i] || (argument->kind != FACET_ARGUMENT_GLOBAL && argument->kind != FACET_ARGUMENT_IMAGE))
+            continue;
+        memcpy(&address, kernel->block + argument->offset, sizeof address);
+        if (address)
+            status = judge(data, argument->name, address, error);
+    }
+    return status;
+}
+
 const char *facet_kernel_name(const struct facet_kernel *kernel)
 {
     return kernel->what->name;

@@ -11,4 +11,11 @@
 bool facet_kernel_is_of(const struct facet_kernel *kernel, const struct facet_session *session, uint64_t context);
 const char *facet_kernel_name(const struct facet_kernel *kernel);
 
+/* Asks `judge` about each address of device memory that its arguments hold, until it refuses one; what is not set, and
+ * 0, it is not asked about. */
+typedef enum facet_status (*facet_kernel_judge_func)(void *data, const char *argument, uint64_t address,
+                                                     struct facet_error *error);
+enum facet_status facet_kernel_judge_memory(const struct facet_kernel *kernel, facet_kernel_judge_func judge,
+                                            void *data, struct facet_error *error);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what transfer.c and idle.c share: checking a range of a space, and marking it as used.
- * Never: is seen outside this room.
+ * Owns: checking a range of a space, for copies and fills here and for what src/vgpu queues; and marking it as used.
+ * Never: follows an address.
  */
 #ifndef FACET_MEMORY_TRANSFER_H
 #define FACET_MEMORY_TRANSFER_H

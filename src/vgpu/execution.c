@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: queueing launches, operations and transfers; following and cancelling one of them. Never: runs anything. */
+/*
+ * Owns: queueing launches, operations and transfers, once what they name lies in allocations of the vGPU; following and
+ *       cancelling one of them.
+ * Never: runs anything.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel/launch.h"
+#include "math_check.h"
+#include "memory/transfer.h"
 #include "vgpu/driver.h"
 
 /* Records are read so often that the device, which keeps the last 1024, has not dropped any. */
@@ -65,6 +71,30 @@ static enum facet_status queue_work(struct facet_driver *driver, uint32_t id, ui
     return facet_vgpu_note(vgpu, queue_on(&work, index, ret_execution, error));
 }
 
+/* ---- what it may touch ---- */
+
+/* The device knows which pages are the vGPU's, and only the space which of their bytes are an allocation. No bytes are
+ * always fine. */
+static enum facet_status check_range(const struct work *work, const char *argument, uint64_t address, uint64_t bytes,
+                                     struct facet_error *error)
+{
+    if (!work->vgpu->space || bytes == 0)
+        return FACET_OK;
+    return facet_space_check_range(work->vgpu->space, argument, address, bytes, error);
+}
+
+/* How far a kernel goes from an address that it is given is not known: the address must be in an allocation, or right
+ * behind one, where loops over pointers end. */
+static enum facet_status judge_argument(void *data, const char *argument, uint64_t address, struct facet_error *error)
+{
+    struct facet_space *space = data;
+
+    if (facet_space_check_range(space, argument, address, 0, NULL) == FACET_OK ||
+        facet_space_check_range(space, argument, address - 1, 1, NULL) == FACET_OK)
+        return FACET_OK;
+    return facet_space_check_range(space, argument, address, 0, error);
+}
+
 /* ---- kernels ---- */
 
 enum facet_status facet_vgpu_load_kernel(struct facet_driver *driver, uint32_t id, const struct facet_image *image,
@@ -104,7 +134,10 @@ enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, co
 static enum facet_status queue_kernel(const struct work *work, const struct facet_vgpu_stream *stream,
                                       struct facet_error *error)
 {
-    return facet_kernel_launch(work->kernel, stream->number, work->range, error);
+    struct facet_space *space = work->vgpu->space;
+    enum facet_status status = space ? facet_kernel_judge_memory(work->kernel, judge_argument, space, error) : FACET_OK;
+
+    return status == FACET_OK ? facet_kernel_launch(work->kernel, stream->number, work->range, error) : status;
 }
 
 enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, uint32_t stream,
@@ -143,6 +176,18 @@ static uint32_t switched(const struct facet_vgpu *vgpu, const struct facet_math 
     return atomic_load(&vgpu->off) & FACET_OFF_TENSOR_CORES ? flags | FACET_MATH_NO_TENSOR : flags;
 }
 
+static enum facet_status check_operands(const struct work *work, const struct facet_math *operation,
+                                        struct facet_error *error)
+{
+    struct kit_math_operands operands = {0};
+    struct facet_math taken;
+    enum facet_status status = kit_math_check(operation, &taken, &operands, error);
+
+    for (uint32_t i = 0; i < operands.count && status == FACET_OK; i++)
+        status = check_range(work, operands.list[i].name, operands.list[i].address, operands.list[i].bytes, error);
+    return status;
+}
+
 static enum facet_status queue_operation(const struct work *work, const struct facet_vgpu_stream *stream,
                                          struct facet_error *error)
 {
@@ -150,6 +195,9 @@ static enum facet_status queue_operation(const struct work *work, const struct f
     struct facet_math operation = *work->operation;
 
     operation.flags = switched(work->vgpu, &operation);
+    enum facet_status status = work->vgpu->space ? check_operands(work, &operation, error) : FACET_OK;
+    if (status != FACET_OK)
+        return status;
     return device->provider->math->run(device->instance, work->vgpu->context, stream->number, &operation, error);
 }
 
@@ -182,26 +230,11 @@ enum facet_status facet_vgpu_get_operations(struct facet_driver *driver, uint32_
 
 /* ---- transfers ---- */
 
-/* Before the bytes are read and passed on; the device looks again when their turn has come. */
-static enum facet_status check_target(struct facet_vgpu *vgpu, uint64_t to, uint64_t bytes, struct facet_error *error)
-{
-    struct facet_allocation found = {.size = sizeof found};
-
-    if (!vgpu->space || bytes == 0)
-        return FACET_OK;
-    if (facet_space_find(vgpu->space, to, &found, NULL) != FACET_OK || bytes > found.address + found.usable_bytes - to)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
-                                    "bytes %" PRIu64 " at 0x%" PRIx64
-                                    ": expected them to lie in one allocation of vGPU %" PRIu32,
-                                    bytes, to, vgpu->id);
-    return FACET_OK;
-}
-
 static enum facet_status queue_write(const struct work *work, const struct facet_vgpu_stream *stream,
                                      struct facet_error *error)
 {
     const struct facet_vgpu_device *device = work->vgpu->device;
-    enum facet_status status = check_target(work->vgpu, work->to, work->bytes, error);
+    enum facet_status status = check_range(work, "to", work->to, work->bytes, error);
 
     if (status != FACET_OK)
         return status;
@@ -213,7 +246,12 @@ static enum facet_status queue_copy(const struct work *work, const struct facet_
                                     struct facet_error *error)
 {
     const struct facet_vgpu_device *device = work->vgpu->device;
+    enum facet_status status = check_range(work, "to", work->to, work->bytes, error);
 
+    if (status == FACET_OK)
+        status = check_range(work, "from", work->from, work->bytes, error);
+    if (status != FACET_OK)
+        return status;
     return device->provider->execution->copy(device->instance, work->vgpu->context, stream->number, work->to,
                                              work->from, work->bytes, error);
 }
@@ -222,7 +260,10 @@ static enum facet_status queue_fill(const struct work *work, const struct facet_
                                     struct facet_error *error)
 {
     const struct facet_vgpu_device *device = work->vgpu->device;
+    enum facet_status status = check_range(work, "address", work->to, work->bytes, error);
 
+    if (status != FACET_OK)
+        return status;
     return device->provider->execution->fill(device->instance, work->vgpu->context, stream->number, work->to,
                                              work->value, work->bytes, error);
 }

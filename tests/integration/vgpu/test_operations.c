@@ -179,6 +179,34 @@ static void what_the_driver_switches_off_stays_off(void **state)
     world_close();
 }
 
+/* The device knows pages, which neighbours share. */
+static void operands_keep_to_their_allocations(void **state)
+{
+    const uint64_t bytes = SIDE * SIDE * sizeof(float);
+    float first;
+
+    need(FACET_MATH_GEMM, FACET_MATH_F32);
+    vgpu_make(1);
+    uint64_t freed = vgpu_memory(1, bytes), blocks[] = {vgpu_memory(1, bytes), vgpu_memory(1, bytes)};
+    struct facet_math gemm = gemm_of(blocks[0], blocks[0], blocks[1] + 8, FACET_MATH_F32);
+    OK(facet_vgpu_free(world.driver, 1, freed, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_operate(world.driver, 1, 0, &gemm, NULL, ERROR));
+    assert_string_equal(world.error.argument, "c");
+    gemm.of.gemm.c = blocks[1];
+    gemm.of.gemm.b = freed;
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_operate(world.driver, 1, 0, &gemm, NULL, ERROR));
+    assert_string_equal(world.error.argument, "b");
+    gemm.of.gemm.b = blocks[0];
+    gemm.of.gemm.m++;
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_operate(world.driver, 1, 0, &gemm, NULL, ERROR));
+    assert_string_equal(world.error.argument, "a");
+    assert_int_equal(vgpu_info(1).launched_total, 0);
+    gemm.of.gemm.m--;
+    operate(&gemm);
+    download(&first, blocks[1], sizeof first);
+    assert_false(first > 0);
+}
+
 /* Each kind of operation once, in each type that the device has it for: it runs to its end. */
 static void every_operation_runs_in_every_type(void **state)
 {
@@ -249,7 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HERE(a_product_is_right_and_one_execution),  HERE(mixed_precision_is_switched_at_run_time),
         HERE(tensor_cores_are_switched_at_run_time), cmocka_unit_test(what_the_driver_switches_off_stays_off),
-        HERE(every_operation_runs_in_every_type),
+        HERE(operands_keep_to_their_allocations),    HERE(every_operation_runs_in_every_type),
     };
 
     return cmocka_run_group_tests(tests, look, world_unload);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what is queued keeps to allocations of its vGPU as what is done at once does: nothing behind the end of one,
+ *       and nothing that was freed.
+ */
+#include "world.h"
+
+#define BYTES 4096u
+
+/* Neighbours in one page: of the vGPU's memory as far as the device knows. */
+static struct {
+    uint64_t first, next, freed;
+} at;
+
+static void make_neighbours(void)
+{
+    uint64_t blocks[3];
+
+    vgpu_make(1);
+    for (uint32_t i = 0; i < 3; i++)
+        blocks[i] = vgpu_memory(1, BYTES);
+    at.first = blocks[0] < blocks[1] ? blocks[0] : blocks[1];
+    at.next = blocks[0] < blocks[1] ? blocks[1] : blocks[0];
+    assert_int_equal(at.next - at.first, BYTES);
+    at.freed = blocks[2];
+    OK(facet_vgpu_free(world.driver, 1, at.freed, ERROR));
+}
+
+static void nothing_was_queued(void)
+{
+    assert_int_equal(vgpu_info(1).launched_total, 0);
+    assert_int_equal(vgpu_word(1, at.first), 0);
+    assert_int_equal(vgpu_word(1, at.next), 0);
+}
+
+#define REFUSED_FOR(name, call)                                                                                        \
+    do {                                                                                                               \
+        REFUSED(FACET_OUT_OF_RANGE, call);                                                                             \
+        assert_string_equal(world.error.argument, name);                                                               \
+    } while (0)
+
+static void fill_is_refused(uint64_t address, uint64_t bytes)
+{
+    REFUSED_FOR("address", facet_vgpu_fill(world.driver, 1, address, 7, bytes, ERROR));
+    REFUSED_FOR("address", facet_vgpu_enqueue_fill(world.driver, 1, 0, address, 7, bytes, NULL, ERROR));
+}
+
+static void a_fill_keeps_to_its_allocation(void **state)
+{
+    (void)state;
+    make_neighbours();
+    fill_is_refused(at.first, BYTES + 1);
+    fill_is_refused(at.first + 8, BYTES);
+    fill_is_refused(at.first, UINT64_MAX);
+    fill_is_refused(at.freed, 8);
+    nothing_was_queued();
+    OK(facet_vgpu_enqueue_fill(world.driver, 1, 0, at.first, 7, BYTES, NULL, ERROR));
+    vgpu_finish(1);
+    assert_int_equal(vgpu_word(1, at.first + BYTES - 8), UINT64_C(0x0707070707070707));
+    assert_int_equal(vgpu_word(1, at.next), 0);
+}
+
+/* By what was asked for, not by what a block has room for. */
+static void a_fill_keeps_to_what_was_asked_for(void **state)
+{
+    (void)state;
+    vgpu_make(1);
+    uint64_t odd = vgpu_memory(1, 4100);
+
+    fill_is_refused(odd, 4101);
+    OK(facet_vgpu_enqueue_fill(world.driver, 1, 0, odd, 7, 4100, NULL, ERROR));
+    vgpu_finish(1);
+}
+
+static enum facet_status queue_copy(uint64_t to, uint64_t from, uint64_t bytes, enum facet_copy kind)
+{
+    return facet_vgpu_enqueue_copy(world.driver, 1, 0, to, from, bytes, kind, NULL, ERROR);
+}
+
+static void a_copy_keeps_to_its_allocations(void **state)
+{
+    static const unsigned char host[2 * BYTES] = {7};
+    const uint64_t from = (uintptr_t)host;
+
+    (void)state;
+    make_neighbours();
+    REFUSED_FOR("to", queue_copy(at.first, from, BYTES + 1, FACET_COPY_TO_DEVICE));
+    REFUSED_FOR("to", queue_copy(at.freed, from, 8, FACET_COPY_TO_DEVICE));
+    REFUSED_FOR("to", queue_copy(at.first + 8, at.next, BYTES, FACET_COPY_ON_DEVICE));
+    REFUSED_FOR("from", queue_copy(at.next, at.first + 8, BYTES, FACET_COPY_ON_DEVICE));
+    REFUSED_FOR("to", queue_copy(at.freed, at.first, 8, FACET_COPY_ON_DEVICE));
+    REFUSED_FOR("from", queue_copy(at.first, at.freed, 8, FACET_COPY_ON_DEVICE));
+    nothing_was_queued();
+    OK(queue_copy(at.first, from, BYTES, FACET_COPY_TO_DEVICE));
+    OK(queue_copy(at.next, at.first, BYTES, FACET_COPY_ON_DEVICE));
+    vgpu_finish(1);
+    assert_int_equal(vgpu_word(1, at.next) & 0xff, 7);
+}
+
+static uint64_t last_launch;
+
+static enum facet_status launch_with(struct facet_kernel *kernel, uint64_t address)
+{
+    const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
+
+    OK(facet_kernel_set_memory(kernel, 0, address, ERROR));
+    return facet_vgpu_execute(world.driver, 1, 0, kernel, &range, &last_launch, ERROR);
+}
+
+static void arguments_of_a_launch_are_in_allocations(void **state)
+{
+    (void)state;
+    make_neighbours();
+    struct facet_kernel *add = vgpu_kernel(1, "add", at.first, 3);
+
+    REFUSED_FOR("words", launch_with(add, at.freed + 8));
+    nothing_was_queued();
+    OK(launch_with(add, at.next + BYTES - 8));
+    vgpu_finish(1);
+    assert_int_equal(vgpu_word(1, at.next + BYTES - 8), 3);
+    facet_kernel_destroy(add);
+}
+
+/* Where a loop over pointers ends: nothing is there, and nothing of this launch runs. */
+static void an_argument_may_be_the_end_of_an_allocation(void **state)
+{
+    (void)state;
+    make_neighbours();
+    struct facet_kernel *add = vgpu_kernel(1, "add", at.first, 3);
+
+    OK(facet_vgpu_pause(world.driver, 1, ERROR));
+    OK(launch_with(add, at.next + BYTES));
+    OK(facet_vgpu_cancel(world.driver, 1, last_launch, ERROR));
+    REFUSED_FOR("words", launch_with(add, at.next + BYTES + 1));
+    OK(facet_vgpu_resume(world.driver, 1, ERROR));
+    vgpu_finish(1);
+    assert_int_equal(vgpu_info(1).launched_total, 1);
+    assert_int_equal(vgpu_execution(1, last_launch).status, FACET_EXECUTION_CANCELLED);
+    facet_kernel_destroy(add);
+}
+
+/* Also when all of it went, with its pages, and when it moves between host and device. */
+static void managed_memory_is_no_exception(void **state)
+{
+    void *pointer = NULL, *other = NULL;
+
+    (void)state;
+    vgpu_make(1);
+    if (facet_vgpu_allocate_managed(world.driver, 1, 2 * MIB, NULL, &pointer, ERROR) != FACET_OK) {
+        print_message("# no managed memory here: %s\n", world.error.message);
+        skip();
+    }
+    OK(facet_vgpu_allocate_managed(world.driver, 1, 2 * MIB, NULL, &other, ERROR));
+    fill_is_refused((uintptr_t)pointer, 2 * MIB + 1);
+    fill_is_refused((uintptr_t)other, 2 * MIB + 1);
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_prefetch(world.driver, 1, pointer, 2 * MIB + 1, true, ERROR));
+    OK(facet_vgpu_free(world.driver, 1, (uintptr_t)other, ERROR));
+    fill_is_refused((uintptr_t)other, 8);
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_prefetch(world.driver, 1, other, 8, true, ERROR));
+    OK(facet_vgpu_enqueue_fill(world.driver, 1, 0, (uintptr_t)pointer, 7, 2 * MIB, NULL, ERROR));
+    vgpu_finish(1);
+    assert_int_equal(*(unsigned char *)pointer, 7);
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HERE(a_fill_keeps_to_its_allocation),
+        HERE(a_fill_keeps_to_what_was_asked_for),
+        HERE(a_copy_keeps_to_its_allocations),
+        HERE(arguments_of_a_launch_are_in_allocations),
+        HERE(an_argument_may_be_the_end_of_an_allocation),
+        HERE(managed_memory_is_no_exception),
+    };
+
+    return cmocka_run_group_tests(tests, world_load, world_unload);
+}
