@@ -181,7 +181,10 @@ enum facet_copy {
     FACET_COPY_TO_DEVICE = 1,
     FACET_COPY_TO_HOST = 2,
     FACET_COPY_ON_DEVICE = 3,
-    FACET_COPY_DETECT = 4, /* by whether an address is the space's; an address of another space is refused as ever */
+    FACET_COPY_DETECT = 4, /* by whether an address is the space's; an address of another space is refused as ever. Of a
+                              device in another process the space keeps its addresses free here, too; where that cannot
+                              be (a limit on addresses, RLIMIT_AS), one at which this process has something is
+                              FACET_INVALID_ARGUMENT: say the kind */
 };
 
 /* Returns when the bytes are there, after all that the context has queued, however long that takes. Ranges may overlap.

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/need.h"
+#include "memory/addresses.h"
 #include "memory/leaving.h"
 #include "memory/space.h"
 
@@ -231,11 +232,7 @@ static enum facet_status lay_out(struct facet_space *space, uint64_t limit_bytes
     status = facet_pools_create(space, error);
     if (status != FACET_OK)
         return status;
-    status = memory->backend.ops->reserve(memory->backend.data, space->context, (uint64_t)pages << space->page_shift,
-                                          FACET_ALIGN_MOST, &space->base, error);
-    if (status == FACET_OK)
-        space->span = (uint64_t)pages << space->page_shift;
-    return status;
+    return facet_addresses_take(space, (uint64_t)pages << space->page_shift, error);
 }
 
 static enum facet_status enter(struct facet_memory *memory, struct facet_space *space, uint64_t limit_bytes,
@@ -259,11 +256,9 @@ static enum facet_status enter(struct facet_memory *memory, struct facet_space *
 /* What the device does not let go of, even with the addresses, is nobody's until the memory is closed. */
 static void clear_space(struct facet_space *space)
 {
-    const struct facet_page_backend *backend = &space->memory->backend;
-
     if (space->table.entries)
         facet_pools_destroy(space);
-    if (space->span && backend->ops->release(backend->data, space->context, space->base, space->span))
+    if (space->span && facet_addresses_give(space))
         facet_leaving_clear(space);
     facet_table_clear(&space->table);
     pthread_mutex_destroy(&space->leave_lock);

@@ -73,6 +73,7 @@ struct facet_space {
     char name[FACET_SPACE_NAME];
 
     uint64_t base, span; /* its addresses */
+    bool apart;          /* nothing of this process can lie at them (addresses.h) */
     uint32_t page_shift;
     uint32_t lane_count;
     struct facet_lane *lanes[FACET_LANES_MOST];

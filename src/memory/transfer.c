@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/need.h"
+#include "memory/addresses.h"
 #include "memory/allocate.h"
 #include "memory/host_side.h"
 #include "memory/transfer.h"
@@ -57,9 +58,19 @@ enum facet_status facet_memory_check_host(struct facet_memory *memory, const cha
                                 argument, address, owner);
 }
 
-static bool is_own(const struct facet_space *space, uint64_t address)
+/* What side an address is that nobody named. */
+static enum facet_status detect(const struct facet_space *space, const char *argument, uint64_t address, bool *ret_own,
+                                struct facet_error *error)
 {
-    return address - space->base < space->span;
+    bool own = address - space->base < space->span;
+
+    if (own && facet_addresses_are_doubtful(space, address))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind",
+                                    "%s: 0x%" PRIx64 " is an address of vGPU %u, and one of this process as well: "
+                                    "expected a kind that says which is meant, not FACET_COPY_DETECT",
+                                    argument, address, space->id);
+    *ret_own = own;
+    return FACET_OK;
 }
 
 /* --- marks -------------------------------------------------------------------------------------------------------- */
@@ -169,13 +180,13 @@ static enum facet_status sides_of(const struct facet_space *space, enum facet_co
 {
     if ((unsigned)kind > FACET_COPY_DETECT)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind: %d is no enum facet_copy", (int)kind);
-    bool detect = kind == FACET_COPY_DETECT;
-    transfer->detect = detect;
-    transfer->to_device =
-        detect ? is_own(space, transfer->to) : kind == FACET_COPY_TO_DEVICE || kind == FACET_COPY_ON_DEVICE;
-    transfer->from_device =
-        detect ? is_own(space, transfer->from) : kind == FACET_COPY_TO_HOST || kind == FACET_COPY_ON_DEVICE;
-    return FACET_OK;
+    transfer->detect = kind == FACET_COPY_DETECT;
+    transfer->to_device = kind == FACET_COPY_TO_DEVICE || kind == FACET_COPY_ON_DEVICE;
+    transfer->from_device = kind == FACET_COPY_TO_HOST || kind == FACET_COPY_ON_DEVICE;
+    if (!transfer->detect)
+        return FACET_OK;
+    enum facet_status status = detect(space, "to", transfer->to, &transfer->to_device, error);
+    return status == FACET_OK ? detect(space, "from", transfer->from, &transfer->from_device, error) : status;
 }
 
 enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint64_t from, uint64_t bytes,

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "memory/host_side.h"
 #include "vgpu/managed/managed.h"
 
 #define NEEDED (UINT64_C(1) << _UFFDIO_COPY | UINT64_C(1) << _UFFDIO_WAKE | UINT64_C(1) << _UFFDIO_WRITEPROTECT)
@@ -95,11 +96,13 @@ static enum facet_status prepare(uint64_t address, uint64_t bytes, struct facet_
     return FACET_OK;
 }
 
-/* The bare system call: the thread sanitizer takes mmap() for a write. */
+/* The bare system call: the thread sanitizer takes mmap() for a write. A space that is apart has its addresses here
+ * already, with nothing there. */
 enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
                                     struct facet_error *error)
 {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    const int where = facet_space_is_apart(managed->vgpu->space) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | where;
     long got = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, flags, -1, 0L);
     int failed = got == -1 ? errno : 0;
 
@@ -122,6 +125,6 @@ enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_
 /* Who waits for a page there is told only now, so that he finds nothing instead of an empty page. */
 void facet_managed_unmap(const struct facet_managed *managed, uint64_t address, uint64_t bytes)
 {
-    munmap(facet_managed_at(address), bytes);
+    facet_space_restore_addresses(managed->vgpu->space, address, bytes);
     facet_managed_wake(managed, address, bytes);
 }

@@ -6,6 +6,8 @@
 #include "world.h"
 
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #define SECRET UINT64_C(0x5ec4e75ec4e75ec4)
@@ -54,6 +56,56 @@ static void an_address_of_another_is_never_detected_as_the_hosts(void **state)
     copy_is_refused(at.own, at.theirs, FACET_COPY_ON_DEVICE);
     copy_is_refused(at.theirs, at.own, FACET_COPY_ON_DEVICE);
     nothing_went_over();
+}
+
+static void *page_at(uint64_t address)
+{
+    void *wanted = (void *)(uintptr_t)address;
+    void *page = mmap(wanted, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+    return page == MAP_FAILED ? NULL : page;
+}
+
+/* Or a copy of which nobody says what is where could read the one for the other. */
+static void no_pointer_of_this_process_equals_an_address(void **state)
+{
+    make_two();
+    assert_null(page_at(at.own));
+    assert_null(page_at(at.theirs + MIB - 4096));
+    if (in_process())
+        return;
+    OK(facet_vgpu_destroy(world.driver, 2, ERROR));
+    void *page = page_at(at.theirs);
+    assert_non_null(page);
+    munmap(page, 4096);
+}
+
+/* Where every range of addresses counts the program has them all: one that may be either is refused, not guessed at. */
+static void an_address_that_may_be_either_is_refused(void **state)
+{
+    struct rlimit before, limited;
+
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    limited = (struct rlimit){.rlim_cur = RLIM_INFINITY - 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
+    make_two();
+    setrlimit(RLIMIT_AS, &before);
+    if (in_process())
+        return;
+    uint64_t other = vgpu_memory(1, MIB);
+    unsigned char *here = page_at(at.own);
+    assert_non_null(here);
+    memset(here, 7, 4096);
+    REFUSED(FACET_INVALID_ARGUMENT, facet_vgpu_copy(world.driver, 1, other, at.own, 8, FACET_COPY_DETECT, ERROR));
+    assert_string_equal(world.error.argument, "kind");
+    REFUSED(FACET_INVALID_ARGUMENT, facet_vgpu_copy(world.driver, 1, at.own, other, 8, FACET_COPY_DETECT, ERROR));
+    OK(facet_vgpu_copy(world.driver, 1, other, at.own, 8, FACET_COPY_ON_DEVICE, ERROR));
+    assert_int_equal(vgpu_word(1, other), 0);
+    OK(facet_vgpu_copy(world.driver, 1, other, at.own, 8, FACET_COPY_TO_DEVICE, ERROR));
+    assert_int_equal(vgpu_word(1, other), UINT64_C(0x0707070707070707));
+    munmap(here, 4096);
+    OK(facet_vgpu_copy(world.driver, 1, other, at.own, 8, FACET_COPY_DETECT, ERROR)); /* there is no pointer to it */
+    assert_int_equal(vgpu_word(1, other), 0);
 }
 
 /* Where device and host share their addresses one could be said to be the other. */
@@ -115,6 +167,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HERE(an_address_of_another_is_never_detected_as_the_hosts),
         HERE(an_address_of_another_is_no_host_memory),
+        HERE(no_pointer_of_this_process_equals_an_address),
+        HERE(an_address_that_may_be_either_is_refused),
         HERE(a_child_of_fork_has_no_driver),
     };
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what addresses.h says.
+ *
+ * A provider in a process of its own has its addresses from that process's kernel, so one of them can be equal to a
+ * pointer of this process. Copies whose sides nobody named (FACET_COPY_DETECT) would take one for the other. So the
+ * same range is had here too, with nothing in it, before the space gives any of it out. Where that cannot be, an
+ * address at which this process has something is doubtful, and such a copy is refused.
+ *
+ * Never: maps over anything that is there.
+ */
+#include "memory/addresses.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "memory/host_side.h"
+
+#define TRIES 12u
+
+/* CUDA wants addresses below for itself, in a process that uses it directly; mmap() gives none of them. */
+#define LEAST (UINT64_C(1) << 40)
+
+static void *at(uint64_t address)
+{
+    return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* ---- in this process ---- */
+
+/* The bare system call: the thread sanitizer takes mmap() for a write. */
+static int map_nothing(uint64_t address, uint64_t bytes, int how)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how;
+    long got = syscall(SYS_mmap, address, bytes, PROT_NONE, flags, -1, 0L);
+
+    if (got == -1)
+        return errno;
+    if ((uint64_t)got != address) { /* a kernel that does not know "no replace" (Linux 4.17) */
+        munmap(at((uint64_t)got), bytes);
+        return EEXIST;
+    }
+    madvise(at(address), bytes, MADV_DONTFORK); /* a child of fork() has no driver */
+    return 0;
+}
+
+/* Who may have only so many addresses needs them for something else. */
+static bool addresses_are_few(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
+void facet_space_restore_addresses(const struct facet_space *space, uint64_t address, uint64_t bytes)
+{
+    if (!space->apart || map_nothing(address, bytes, MAP_FIXED) != 0)
+        munmap(at(address), bytes);
+}
+
+bool facet_space_is_apart(const struct facet_space *space)
+{
+    return space->apart;
+}
+
+bool facet_addresses_are_doubtful(const struct facet_space *space, uint64_t address)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    unsigned char unused;
+
+    if (!space->memory->backend.elsewhere || space->apart)
+        return false;
+    return mincore(at(address & ~(page - 1)), 1, &unused) == 0 || errno != ENOMEM; /* ENOMEM: nothing is mapped */
+}
+
+/* ---- on the device ---- */
+
+static bool release(const struct facet_space *space, uint64_t address, uint64_t bytes)
+{
+    const struct facet_page_backend *backend = &space->memory->backend;
+
+    return backend->ops->release(backend->data, space->context, address, bytes);
+}
+
+static enum facet_status reserve(const struct facet_space *space, uint64_t bytes, uint64_t align, uint64_t *ret_address,
+                                 struct facet_error *error)
+{
+    const struct facet_page_backend *backend = &space->memory->backend;
+
+    return backend->ops->reserve(backend->data, space->context, bytes, align, ret_address, error);
+}
+
+/* What is in the way here may be far larger than what is wanted. So each try is made twice as far on: with twice the
+ * alignment, while what was no good is kept aside. False: none was any good, and the first is as good as another. */
+static bool find_free_here(const struct facet_space *space, uint64_t bytes, uint64_t *address)
+{
+    uint64_t tried[TRIES] = {*address}, align = FACET_ALIGN_MOST;
+    int failed = map_nothing(*address, bytes, MAP_FIXED_NOREPLACE);
+    uint32_t count = 1;
+
+    while (failed == EEXIST && count < TRIES && reserve(space, bytes, align *= 2, &tried[count], NULL) == FACET_OK)
+        failed = map_nothing(tried[count++], bytes, MAP_FIXED_NOREPLACE);
+    uint32_t chosen = failed == 0 ? count - 1 : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (i != chosen)
+            (void)release(space, tried[i], bytes);
+    *address = tried[chosen];
+    return failed == 0;
+}
+
+enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes, struct facet_error *error)
+{
+    uint64_t address = 0;
+    enum facet_status status = reserve(space, bytes, FACET_ALIGN_MOST, &address, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (space->memory->backend.elsewhere && address >= LEAST && !addresses_are_few())
+        space->apart = find_free_here(space, bytes, &address);
+    space->base = address;
+    space->span = bytes;
+    return FACET_OK;
+}
+
+bool facet_addresses_give(struct facet_space *space)
+{
+    bool released = release(space, space->base, space->span);
+
+    if (space->apart)
+        munmap(at(space->base), space->span);
+    return released;
+}

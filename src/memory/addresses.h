@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the addresses of a space; and where they are numbers of a device in another process, that nothing of this one
+ * comes to lie at the same ones.
+ * Never: is seen outside this room, which has host_side.h for others.
+ */
+#ifndef FACET_MEMORY_ADDRESSES_H
+#define FACET_MEMORY_ADDRESSES_H
+
+#include "memory/space.h"
+
+/* So many bytes of addresses: the space's `base`, `span` and `apart`. */
+enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes, struct facet_error *error);
+
+/* Gives them back. False: the device still has something mapped there. */
+bool facet_addresses_give(struct facet_space *space);
+
+/* Whether the address, which is the space's, may be a pointer of this process as well. */
+bool facet_addresses_are_doubtful(const struct facet_space *space, uint64_t address);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the proof that an address of a device in another process is never taken for a pointer of this one, nor the
+ * other way round, when nobody says which it is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "memory/addresses.h"
+
+#define MIB   (UINT64_C(1) << 20)
+#define PAGE  UINT64_C(4096)
+#define TRIES 12u
+
+enum way { NOTHING, WRITE, READ, COPY };
+
+/* A device whose process has its own addresses: numbers, of which the first `blocked` are of pages of this process. */
+static struct {
+    uint32_t blocked, reserved, reservations;
+    void *blocking[TRIES];
+    enum way last;
+} far;
+
+static void *at(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+static void far_close(void *data)
+{
+    (void)data;
+}
+
+static enum facet_status far_create(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
+{
+    (void)data;
+    (void)bytes;
+    (void)error;
+    *ret_pages = 1;
+    return FACET_OK;
+}
+
+static void far_destroy(void *data, uint64_t pages, uint64_t bytes)
+{
+    (void)data;
+    (void)pages;
+    (void)bytes;
+}
+
+static void *page_at(uint64_t address)
+{
+    void *page =
+        mmap(at(address), PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+    return page == MAP_FAILED ? NULL : page;
+}
+
+static enum facet_status far_reserve(void *data, uint64_t context, uint64_t bytes, uint64_t align,
+                                     uint64_t *ret_address, struct facet_error *error)
+{
+    (void)data;
+    (void)context;
+    (void)error;
+    void *start = mmap(NULL, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED)
+        return FACET_NO_MEMORY;
+    munmap(start, bytes + align);
+    *ret_address = ((uintptr_t)start + align - 1) & ~(align - 1);
+    if (far.reservations < far.blocked)
+        far.blocking[far.reservations] = page_at(*ret_address);
+    far.reservations++;
+    far.reserved++;
+    return FACET_OK;
+}
+
+static bool far_release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+{
+    (void)data;
+    (void)context;
+    (void)address;
+    (void)bytes;
+    far.reserved--;
+    return true;
+}
+
+static enum facet_status far_map(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
+                                 uint64_t bytes, struct facet_error *error)
+{
+    (void)data;
+    (void)context;
+    (void)address;
+    (void)place;
+    (void)bytes;
+    (void)error;
+    return FACET_OK;
+}
+
+static enum facet_status far_unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+{
+    (void)data;
+    (void)context;
+    (void)address;
+    (void)bytes;
+    return FACET_OK;
+}
+
+static enum facet_status far_write(void *data, uint64_t context, uint64_t address, const void *from, uint64_t bytes,
+                                   struct facet_error *error)
+{
+    (void)data;
+    (void)context;
+    (void)address;
+    (void)from;
+    (void)bytes;
+    (void)error;
+    far.last = WRITE;
+    return FACET_OK;
+}
+
+static enum facet_status far_read(void *data, uint64_t context, uint64_t address, void *ret_data, uint64_t bytes,
+                                  struct facet_error *error)
+{
+    (void)data;
+    (void)context;
+    (void)address;
+    (void)ret_data;
+    (void)bytes;
+    (void)error;
+    far.last = READ;
+    return FACET_OK;
+}
+
+static enum facet_status far_copy(void *data, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
+                                  struct facet_error *error)
+{
+    (void)data;
+    (void)context;
+    (void)to;
+    (void)from;
+    (void)bytes;
+    (void)error;
+    far.last = COPY;
+    return FACET_OK;
+}
+
+static enum facet_status far_fill(void *data, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
+                                  struct facet_error *error)
+{
+    (void)data;
+    (void)context;
+    (void)address;
+    (void)value;
+    (void)bytes;
+    (void)error;
+    return FACET_OK;
+}
+
+static struct {
+    struct facet_memory *memory;
+    struct facet_space *space;
+    struct rlimit addresses;
+    struct facet_error error;
+} have;
+
+static int set_up(void **state)
+{
+    static const struct facet_page_ops ops = {
+        .close = far_close,
+        .create = far_create,
+        .destroy = far_destroy,
+        .reserve = far_reserve,
+        .release = far_release,
+        .map = far_map,
+        .unmap = far_unmap,
+        .write = far_write,
+        .read = far_read,
+        .copy = far_copy,
+        .fill = far_fill,
+    };
+    const struct facet_page_backend backend = {.ops = &ops, .page_bytes = PAGE, .elsewhere = true};
+    const struct facet_memory_config config = {.size = sizeof config, .memory_bytes = 16 * MIB, .page_bytes = PAGE};
+
+    (void)state;
+    memset(&far, 0, sizeof far);
+    getrlimit(RLIMIT_AS, &have.addresses);
+    return facet_memory_open(&backend, &config, &have.memory, &have.error) == FACET_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    facet_memory_close(have.memory);
+    setrlimit(RLIMIT_AS, &have.addresses);
+    for (uint32_t i = 0; i < TRIES; i++)
+        if (far.blocking[i])
+            munmap(far.blocking[i], PAGE);
+    return far.reserved == 0 ? 0 : -1;
+}
+
+static void make_space(void)
+{
+    const struct facet_space_config config = {.size = sizeof config, .id = 1, .limit_bytes = 8 * MIB};
+
+    assert_int_equal(facet_space_create(have.memory, &config, &have.space, &have.error), FACET_OK);
+    assert_int_equal(far.reserved, 1); /* of however many were tried */
+}
+
+static uint64_t allocation(void)
+{
+    uint64_t address = 0;
+
+    assert_int_equal(facet_space_allocate(have.space, MIB, NULL, &address, &have.error), FACET_OK);
+    return address;
+}
+
+static enum facet_status copy(uint64_t to, uint64_t from, enum facet_copy kind)
+{
+    far.last = NOTHING;
+    return facet_space_copy(have.space, to, from, 8, kind, &have.error);
+}
+
+static void nothing_of_this_process_comes_to_lie_there(void **state)
+{
+    uint64_t word = 0;
+
+    (void)state;
+    make_space();
+    uint64_t base = have.space->base, span = have.space->span;
+    assert_null(page_at(base));
+    assert_null(page_at(base + span - PAGE));
+    uint64_t address = allocation();
+    assert_int_equal(copy(address, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
+    assert_int_equal(far.last, WRITE);
+    assert_int_equal(copy((uintptr_t)&word, address, FACET_COPY_DETECT), FACET_OK);
+    assert_int_equal(far.last, READ);
+    assert_int_equal(copy(address, address + 8, FACET_COPY_DETECT), FACET_OK);
+    assert_int_equal(far.last, COPY);
+    assert_int_equal(facet_space_destroy(have.space, &have.error), FACET_OK);
+    void *page = page_at(base);
+    assert_non_null(page);
+    munmap(page, PAGE);
+}
+
+static void what_is_in_the_way_is_gone_around(void **state)
+{
+    (void)state;
+    far.blocked = TRIES - 1;
+    make_space();
+    assert_int_equal(far.reservations, TRIES);
+    for (uint32_t i = 0; i < far.blocked; i++)
+        assert_ptr_not_equal(at(have.space->base), far.blocking[i]);
+    assert_null(page_at(have.space->base));
+}
+
+/* `page`: of this process, at an address of the space. */
+static void doubt_is_refused(uint64_t page)
+{
+    uint64_t word = 0;
+
+    assert_int_equal(copy(page, (uintptr_t)&word, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
+    assert_string_equal(have.error.argument, "kind");
+    assert_int_equal(copy((uintptr_t)&word, page, FACET_COPY_DETECT), FACET_INVALID_ARGUMENT);
+    assert_int_equal(far.last, NOTHING);
+    assert_int_equal(copy(page, (uintptr_t)&word, FACET_COPY_TO_DEVICE), FACET_OK);
+    assert_int_equal(far.last, WRITE);
+    assert_int_equal(copy(page + PAGE, page, FACET_COPY_TO_DEVICE), FACET_OK);
+    assert_int_equal(far.last, WRITE);
+}
+
+static void what_may_be_either_is_neither(void **state)
+{
+    uint64_t word = 0;
+
+    (void)state;
+    far.blocked = TRIES;
+    make_space();
+    assert_ptr_equal(at(have.space->base), far.blocking[0]);
+    uint64_t first = have.space->base;
+    while (allocation() != first)
+        assert_true(have.space->pages < have.space->limit_pages);
+    doubt_is_refused(first);
+    munmap(far.blocking[0], PAGE);
+    far.blocking[0] = NULL;
+    assert_int_equal(copy(first, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
+    assert_int_equal(far.last, WRITE);
+}
+
+/* The program needs its addresses itself. */
+static void none_are_taken_where_they_are_limited(void **state)
+{
+    const struct rlimit limited = {.rlim_cur = RLIM_INFINITY - 1, .rlim_max = have.addresses.rlim_max};
+
+    (void)state;
+    assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
+    make_space();
+    uint64_t address = allocation();
+    void *page = page_at(address);
+    assert_non_null(page);
+    doubt_is_refused(address);
+    munmap(page, PAGE);
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HERE(nothing_of_this_process_comes_to_lie_there),
+        HERE(what_is_in_the_way_is_gone_around),
+        HERE(what_may_be_either_is_neither),
+        HERE(none_are_taken_where_they_are_limited),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
