@@ -34,6 +34,7 @@ struct entered {
     json_t *vgpu;
     int hold;                         /* keeps it until then; -1 when not held */
     struct facet_usage_totals before; /* of one that was there already */
+    uint64_t device_time_before_ns;
 };
 
 /* What is held while the command runs. Released by run_cleanup() in reverse. */
@@ -188,6 +189,8 @@ static enum facet_status join_vgpu(struct run *run, const char *name, struct fac
     run->count++;
     status = facet_segment_read_totals(segment, &entered->before, error);
     if (status == FACET_OK)
+        status = facet_segment_read_device_time(segment, &entered->device_time_before_ns, error);
+    if (status == FACET_OK)
         status = facet_hold_acquire(segment, &entered->hold, error);
     return status == FACET_BUSY ? FACET_OK : status;
 }
@@ -223,22 +226,21 @@ static void describe(const struct run *run, const json_t *vgpu)
 }
 
 /* Amounts of this run alone: a vGPU that was there before has counted others already. */
-static json_t *report_json(const struct run *run, const struct facet_usage_totals *after,
+static json_t *report_json(const struct run *run, const struct facet_usage_totals *after, uint64_t device_time_ns,
                            const struct launch_outcome *outcome)
 {
     const json_t *vgpu = run->entered[0].vgpu;
     const struct facet_usage_totals *before = &run->entered[0].before;
 
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "name",
-                     view_text(vgpu, "name"), "device", view_text(vgpu, "device"), "mode", view_text(vgpu, "mode"),
-                     "memory_limit_bytes", (json_int_t)view_number(vgpu, "memory_limit_bytes"), "memory_peak_bytes",
-                     (json_int_t)after->memory_peak_bytes, "denied_allocations",
-                     (json_int_t)(after->denied - before->denied), "compute_request_milli",
-                     (json_int_t)view_number(vgpu, "compute_request_milli"), "compute_limit_milli",
-                     (json_int_t)view_number(vgpu, "compute_limit_milli"), "device_time_ns",
-                     (json_int_t)(after->busy_ns - before->busy_ns), "wall_ns", (json_int_t)outcome->wall_ns,
-                     "launches", (json_int_t)(after->launches - before->launches), "throttled_ns",
-                     (json_int_t)(after->throttled_ns - before->throttled_ns), "exit_status", outcome->exit_status);
+    return json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "name", view_text(vgpu, "name"), "device",
+        view_text(vgpu, "device"), "mode", view_text(vgpu, "mode"), "memory_limit_bytes",
+        (json_int_t)view_number(vgpu, "memory_limit_bytes"), "memory_peak_bytes", (json_int_t)after->memory_peak_bytes,
+        "denied_allocations", (json_int_t)(after->denied - before->denied), "compute_request_milli",
+        (json_int_t)view_number(vgpu, "compute_request_milli"), "compute_limit_milli",
+        (json_int_t)view_number(vgpu, "compute_limit_milli"), "device_time_ns", (json_int_t)device_time_ns, "wall_ns",
+        (json_int_t)outcome->wall_ns, "launches", (json_int_t)(after->launches - before->launches), "throttled_ns",
+        (json_int_t)(after->throttled_ns - before->throttled_ns), "exit_status", outcome->exit_status);
 }
 
 /* Why a program failed is not always said by it: whether it reached the device, and was refused memory, is. */
@@ -260,16 +262,21 @@ static void summarize(const struct run *run, const struct entered *entered)
 
 static enum facet_status write_report(struct run *run, const struct launch_outcome *outcome, struct facet_error *error)
 {
+    const struct entered *entered = &run->entered[0];
+    const char *segment = view_text(entered->vgpu, "segment");
     struct facet_usage_totals after;
+    uint64_t device_time_ns;
     CLIENT_CLEANUP_JSON json_t *json = NULL;
     enum facet_status status;
 
     if (!run->report.file)
         return FACET_OK;
-    status = facet_segment_read_totals(view_text(run->entered[0].vgpu, "segment"), &after, error);
+    status = facet_segment_read_totals(segment, &after, error);
+    if (status == FACET_OK)
+        status = facet_segment_read_device_time(segment, &device_time_ns, error);
     if (status != FACET_OK)
         return status;
-    json = report_json(run, &after, outcome);
+    json = report_json(run, &after, device_time_ns - entered->device_time_before_ns, outcome);
     if (!json)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot write the report");
     return report_finish(&run->report, json, error);

@@ -2,14 +2,16 @@
 /* Owns: what demand.h says. Never: more. */
 #include "demand.h"
 
-struct facet_fair_demand demand_of(const struct facet_owner *owner, uint64_t now_ns)
+struct demand demand_of(const struct facet_owner *owner, uint64_t now_ns)
 {
-    struct facet_fair_demand demand = {0};
+    struct demand demand = {0};
     struct facet_owner_slot slot;
 
     for (uint32_t i = 0; facet_owner_slot(owner, i, &slot); i++) {
-        demand.busy_ns += slot.busy_ns;
-        facet_fair_demand_add(&demand,
+        demand.settle.measured_ns += slot.busy_ns;
+        if (slot.begun_ns && (!demand.settle.begun_ns || slot.begun_ns < demand.settle.begun_ns))
+            demand.settle.begun_ns = slot.begun_ns;
+        facet_fair_demand_add(&demand.fair,
                               &(struct facet_fair_process){.waiting = slot.waiting,
                                                            .inflight = slot.inflight,
                                                            .inflight_ns = slot.inflight_ns,
@@ -17,5 +19,6 @@ struct facet_fair_demand demand_of(const struct facet_owner *owner, uint64_t now
                                                            .seen_ns = slot.seen_ns},
                               now_ns);
     }
+    demand.fair.busy_ns = demand.settle.measured_ns;
     return demand;
 }

@@ -48,12 +48,17 @@ static bool read_share(const struct vgpu_info *info, uint64_t *ret_value)
     }
 READ_TOTAL(memory_bytes)
 READ_TOTAL(memory_peak_bytes)
-READ_TOTAL(busy_ns)
 READ_TOTAL(throttled_ns)
 READ_TOTAL(launches)
 READ_TOTAL(denied)
 READ_TOTAL(processes)
 #undef READ_TOTAL
+
+static bool read_device_time(const struct vgpu_info *info, uint64_t *ret_value)
+{
+    *ret_value = info->view.device_time_ns;
+    return info->measured;
+}
 
 static const struct vgpu_metric {
     const char *name;
@@ -68,8 +73,8 @@ static const struct vgpu_metric {
      facet_prometheus_count, read_memory_bytes},
     {"facet_vgpu_memory_peak_bytes", FACET_METRIC_GAUGE, "The most device memory held at once.", facet_prometheus_count,
      read_memory_peak_bytes},
-    {"facet_vgpu_device_time_seconds_total", FACET_METRIC_COUNTER, "Measured device time of the vGPU's kernels.",
-     facet_prometheus_seconds, read_busy_ns},
+    {"facet_vgpu_device_time_seconds_total", FACET_METRIC_COUNTER, "Device time that the vGPU had.",
+     facet_prometheus_seconds, read_device_time},
     {"facet_vgpu_throttled_seconds_total", FACET_METRIC_COUNTER, "Time that threads waited to launch.",
      facet_prometheus_seconds, read_throttled_ns},
     {"facet_vgpu_launches_total", FACET_METRIC_COUNTER, "Kernels launched.", facet_prometheus_count, read_launches},

@@ -81,7 +81,7 @@ static void set_view(json_t *object, const struct scheduler_view *view)
     set_integer(object, "memory_peak_bytes", totals->memory_peak_bytes);
     if (view->share_valid)
         set_integer(object, "share_milli", view->share_milli);
-    set_integer(object, "device_time_ns", totals->busy_ns);
+    set_integer(object, "device_time_ns", view->device_time_ns);
     set_integer(object, "launches", totals->launches);
     set_integer(object, "throttled_ns", totals->throttled_ns);
     set_integer(object, "denied_allocations", totals->denied);

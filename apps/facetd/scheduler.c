@@ -18,6 +18,7 @@
 #include "demand.h"
 #include "plan.h"
 #include "residence.h"
+#include "shares.h"
 #include "threads.h"
 #include "turns.h"
 
@@ -27,16 +28,12 @@
 /* Heartbeat and measuring interval; a quarter of what tenants take for a dead daemon. */
 #define TICK_NS (100 * FACET_NS_PER_MS)
 
-/* Shares are measured over this many ticks. */
-#define SHARE_TICKS 10
+/* Who is told something is told of no longer ago. */
+#define VIEW_NS (2 * FACET_NS_PER_MS)
 
 /* Steps in a row when gates change: a closed gate is looked at again at once, because a launch may have raced with it.
  */
 #define STEPS_PER_WAKE 4
-
-struct share_sample {
-    uint64_t time_ns, busy_ns;
-};
 
 struct client {
     bool used, frozen;
@@ -47,8 +44,7 @@ struct client {
     char vgpu_id[64];
     struct facet_owner *owner;
     struct facet_usage_totals totals; /* as of the last look */
-    struct share_sample samples[SHARE_TICKS + 1];
-    uint32_t sample_count; /* ever taken */
+    struct demand demand;             /* as well */
 };
 
 struct device {
@@ -58,9 +54,10 @@ struct device {
     pthread_t thread;
     pthread_mutex_t lock; /* guards all below */
     bool stopping;
-    uint64_t reap_at_ns, sample_at_ns;
+    uint64_t reap_at_ns, sample_at_ns, worked_ns;
     struct facet_fair fair;
     struct facet_residence residence;
+    struct shares shares; /* by the numbers of the clients */
     struct client clients[FACET_FAIR_CLIENTS];
     uint32_t top; /* one past the highest client ever used */
     struct device *next;
@@ -75,19 +72,6 @@ struct scheduler {
 };
 
 /* ---- one device's thread ---- */
-
-static void sample_shares(struct device *device, uint64_t now_ns)
-{
-    for (uint32_t i = 0; i < device->top; i++) {
-        struct client *client = &device->clients[i];
-
-        if (!client->used)
-            continue;
-        client->samples[client->sample_count % (SHARE_TICKS + 1)] =
-            (struct share_sample){now_ns, client->totals.busy_ns};
-        client->sample_count++;
-    }
-}
 
 static uint32_t processes_in(const struct device *device)
 {
@@ -112,11 +96,28 @@ static void look(struct device *device, uint64_t now_ns)
             facet_owner_use(client->owner, FACET_RESOURCE_COMPUTE, now_ns);
         client->idle_frozen = facet_owner_tick(client->owner, &client->totals, now_ns) & FACET_RESOURCE_COMPUTE;
         residence_look(&device->residence, client->residence, &client->totals, client->frozen);
+        client->demand = demand_of(client->owner, now_ns);
         if (client->fair < 0)
             continue;
         facet_fair_set_frozen(&device->fair, client->fair, client->frozen || client->idle_frozen);
-        device->fair.clients[client->fair].demand = demand_of(client->owner, now_ns);
+        device->fair.clients[client->fair].demand = client->demand.fair;
     }
+}
+
+/* What the policy's step charged for is settled right behind it, from the same look. */
+static void settle(struct device *device, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < device->top; i++) {
+        const struct client *client = &device->clients[i];
+
+        if (client->used)
+            shares_look(&device->shares, i, &client->demand.settle,
+                        client->fair < 0 ? 0 : device->fair.clients[client->fair].timeline_ns);
+    }
+    shares_step(&device->shares, now_ns);
+    for (uint32_t i = 0; i < device->top; i++)
+        if (device->clients[i].used)
+            shares_tell(&device->shares, i, device->clients[i].owner);
 }
 
 static enum facet_gate gate_of(const struct device *device, const struct client *client)
@@ -178,13 +179,15 @@ static uint64_t work(struct device *device, uint64_t now_ns)
     for (int i = 0; i < STEPS_PER_WAKE; i++) {
         look(device, now_ns);
         deadline = facet_fair_step(&device->fair, now_ns);
+        settle(device, now_ns);
         memory = facet_residence_step(&device->residence, now_ns);
         if (!apply_gates(device))
             break;
         now_ns = facet_clock_now_ns();
     }
+    device->worked_ns = now_ns;
     if (now_ns >= device->sample_at_ns) {
-        sample_shares(device, now_ns);
+        shares_sample(&device->shares, now_ns);
         device->sample_at_ns = now_ns + TICK_NS;
     }
     if (processes_in(device) && device->reap_at_ns < deadline)
@@ -267,6 +270,7 @@ static enum facet_status device_new(struct scheduler *scheduler, const char *dev
     snprintf(device->id, sizeof device->id, "%s", device_id);
     facet_fair_init(&device->fair, turns_of(&scheduler->turns, device_id), facet_clock_now_ns());
     facet_residence_init(&device->residence, &scheduler->residence, facet_clock_now_ns());
+    shares_init(&device->shares, facet_clock_now_ns());
 
     enum facet_status status = bell_path(scheduler, device_id, device->bell_path, sizeof device->bell_path, error);
     if (status == FACET_OK)
@@ -413,6 +417,13 @@ static struct client *free_client(struct device *device)
     return NULL;
 }
 
+/* What a vGPU has of the device to itself. */
+static uint32_t part_milli(const struct facet_limits *limits)
+{
+    return mode_is_spatial(limits->mode) && limits->compute_request_milli ? limits->compute_request_milli
+                                                                          : FACET_MILLI_WHOLE;
+}
+
 /* With the device's lock. False when there is no room. There are as many clients as places in the policy, so whoever
  * finds one finds the other. */
 static bool add_client(struct device *device, const char *vgpu_id, struct facet_owner *owner,
@@ -432,6 +443,8 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
         device->fair.clients[client->fair].cap_busy_ns = client->totals.busy_ns;
         facet_fair_set_frozen(&device->fair, client->fair, frozen);
     }
+    shares_add(&device->shares, (uint32_t)(client - device->clients), owner, client->fair >= 0, part_milli(limits),
+               facet_clock_now_ns());
     facet_owner_set_frozen(owner, frozen ? FACET_RESOURCE_COMPUTE : 0);
     facet_owner_set_depth(owner, device->fair.config.slice_ns);
     tell_fallbacks(device);
@@ -472,6 +485,7 @@ enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu
     if (device->clients[index].fair >= 0)
         facet_fair_remove(&device->fair, device->clients[index].fair);
     residence_remove(&device->residence, device->clients[index].residence);
+    shares_remove(&device->shares, index);
     device->clients[index] = (struct client){0};
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
@@ -528,22 +542,15 @@ enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const c
     return FACET_OK;
 }
 
-static void measure_share(const struct client *client, struct scheduler_view *view)
+/* What is told is as of now, or nearly: who asks for all vGPUs of a device has them settled once. */
+static void look_again(struct device *device)
 {
-    if (client->sample_count < 2)
-        return;
+    uint64_t now_ns = facet_clock_now_ns();
 
-    uint32_t span = client->sample_count - 1 < SHARE_TICKS ? client->sample_count - 1 : SHARE_TICKS;
-    const struct share_sample *last = &client->samples[(client->sample_count - 1) % (SHARE_TICKS + 1)];
-    const struct share_sample *first = &client->samples[(client->sample_count - 1 - span) % (SHARE_TICKS + 1)];
-    uint64_t elapsed = last->time_ns - first->time_ns;
-
-    uint64_t busy = last->busy_ns - first->busy_ns;
-
-    /* Processes of one vGPU that overlap are each measured in full: together they never had more than the device. */
-    view->share_valid = elapsed > 0;
-    if (elapsed)
-        view->share_milli = busy < elapsed ? (uint32_t)(busy * FACET_MILLI_WHOLE / elapsed) : FACET_MILLI_WHOLE;
+    if (now_ns > device->worked_ns + VIEW_NS)
+        (void)work(device, now_ns);
+    else
+        shares_pass(&device->shares, now_ns);
 }
 
 enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_id, struct scheduler_view *ret_view,
@@ -556,14 +563,17 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
     if (!device)
         return unknown(vgpu_id, error);
     const struct client *client = &device->clients[index];
+    look_again(device);
     facet_owner_totals(client->owner, &view.totals);
+    view.device_time_ns = shares_device_time_ns(&device->shares, index);
     view.frozen = client->frozen;
     view.idle_frozen = client->idle_frozen;
     view.stuck = client->stuck;
     view.in_use = facet_owner_in_use(client->owner);
     view.damaged = facet_owner_damaged(client->owner);
-    measure_share(client, &view);
+    view.share_valid = shares_of(&device->shares, index, &view.share_milli);
     pthread_mutex_unlock(&device->lock);
+    wake(device); /* it slept until a moment that the look may have changed */
     *ret_view = view;
     return FACET_OK;
 }

@@ -18,8 +18,9 @@ struct scheduler; /* all devices of this daemon */
 /* What was measured of one vGPU. */
 struct scheduler_view {
     struct facet_usage_totals totals;
-    bool share_valid;     /* the vGPU has been watched for at least 100 ms */
-    uint32_t share_milli; /* share of the device's time over the last second */
+    uint64_t device_time_ns; /* as it is published: of all vGPUs of a device over any window at most the window */
+    bool share_valid;        /* the vGPU has been watched for at least 100 ms */
+    uint32_t share_milli;    /* share of the device's time over the last second; of all of a device at most the whole */
     bool frozen;
     bool idle_frozen; /* by itself: the next launch resumes it */
     bool stuck;       /* oversubscribed, gives no memory back, and nobody waits for it any longer */

@@ -101,17 +101,18 @@ static bool measure(struct facet_nvml_vgpu *vgpu, unsigned *ret_percent)
     struct facet_usage_totals totals;
 
     facet_usage_sum(vgpu->usage, &totals);
+    uint64_t published_ns = facet_nvml_device_time(vgpu, totals.busy_ns);
     pthread_mutex_lock(&facet_nvml_lock);
     uint64_t now = facet_clock_now_ns(), length = now - period->taken_ns;
     if (length >= PERIOD_NS) {
-        uint64_t busy = totals.busy_ns > period->busy_ns ? totals.busy_ns - period->busy_ns : 0;
+        uint64_t busy = published_ns > period->busy_ns ? published_ns - period->busy_ns : 0;
 
         period->percent = busy < length ? (unsigned)(busy * 100 / length) : 100;
         period->known = true;
         period->taken_ns = now;
-        period->busy_ns = totals.busy_ns;
+        period->busy_ns = published_ns;
     }
-    bool known = period->known || (totals.inflight == 0 && totals.busy_ns == period->busy_ns);
+    bool known = period->known || (totals.inflight == 0 && published_ns == period->busy_ns);
     *ret_percent = period->percent;
     pthread_mutex_unlock(&facet_nvml_lock);
     return known;

@@ -118,12 +118,19 @@ static const char *next_folder(const char *at, char dir[1024])
     return at[length] ? at + length + 1 : NULL;
 }
 
+uint64_t facet_nvml_device_time(const struct facet_nvml_vgpu *vgpu, uint64_t measured_ns)
+{
+    const struct facet_device_time time = facet_policy_device_time(vgpu->policy);
+
+    return facet_device_time_published(&time, measured_ns, facet_clock_now_ns());
+}
+
 static void begin_period(struct facet_nvml_vgpu *vgpu)
 {
     struct facet_usage_totals totals;
 
     facet_usage_sum(vgpu->usage, &totals);
-    vgpu->period.busy_ns = totals.busy_ns;
+    vgpu->period.busy_ns = facet_nvml_device_time(vgpu, totals.busy_ns);
     vgpu->period.taken_ns = facet_clock_now_ns();
 }
 

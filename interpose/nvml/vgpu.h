@@ -47,6 +47,9 @@ struct facet_nvml_process {
     uint64_t memory_bytes;
 };
 
+/* The vGPU's device time as it is published; what its processes measured, where nobody settles it. */
+uint64_t facet_nvml_device_time(const struct facet_nvml_vgpu *vgpu, uint64_t measured_ns);
+
 /* Whether this process is meant to be in a vGPU: FACET_VGPU_DIR as it was at the first call. */
 bool facet_nvml_is_tenant(void);
 

@@ -87,7 +87,8 @@ struct facet_fair_client {
     bool active;                           /* wanted or had the device at the last step */
     bool draining;                         /* gate closed, work still in flight */
     bool overrun;                          /* draining for too long: no longer holds others up */
-    uint64_t held_ns;                      /* device time charged in all: what shares are measured from */
+    uint64_t held_ns;                      /* device time charged in all */
+    uint64_t timeline_ns; /* of that, what the device's timeline says: over all clients never more than has passed */
 
     uint32_t lost;             /* as of the last step */
     bool returning;            /* some of those are followed again, and not reported yet */

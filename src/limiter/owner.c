@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "limiter/owner_inside.h"
 #include "limiter/slot.h"
 
@@ -353,6 +354,21 @@ void facet_owner_set_clear(struct facet_owner *owner, uint64_t clear_ns)
         atomic_store_explicit(&owner->policy->clear_ns, clear_ns, memory_order_relaxed);
 }
 
+void facet_owner_set_device_time(struct facet_owner *owner, const struct facet_device_time *time)
+{
+    struct facet_policy *policy = owner->policy;
+
+    atomic_store_explicit(&policy->settled_measured_ns, time->measured_ns, memory_order_relaxed);
+    atomic_store_explicit(&policy->settled_ns, time->settled_ns, memory_order_relaxed);
+    atomic_store_explicit(&policy->published_ns, time->published_ns, memory_order_relaxed);
+    atomic_store_explicit(&policy->settled_at_ns, time->at_ns, memory_order_relaxed);
+}
+
+struct facet_device_time facet_owner_device_time(const struct facet_owner *owner)
+{
+    return facet_policy_device_time(owner->policy);
+}
+
 bool facet_owner_is_oversubscribed(const struct facet_owner *owner)
 {
     return atomic_load(&owner->policy->oversubscribed);
@@ -489,6 +505,28 @@ enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_
     facet_usage_sum(usage, ret_totals);
     munmap((void *)(uintptr_t)usage, sizeof *usage);
     return FACET_OK;
+}
+
+enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_device_time_ns,
+                                                 struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = -1;
+    struct facet_usage_totals totals;
+    void *address;
+
+    enum facet_status status = map_file(dir, "policy", false, sizeof(struct facet_policy), &address, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    const struct facet_policy *policy = address;
+    status = facet_policy_check(policy, sizeof *policy, "policy", error);
+    /* Read before what was measured: else what is settled meanwhile would count twice. */
+    const struct facet_device_time time = facet_policy_device_time(policy);
+    munmap(address, sizeof *policy);
+    if (status == FACET_OK)
+        status = facet_segment_read_totals(dir, &totals, error);
+    if (status == FACET_OK)
+        *ret_device_time_ns = facet_device_time_total(&time, totals.busy_ns, facet_clock_now_ns());
+    return status;
 }
 
 enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,

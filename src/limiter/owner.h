@@ -55,6 +55,10 @@ void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
 void facet_owner_set_clear(struct facet_owner *owner, uint64_t clear_ns);
 
+/* What was settled of its device time, by this owner's scheduler or the last one's. */
+void facet_owner_set_device_time(struct facet_owner *owner, const struct facet_device_time *time);
+struct facet_device_time facet_owner_device_time(const struct facet_owner *owner);
+
 /* Whether it was made with oversubscription, and how much of what can be swapped may be on the device from now on. */
 bool facet_owner_is_oversubscribed(const struct facet_owner *owner);
 void facet_owner_set_resident_most(struct facet_owner *owner, uint64_t bytes);
@@ -111,8 +115,9 @@ void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_tota
 struct facet_owner_slot {
     uint32_t waiting, inflight;
     uint64_t inflight_ns, idle_since_ns;
-    uint64_t busy_ns; /* of whoever had the slot, ever */
-    uint64_t seen_ns; /* when the process last gave a sign of life; 0: it never did */
+    uint64_t begun_ns; /* since when something has been in flight; 0: nothing is */
+    uint64_t busy_ns;  /* of whoever had the slot, ever; read after begun_ns */
+    uint64_t seen_ns;  /* when the process last gave a sign of life; 0: it never did */
 };
 
 /* The slots by number, from 0 on: false past the last. One that nobody has says nothing. */
@@ -130,6 +135,10 @@ enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct
 /* Reads totals of any segment folder without owning it (`facet run --report`). */
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error);
+
+/* All device time of its vGPU, settled as far as a scheduler has. */
+enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_device_time_ns,
+                                                 struct facet_error *error);
 
 /* The device that the vGPU of a segment folder stands for, without owning it (`facet run`: how programs enter). */
 enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,

@@ -12,6 +12,20 @@ static uint64_t last_sign_ns(const struct facet_slot *slot)
     return seen_ns && began_ns > seen_ns ? began_ns : seen_ns;
 }
 
+/* The oldest of what is in flight. */
+static uint64_t begun_ns(const struct facet_slot *slot)
+{
+    uint64_t oldest_ns = 0;
+
+    for (uint32_t i = 0, used = facet_slot_lanes(slot); i < used; i++) {
+        uint64_t begun_ns = atomic_load(&slot->lanes[i].begun_ns);
+
+        if (facet_inflight_count(atomic_load(&slot->lanes[i].inflight)) && (!oldest_ns || begun_ns < oldest_ns))
+            oldest_ns = begun_ns;
+    }
+    return oldest_ns;
+}
+
 bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct facet_owner_slot *ret_slot)
 {
     const struct facet_usage *usage = owner->usage;
@@ -19,13 +33,14 @@ bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct fa
     if (index >= FACET_SEGMENT_SLOTS || index >= atomic_load(&usage->slots_used))
         return false;
     const struct facet_slot *slot = &usage->slots[index];
-    uint64_t inflight = facet_slot_inflight(slot);
+    uint64_t inflight = facet_slot_inflight(slot), oldest_ns = begun_ns(slot);
 
     *ret_slot = (struct facet_owner_slot){
         .waiting = atomic_load(&slot->waiting),
         .inflight = facet_inflight_count(inflight),
         .inflight_ns = facet_inflight_ns(inflight),
         .idle_since_ns = atomic_load(&slot->idle_since_ns),
+        .begun_ns = oldest_ns,
         .busy_ns = atomic_load(&slot->busy_ns),
         .seen_ns = last_sign_ns(slot),
     };

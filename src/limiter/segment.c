@@ -217,6 +217,32 @@ void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals 
     *ret_totals = totals;
 }
 
+struct facet_device_time facet_policy_device_time(const struct facet_policy *policy)
+{
+    return (struct facet_device_time){
+        .at_ns = atomic_load_explicit(&policy->settled_at_ns, memory_order_relaxed),
+        .measured_ns = atomic_load_explicit(&policy->settled_measured_ns, memory_order_relaxed),
+        .settled_ns = atomic_load_explicit(&policy->settled_ns, memory_order_relaxed),
+        .published_ns = atomic_load_explicit(&policy->published_ns, memory_order_relaxed),
+    };
+}
+
+uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns)
+{
+    if (!time->at_ns)
+        return measured_ns;
+    uint64_t since_ns = measured_ns > time->measured_ns ? measured_ns - time->measured_ns : 0;
+    uint64_t passed_ns = now_ns > time->at_ns ? now_ns - time->at_ns : 0;
+    return time->settled_ns + (since_ns < passed_ns ? since_ns : passed_ns);
+}
+
+uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns)
+{
+    if (time->at_ns && now_ns <= time->at_ns + FACET_HEARTBEAT_STALE_NS)
+        return time->published_ns;
+    return facet_device_time_total(time, measured_ns, now_ns);
+}
+
 static long futex(const _Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);

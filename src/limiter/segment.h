@@ -35,7 +35,7 @@
 #include <facet/limiter.h>
 #include <facet/limits.h>
 
-#define FACET_SEGMENT_VERSION 5u
+#define FACET_SEGMENT_VERSION 6u
 #define FACET_POLICY_MAGIC    UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
 #define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
@@ -103,6 +103,9 @@ struct facet_policy {
      * nothing that was launched since has begun; odd: or before (facet_idle_since()). 0: nobody can tell.
      */
     _Atomic uint64_t clear_ns;
+    /* What the owner's scheduler says of the vGPU's device time; see struct facet_device_time. */
+    _Alignas(64) _Atomic uint64_t settled_at_ns;
+    _Atomic uint64_t settled_measured_ns, settled_ns, published_ns;
 };
 
 /* clear_ns: some work of others is still on the device. */
@@ -272,6 +275,25 @@ struct facet_usage_totals {
     uint64_t swappable_bytes, resident_bytes, short_bytes, touched_ns;
     uint32_t absent, stays;
 };
+
+/*
+ * Device time as it is published. Where vGPUs of a device overlap, each measures the same moment in full (busy_ns of
+ * the slots); a scheduler settles that against the time that passed (compute/settle.h).
+ */
+struct facet_device_time {
+    uint64_t at_ns;        /* CLOCK_MONOTONIC of when it was settled; 0: nobody settles, what is measured is all */
+    uint64_t measured_ns;  /* up to which it was */
+    uint64_t settled_ns;   /* cumulative */
+    uint64_t published_ns; /* the same, and over any window at most the window over all vGPUs of the device */
+};
+
+struct facet_device_time facet_policy_device_time(const struct facet_policy *policy);
+
+/* All device time of a vGPU whose processes measured so much: what is settled, and what was measured since. */
+uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
+
+/* What is published of it now; the total where nobody settles, or nobody does any more. */
+uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
 
 /* Sums over the slots. Wait-free; each word is read once, so a total is exact only while nothing runs. */
 void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals *ret_totals);

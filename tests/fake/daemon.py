@@ -67,7 +67,7 @@ def make_segment(folder):
     struct.pack_into("<QQQQ", usage, 128 + 64, 1500, 7, 250, 3)
     with open(os.path.join(folder, "usage"), "wb") as file:
         file.write(usage)
-    policy = bytearray(768)
+    policy = bytearray(832)
     struct.pack_into("<8sII", policy, 0, b"FACPOLY0", version, len(policy))
     struct.pack_into("256s", policy, 336, ADDRESS.encode())
     struct.pack_into("<Q", policy, 672, MEMORY)

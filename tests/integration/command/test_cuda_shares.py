@@ -7,6 +7,7 @@ Owns: whatever measures; it runs alone. Never: a limit of memory (test_cuda.py).
 import json
 import time
 
+import sums
 from cuda import TENANT, CudaPlace
 from place import wait_until
 from tap import equal, main, test
@@ -37,6 +38,20 @@ def a_cap_holds_alone_and_shares_beside_others():
         part = counts[1] / sum(counts)
         print(f"# {100 * part:.1f} % of what both got, guaranteed 25 %")
         equal(0.15 < part < 0.35, True, f"{counts} of 75 and 25 %")
+
+
+@test
+def published_time_is_never_more_than_passed():
+    with CudaPlace() as place:
+        start_ns = time.monotonic_ns() + 10**9
+        options = [["-d", "cuda:0", "-c", percent, "--report", f"{percent}.json"] for percent in ("50", "30", "20")]
+        processes = [start_spin(place, option, start_ns) for option in options]
+        looks = sums.watch(place, processes)
+        for process in processes:
+            kernels_of(process)
+        part = sums.check(looks)
+        equal(part > 0.6, True, f"{part:.2f} of the time is published")
+        sums.check_reports([json.loads(place.read(option[-1])) for option in options], start_ns, time.monotonic_ns())
 
 
 @test

@@ -4,8 +4,10 @@
 
 Owns: whatever measures; it runs alone. Never: a limit of memory (test_limits.py).
 """
+import json
 import time
 
+import sums
 from burn import Tenants, lines_of
 from place import wait_until
 from tap import equal, main, test
@@ -30,6 +32,42 @@ def shares_are_as_asked():
         print("# shares over 5 s:", *(f"{share:.1f}" for share in shares))
         for share, percent in zip(shares, percents):
             equal(abs(share - percent) < 4, True, f"share {share:.1f} near {percent}")
+
+
+@test
+def published_time_is_never_more_than_passed():
+    with Tenants() as place:
+        for kernel in ("1", "20"):  # in thousandths of a second, about
+            begun_ns = time.monotonic_ns()
+            start = str(begun_ns + 10**9)
+            steps = str(int(place.steps) * int(kernel))
+            processes = [place.start("run", "-c", str(percent), "--report", f"{percent}.json", "--", place.burn, "--steps",
+                                     steps, "--seconds", "4", "--start-ns", start) for percent in (50, 30, 20)]
+            looks = sums.watch(place, processes)
+            for process in processes:
+                lines_of(process)
+            part = sums.check(looks)
+            # Most of the time somebody was at work: what is published says so.
+            equal(part > 0.6, True, f"{part:.2f} of the time is published")
+            sums.check_reports([json.loads(place.read(f"{percent}.json")) for percent in (50, 30, 20)], int(start),
+                               time.monotonic_ns())
+
+
+@test
+def published_time_goes_on_with_the_next_daemon():
+    with Tenants() as place:
+        start = str(time.monotonic_ns() + 10**9)
+        processes = [place.start("run", "-c", "50", "--name", name, "--", place.burn, "--steps", place.steps, "--seconds",
+                                 "6", "--start-ns", start) for name in ("a", "b")]
+        looks = sums.watch(place, processes, 12)
+        place.kill_daemon()
+        time.sleep(1)
+        equal(sorted(place.names()), ["a", "b"], "vGPUs of the next daemon")
+        looks += sums.watch(place, processes)
+        for process in processes:
+            lines_of(process)
+        part = sums.check(looks)
+        equal(part > 0.6, True, f"{part:.2f} of the time is published")
 
 
 @test

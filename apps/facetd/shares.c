@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what shares.h says. Never: publishes what was measured as it is: vGPUs overlap. */
+#include "shares.h"
+
+#include <facet/limits.h>
+
+#include "demand.h"
+
+void shares_init(struct shares *shares, uint64_t now_ns)
+{
+    *shares = (struct shares){.count = 0};
+    facet_settle_init(&shares->settle, now_ns);
+}
+
+void shares_add(struct shares *shares, uint32_t place, const struct facet_owner *owner, bool timed, uint32_t part_milli,
+                uint64_t now_ns)
+{
+    const struct facet_device_time time = facet_owner_device_time(owner);
+    const struct demand demand = demand_of(owner, now_ns);
+
+    facet_settle_add(&shares->settle, place, timed, part_milli,
+                     &(struct facet_settled){.at_ns = time.at_ns,
+                                             .measured_ns = time.measured_ns,
+                                             .settled_ns = time.settled_ns,
+                                             .published_ns = time.published_ns},
+                     &demand.settle, now_ns);
+    shares->since[place] = shares->count;
+    for (uint32_t i = 0; i <= SHARES_SAMPLES; i++)
+        shares->published_ns[place][i] = shares_device_time_ns(shares, place);
+}
+
+void shares_remove(struct shares *shares, uint32_t place)
+{
+    facet_settle_remove(&shares->settle, place);
+}
+
+void shares_look(struct shares *shares, uint32_t place, const struct facet_settle_demand *demand, uint64_t charged_ns)
+{
+    struct facet_settle_client *client = &shares->settle.clients[place];
+
+    client->demand = *demand;
+    client->demand.charged_ns = charged_ns;
+}
+
+void shares_step(struct shares *shares, uint64_t now_ns)
+{
+    facet_settle_step(&shares->settle, now_ns);
+}
+
+void shares_pass(struct shares *shares, uint64_t now_ns)
+{
+    facet_settle_publish(&shares->settle, now_ns);
+}
+
+void shares_tell(const struct shares *shares, uint32_t place, struct facet_owner *owner)
+{
+    const struct facet_settled *total = &shares->settle.clients[place].total;
+
+    facet_owner_set_device_time(owner, &(struct facet_device_time){.at_ns = total->at_ns,
+                                                                   .measured_ns = total->measured_ns,
+                                                                   .settled_ns = total->settled_ns,
+                                                                   .published_ns = total->published_ns});
+}
+
+void shares_sample(struct shares *shares, uint64_t now_ns)
+{
+    uint32_t at = shares->count++ % (SHARES_SAMPLES + 1);
+
+    shares->at_ns[at] = now_ns;
+    for (uint32_t i = 0; i < shares->settle.top; i++)
+        shares->published_ns[i][at] = shares_device_time_ns(shares, i);
+}
+
+uint64_t shares_device_time_ns(const struct shares *shares, uint32_t place)
+{
+    return shares->settle.clients[place].total.published_ns;
+}
+
+bool shares_of(const struct shares *shares, uint32_t place, uint32_t *ret_milli)
+{
+    if (shares->count < shares->since[place] + 2)
+        return false;
+
+    uint32_t span = shares->count - 1 < SHARES_SAMPLES ? shares->count - 1 : SHARES_SAMPLES;
+    uint32_t last = (shares->count - 1) % (SHARES_SAMPLES + 1);
+    uint32_t first = (shares->count - 1 - span) % (SHARES_SAMPLES + 1);
+    uint64_t passed_ns = shares->at_ns[last] - shares->at_ns[first];
+    uint64_t had_ns = shares->published_ns[place][last] - shares->published_ns[place][first];
+
+    if (!passed_ns)
+        return false;
+    *ret_milli = (uint32_t)(had_ns * FACET_MILLI_WHOLE / passed_ns);
+    return true;
+}

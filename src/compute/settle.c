@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the arithmetic of settling and publishing. Never: gives the same moment of a device out twice.
+ *
+ * A step gives the time since the last one out as credit: to each client what it may need, a timed one at most what the
+ * policy charged it, and all together no more than has passed. Measured time is settled from credit. Credit is kept
+ * only for what is in flight, so time in which a client had a lease and did nothing is not saved up.
+ */
+#include "compute/settle.h"
+
+#include <facet/limits.h>
+
+__extension__ typedef unsigned __int128 settle_wide;
+
+#define EACH_CLIENT(settle, client)                                                                                    \
+    for (struct facet_settle_client *client = (settle)->clients; client < (settle)->clients + (settle)->top; client++) \
+        if (client->used)
+
+static uint64_t smaller(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+static uint64_t above(uint64_t left, uint64_t right)
+{
+    return left > right ? left - right : 0;
+}
+
+static uint64_t add_saturating(uint64_t left, uint64_t right)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(left, right, &sum) ? UINT64_MAX : sum;
+}
+
+/* `value` x `part` / `whole`, which is not 0. */
+static uint64_t part_of(uint64_t value, uint64_t part, uint64_t whole)
+{
+    settle_wide product = (settle_wide)value * part / whole;
+    return product > UINT64_MAX ? UINT64_MAX : (uint64_t)product;
+}
+
+/* In time of the whole device. */
+static uint64_t of_device(const struct facet_settle_client *client, uint64_t own_ns)
+{
+    return client->part_milli == FACET_MILLI_WHOLE ? own_ns : part_of(own_ns, client->part_milli, FACET_MILLI_WHOLE);
+}
+
+/* What was measured and is not settled. The page is the tenants' to write: a count that falls is begun anew. */
+static uint64_t unsettled_ns(const struct facet_settle_client *client)
+{
+    return of_device(client, above(client->demand.measured_ns, client->total.measured_ns));
+}
+
+/* What can be measured yet of what is in flight. */
+static uint64_t coming_ns(const struct facet_settle_client *client, uint64_t now_ns)
+{
+    return client->demand.begun_ns ? of_device(client, above(now_ns, client->demand.begun_ns)) : 0;
+}
+
+/* What the policy charged since it was last given out. It may take back some of it; that is made up for first. */
+static uint64_t charged_ns(const struct facet_settle_client *client)
+{
+    return above(client->demand.charged_ns, client->seen_charged_ns);
+}
+
+static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t elapsed_ns, uint64_t now_ns)
+{
+    uint64_t most_ns = client->timed ? charged_ns(client) : of_device(client, elapsed_ns);
+    uint64_t use_ns = add_saturating(unsettled_ns(client), coming_ns(client, now_ns));
+
+    return smaller(smaller(most_ns, elapsed_ns), above(use_ns, client->credit_ns));
+}
+
+/* Gives the time that has passed out: where more is wanted, in proportion to that. */
+static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64_t now_ns)
+{
+    settle_wide sum = 0;
+
+    EACH_CLIENT(settle, client)
+    {
+        client->wanted_ns = wanted_ns(client, elapsed_ns, now_ns);
+        sum += client->wanted_ns;
+        if (client->demand.charged_ns > client->seen_charged_ns)
+            client->seen_charged_ns = client->demand.charged_ns;
+    }
+    EACH_CLIENT(settle, client)
+    client->credit_ns +=
+        sum > elapsed_ns ? (uint64_t)((settle_wide)client->wanted_ns * elapsed_ns / sum) : client->wanted_ns;
+}
+
+/* Time in which there was no scheduler: to whoever reports first what is from then. */
+static void give_missed(struct facet_settle *settle, struct facet_settle_client *client)
+{
+    uint64_t missing_ns = above(unsettled_ns(client), client->credit_ns);
+    uint64_t given_ns = client->older ? smaller(settle->missed_ns, missing_ns) : 0;
+
+    client->credit_ns += given_ns;
+    settle->missed_ns -= given_ns;
+    client->older = client->older && client->demand.begun_ns && !unsettled_ns(client);
+}
+
+static void settle_client(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
+{
+    give_missed(settle, client);
+    uint64_t settled_ns = smaller(unsettled_ns(client), client->credit_ns);
+
+    client->total.settled_ns += settled_ns;
+    client->total.measured_ns = client->demand.measured_ns;
+    client->total.at_ns = now_ns;
+    client->credit_ns = smaller(client->credit_ns - settled_ns, coming_ns(client, now_ns));
+}
+
+static uint64_t lag_ns(const struct facet_settle_client *client)
+{
+    return client->total.settled_ns - client->total.published_ns;
+}
+
+static uint32_t behind(struct facet_settle *settle)
+{
+    uint32_t count = 0;
+
+    EACH_CLIENT(settle, client)
+    count += lag_ns(client) > 0;
+    return count;
+}
+
+/* One round: whoever is behind by no more than an equal part of what is left has all of it. Returns what is left. */
+static uint64_t publish_small(struct facet_settle *settle, uint64_t left_ns, uint64_t part_ns)
+{
+    EACH_CLIENT(settle, client)
+    {
+        uint64_t lag = lag_ns(client);
+
+        if (lag > part_ns)
+            continue;
+        client->total.published_ns += lag;
+        left_ns -= lag;
+    }
+    return left_ns;
+}
+
+/* One long launch holds nobody else's numbers up: the small ones go first. */
+void facet_settle_publish(struct facet_settle *settle, uint64_t now_ns)
+{
+    uint64_t left_ns = above(now_ns, settle->published_at_ns);
+    uint32_t count, before = 0;
+
+    settle->published_at_ns += left_ns;
+    while ((count = behind(settle)) != 0 && count != before) {
+        before = count;
+        left_ns = publish_small(settle, left_ns, left_ns / count);
+    }
+    EACH_CLIENT(settle, client)
+    client->total.published_ns += smaller(lag_ns(client), count ? left_ns / count : 0);
+}
+
+void facet_settle_init(struct facet_settle *settle, uint64_t now_ns)
+{
+    *settle = (struct facet_settle){.last_ns = now_ns, .published_at_ns = now_ns};
+}
+
+static void settle_missed(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
+{
+    if (!settle->missed)
+        settle->missed_ns = settle->unpublished_ns = above(now_ns, client->total.at_ns);
+    settle->missed = client->older = true;
+    settle_client(settle, client, now_ns);
+    client->older = client->demand.begun_ns != 0;
+
+    uint64_t published_ns = smaller(lag_ns(client), settle->unpublished_ns);
+    client->total.published_ns += published_ns;
+    settle->unpublished_ns -= published_ns;
+}
+
+void facet_settle_add(struct facet_settle *settle, uint32_t place, bool timed, uint32_t part_milli,
+                      const struct facet_settled *before, const struct facet_settle_demand *demand, uint64_t now_ns)
+{
+    struct facet_settle_client *client = &settle->clients[place];
+
+    *client = (struct facet_settle_client){
+        .used = true, .timed = timed, .part_milli = part_milli, .total = *before, .demand = *demand};
+    client->seen_charged_ns = demand->charged_ns;
+    client->total.published_ns = smaller(before->published_ns, before->settled_ns);
+    if (settle->top <= place)
+        settle->top = place + 1;
+    if (before->at_ns)
+        settle_missed(settle, client, now_ns);
+    else
+        client->total.measured_ns = client->total.settled_ns = client->total.published_ns = demand->measured_ns;
+}
+
+void facet_settle_remove(struct facet_settle *settle, uint32_t place)
+{
+    settle->clients[place] = (struct facet_settle_client){0};
+}
+
+void facet_settle_step(struct facet_settle *settle, uint64_t now_ns)
+{
+    uint64_t elapsed_ns = above(now_ns, settle->last_ns);
+
+    settle->last_ns += elapsed_ns;
+    give_credit(settle, elapsed_ns, settle->last_ns);
+    EACH_CLIENT(settle, client)
+    settle_client(settle, client, settle->last_ns);
+    facet_settle_publish(settle, settle->last_ns);
+}

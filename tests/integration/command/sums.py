@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches what the daemon publishes of a device's time while programs run.
+
+Owns: asking it again and again, and the rule that sums over a device never exceed the time that passed.
+Never: a test, nor how much anybody should have had.
+"""
+import http.client
+import itertools
+import json
+import os
+import re
+import socket
+import time
+
+from place import wait_until
+from tap import equal
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("facet", timeout=60)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self.path)
+
+
+def _ask(place, path):
+    connection = _Connection(os.path.join(place.runtime, "facetd.sock"))
+    before_ns = time.monotonic_ns()
+    connection.request("GET", path)
+    text = connection.getresponse().read().decode()
+    after_ns = time.monotonic_ns()
+    connection.close()
+    return before_ns, after_ns, text
+
+
+class Look:
+    """One answer: device time and share by vGPU, and between which moments it was given."""
+
+    def __init__(self, place, by_metrics):
+        if by_metrics:
+            self.before_ns, self.after_ns, text = _ask(place, "/metrics")
+            self.time_ns = {name: round(float(value) * 1e9) for name, value in re.findall(
+                r'facet_vgpu_device_time_seconds_total\{[^}]*name="([^"]*)"[^}]*\} (\S+)', text)}
+            self.milli = {name: float(value) * 1000 for name, value in re.findall(
+                r'facet_vgpu_share_ratio\{[^}]*name="([^"]*)"[^}]*\} (\S+)', text)}
+        else:
+            self.before_ns, self.after_ns, text = _ask(place, "/v1/vgpus")
+            vgpus = json.loads(text)["vgpus"]
+            self.time_ns = {vgpu["name"]: vgpu["device_time_ns"] for vgpu in vgpus if "device_time_ns" in vgpu}
+            self.milli = {vgpu["name"]: vgpu["share_milli"] for vgpu in vgpus if "share_milli" in vgpu}
+
+
+def watch(place, processes, most=-1):
+    """Looks from when all are in their vGPUs until the first has ended, or `most` times."""
+    wait_until(lambda: os.path.exists(os.path.join(place.runtime, "facetd.sock")), "a daemon")
+    wait_until(lambda: len(Look(place, False).time_ns) == len(processes), "their vGPUs")
+    looks = []
+    for number in itertools.count():
+        if any(process.poll() is not None for process in processes) or number == most:
+            return looks
+        looks.append(Look(place, number % 3 == 2))
+        time.sleep(0.003 * (number % 40))
+
+
+def check(looks):
+    """Over no window is the sum more than the window. Returns the sum over the longest, as a part of it."""
+    for look in looks:
+        equal(sum(look.milli.values()) <= 1000.5, True, f"shares add up: {look.milli}")
+    most = 0
+    for first, last in itertools.combinations(looks, 2):
+        had = sum(last.time_ns[name] - first.time_ns[name] for name in first.time_ns if name in last.time_ns)
+        window = last.after_ns - first.before_ns
+        most = max(most, had / window)
+        equal(had <= window + 1000, True, f"{had} ns of {window} ns")
+        for name in first.time_ns:
+            equal(last.time_ns.get(name, first.time_ns[name]) >= first.time_ns[name], True, f"{name} never falls")
+    print(f"# {len(looks)} looks: in no window more than {100 * most:.1f} % of it")
+    working = [look for look in looks if any(look.time_ns.values())]
+    had = sum(working[-1].time_ns.values()) - sum(working[0].time_ns.values())
+    return had / (working[-1].after_ns - working[0].before_ns)
+
+
+def check_reports(reports, begun_ns, ended_ns):
+    """What each was said to have had in the end, of the time in which all of them ran."""
+    had = sum(report["device_time_ns"] for report in reports)
+    print(f"# reports: {100 * had / (ended_ns - begun_ns):.1f} % of the time")
+    equal(had <= ended_ns - begun_ns, True, f"{had} ns of {ended_ns - begun_ns} ns")
