@@ -9,8 +9,10 @@
 #include <facet/limits.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "command.h"
 #include "launch.h"
+#include "limiter/belief.h"
 #include "limiter/owner.h"
 #include "limiter/tenant.h"
 #include "report.h"
@@ -225,22 +227,45 @@ static void describe(const struct run *run, const json_t *vgpu)
             view_text(vgpu, "device"), view_text(vgpu, "device_name"), memory, compute, view_text(vgpu, "mode"));
 }
 
+/* Which of the totals after the run can be believed (FACET_BELIEVED_*): the segment is the tenants' to write. */
+static uint32_t believed_after(const struct entered *entered, const struct facet_usage_totals *after)
+{
+    uint64_t limit = view_number(entered->vgpu, "memory_limit_bytes"), now_ns = facet_clock_now_ns();
+    struct facet_segment_device device = {0};
+    struct facet_belief belief = {0};
+
+    (void)facet_segment_read_device(view_text(entered->vgpu, "segment"), &device, NULL);
+    uint64_t most = device.memory_bytes > limit ? device.memory_bytes : limit;
+    (void)facet_belief_look(&belief, &entered->before, most, 0);
+    return facet_belief_look(&belief, after, most, now_ns);
+}
+
+/* NULL, which is left out, for what cannot be believed. */
+static json_t *amount(uint32_t believed, uint32_t bit, uint64_t number)
+{
+    return believed & bit ? json_integer((json_int_t)number) : NULL;
+}
+
 /* Amounts of this run alone: a vGPU that was there before has counted others already. */
 static json_t *report_json(const struct run *run, const struct facet_usage_totals *after, uint64_t device_time_ns,
                            const struct launch_outcome *outcome)
 {
     const json_t *vgpu = run->entered[0].vgpu;
     const struct facet_usage_totals *before = &run->entered[0].before;
+    uint32_t believed = believed_after(&run->entered[0], after);
 
-    return json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "name", view_text(vgpu, "name"), "device",
-        view_text(vgpu, "device"), "mode", view_text(vgpu, "mode"), "memory_limit_bytes",
-        (json_int_t)view_number(vgpu, "memory_limit_bytes"), "memory_peak_bytes", (json_int_t)after->memory_peak_bytes,
-        "denied_allocations", (json_int_t)(after->denied - before->denied), "compute_request_milli",
-        (json_int_t)view_number(vgpu, "compute_request_milli"), "compute_limit_milli",
-        (json_int_t)view_number(vgpu, "compute_limit_milli"), "device_time_ns", (json_int_t)device_time_ns, "wall_ns",
-        (json_int_t)outcome->wall_ns, "launches", (json_int_t)(after->launches - before->launches), "throttled_ns",
-        (json_int_t)(after->throttled_ns - before->throttled_ns), "exit_status", outcome->exit_status);
+    return json_pack("{s:s, s:s, s:s, s:I, s:o*, s:o*, s:I, s:I, s:o*, s:I, s:o*, s:o*, s:i}", "name",
+                     view_text(vgpu, "name"), "device", view_text(vgpu, "device"), "mode", view_text(vgpu, "mode"),
+                     "memory_limit_bytes", (json_int_t)view_number(vgpu, "memory_limit_bytes"), "memory_peak_bytes",
+                     amount(believed, FACET_BELIEVED_PEAK, after->memory_peak_bytes), "denied_allocations",
+                     amount(believed, FACET_BELIEVED_DENIED, after->denied - before->denied), "compute_request_milli",
+                     (json_int_t)view_number(vgpu, "compute_request_milli"), "compute_limit_milli",
+                     (json_int_t)view_number(vgpu, "compute_limit_milli"), "device_time_ns",
+                     amount(believed, FACET_BELIEVED_BUSY, device_time_ns), "wall_ns", (json_int_t)outcome->wall_ns,
+                     "launches", amount(believed, FACET_BELIEVED_LAUNCHES, after->launches - before->launches),
+                     "throttled_ns",
+                     amount(believed, FACET_BELIEVED_THROTTLED, after->throttled_ns - before->throttled_ns),
+                     "exit_status", outcome->exit_status);
 }
 
 /* Why a program failed is not always said by it: whether it reached the device, and was refused memory, is. */
@@ -255,6 +280,10 @@ static void summarize(const struct run *run, const struct entered *entered)
         return;
     if (run->count > 1)
         snprintf(name, sizeof name, "%s: ", view_text(entered->vgpu, "name"));
+    if (believed_after(entered, &after) != FACET_BELIEVED_ALL) {
+        command_warn(run->self, "%sits segment was damaged while the command ran: its counts mean nothing", name);
+        return;
+    }
     facet_format_size(after.memory_peak_bytes, peak, sizeof peak);
     fprintf(stderr, "facet run: %s%" PRIu64 " launches, memory peak %s, %" PRIu64 " denied allocations\n", name,
             after.launches - before->launches, peak, after.denied - before->denied);

@@ -30,7 +30,8 @@ static char *rate(const json_t *then, const json_t *vgpu, const char *member, ui
                   const char *sign, char *buffer)
 {
     buffer[0] = '\0';
-    if (!then || !interval_ns || view_number(vgpu, member) < view_number(then, member))
+    if (!then || !interval_ns || !view_has(vgpu, member) || !view_has(then, member) ||
+        view_number(vgpu, member) < view_number(then, member))
         return buffer;
     unsigned __int128 grown = view_number(vgpu, member) - view_number(then, member);
     snprintf(buffer, VIEW_SIZE, "%" PRIu64 "%s", (uint64_t)(grown * unit / interval_ns), sign);
@@ -85,8 +86,8 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu, const jso
         view_memory_of(vgpu, memory),
         rate(then, vgpu, "throttled_ns", interval_ns, 100, "%", waited),
         rate(then, vgpu, "launches", interval_ns, FACET_NS_PER_S, "", launches),
-        processes,
-        denied,
+        view_has(vgpu, "processes") ? processes : NULL,
+        view_has(vgpu, "denied_allocations") ? denied : NULL,
     };
     if (!view_row(table, cells, sizeof cells / sizeof cells[0]))
         return false;

@@ -9,6 +9,9 @@
 #include "base/clock.h"
 #include "view.h"
 
+/* What nobody measures, or cannot be believed. */
+#define NOT_KNOWN "not known"
+
 /* "partitioned 1g.10gb" */
 static const char *mode_of(const json_t *vgpu, char buffer[static VIEW_SIZE * 2])
 {
@@ -33,7 +36,7 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu)
             view_compute(view_number(vgpu, "compute_request_milli"), view_number(vgpu, "compute_limit_milli"), asked),
             view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share) : NULL,
             view_memory_of(vgpu, memory),
-            processes,
+            view_has(vgpu, "processes") ? processes : NULL,
         },
         9);
 }
@@ -72,9 +75,15 @@ static bool add_amounts(struct libscols_table *card, const json_t *vgpu)
                          view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share)
                                                        : "not measured yet") &&
            view_card_add(card, "memory used/limit", view_memory_of(vgpu, used)) &&
-           view_card_add(card, "memory peak", view_memory(view_number(vgpu, "memory_peak_bytes"), peak)) &&
-           view_card_add(card, "device time", view_seconds(view_number(vgpu, "device_time_ns"), busy)) &&
-           view_card_add(card, "throttled", view_seconds(view_number(vgpu, "throttled_ns"), waited));
+           view_card_add(card, "memory peak",
+                         view_has(vgpu, "memory_peak_bytes") ? view_memory(view_number(vgpu, "memory_peak_bytes"), peak)
+                                                             : NOT_KNOWN) &&
+           view_card_add(card, "device time",
+                         view_has(vgpu, "device_time_ns") ? view_seconds(view_number(vgpu, "device_time_ns"), busy)
+                                                          : NOT_KNOWN) &&
+           view_card_add(card, "throttled",
+                         view_has(vgpu, "throttled_ns") ? view_seconds(view_number(vgpu, "throttled_ns"), waited)
+                                                        : NOT_KNOWN);
 }
 
 /* What the device itself gave, in the modes hard and partitioned. */
@@ -130,7 +139,7 @@ static bool add_counts(struct libscols_table *card, const json_t *vgpu)
 
     for (size_t i = 0; complete && i < sizeof counts / sizeof counts[0]; i++) {
         snprintf(number, sizeof number, "%" PRIu64, view_number(vgpu, counts[i].member));
-        complete = view_card_add(card, counts[i].name, number);
+        complete = view_card_add(card, counts[i].name, view_has(vgpu, counts[i].member) ? number : NOT_KNOWN);
     }
     return complete;
 }

@@ -101,7 +101,8 @@ static void judge(const struct books *books, const struct vgpu_info *info, uint6
     const struct entry *before = find(books, info->row.id);
 
     memcpy(entry->id, info->row.id, sizeof entry->id);
-    if (!entry->listed || !is_above(entry->book.driver_bytes, info->view.totals.memory_bytes))
+    if (!entry->listed || !(info->view.believed & FACET_BELIEVED_MEMORY) ||
+        !is_above(entry->book.driver_bytes, info->view.totals.memory_bytes))
         return;
     entry->above_since_ns = before && before->above_since_ns ? before->above_since_ns : now_ns;
     entry->book.excess = now_ns - entry->above_since_ns >= PATIENCE_NS;

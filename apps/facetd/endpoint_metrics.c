@@ -37,27 +37,27 @@ static bool read_compute_limit(const struct vgpu_info *info, uint64_t *ret_value
 static bool read_share(const struct vgpu_info *info, uint64_t *ret_value)
 {
     *ret_value = info->view.share_milli;
-    return info->measured && info->view.share_valid;
+    return info->measured && info->view.share_valid && info->view.believed & FACET_BELIEVED_BUSY;
 }
 
-#define READ_TOTAL(member)                                                                                             \
+#define READ_TOTAL(member, bit)                                                                                        \
     static bool read_##member(const struct vgpu_info *info, uint64_t *ret_value)                                       \
     {                                                                                                                  \
         *ret_value = info->view.totals.member;                                                                         \
-        return info->measured;                                                                                         \
+        return info->measured && info->view.believed & (bit);                                                          \
     }
-READ_TOTAL(memory_bytes)
-READ_TOTAL(memory_peak_bytes)
-READ_TOTAL(throttled_ns)
-READ_TOTAL(launches)
-READ_TOTAL(denied)
-READ_TOTAL(processes)
+READ_TOTAL(memory_bytes, FACET_BELIEVED_MEMORY)
+READ_TOTAL(memory_peak_bytes, FACET_BELIEVED_PEAK)
+READ_TOTAL(throttled_ns, FACET_BELIEVED_THROTTLED)
+READ_TOTAL(launches, FACET_BELIEVED_LAUNCHES)
+READ_TOTAL(denied, FACET_BELIEVED_DENIED)
+READ_TOTAL(processes, FACET_BELIEVED_ALL)
 #undef READ_TOTAL
 
 static bool read_device_time(const struct vgpu_info *info, uint64_t *ret_value)
 {
     *ret_value = info->view.device_time_ns;
-    return info->measured;
+    return info->measured && info->view.believed & FACET_BELIEVED_BUSY;
 }
 
 static const struct vgpu_metric {

@@ -73,19 +73,27 @@ static json_t *environment_json(const struct vgpu_environment *environment)
     return object;
 }
 
+static void set_believed(json_t *object, const struct scheduler_view *view, uint32_t bit, const char *member,
+                         uint64_t integer)
+{
+    if (view->believed & bit)
+        set_integer(object, member, integer);
+}
+
 static void set_view(json_t *object, const struct scheduler_view *view)
 {
     const struct facet_usage_totals *totals = &view->totals;
 
-    set_integer(object, "memory_used_bytes", totals->memory_bytes);
-    set_integer(object, "memory_peak_bytes", totals->memory_peak_bytes);
+    set_believed(object, view, FACET_BELIEVED_MEMORY, "memory_used_bytes", totals->memory_bytes);
+    set_believed(object, view, FACET_BELIEVED_PEAK, "memory_peak_bytes", totals->memory_peak_bytes);
     if (view->share_valid)
-        set_integer(object, "share_milli", view->share_milli);
-    set_integer(object, "device_time_ns", view->device_time_ns);
-    set_integer(object, "launches", totals->launches);
-    set_integer(object, "throttled_ns", totals->throttled_ns);
-    set_integer(object, "denied_allocations", totals->denied);
-    set_integer(object, "processes", totals->processes);
+        set_believed(object, view, FACET_BELIEVED_BUSY, "share_milli", view->share_milli);
+    set_believed(object, view, FACET_BELIEVED_BUSY, "device_time_ns", view->device_time_ns);
+    set_believed(object, view, FACET_BELIEVED_LAUNCHES, "launches", totals->launches);
+    set_believed(object, view, FACET_BELIEVED_THROTTLED, "throttled_ns", totals->throttled_ns);
+    set_believed(object, view, FACET_BELIEVED_DENIED, "denied_allocations", totals->denied);
+    if (view->believed)
+        set_integer(object, "processes", totals->processes);
     json_object_set_new(object, "idle_frozen", json_boolean(view->idle_frozen));
     json_object_set_new(object, "memory_stuck", json_boolean(view->stuck));
 }

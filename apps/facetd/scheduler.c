@@ -20,6 +20,7 @@
 #include "residence.h"
 #include "shares.h"
 #include "threads.h"
+#include "trust.h"
 #include "turns.h"
 
 /* How often dead processes are looked for: a killed tenant's quota is back well within 100 ms. */
@@ -45,6 +46,7 @@ struct client {
     struct facet_owner *owner;
     struct facet_usage_totals totals; /* as of the last look */
     struct demand demand;             /* as well */
+    struct trust trust;               /* in totals that are told */
 };
 
 struct device {
@@ -160,6 +162,15 @@ static bool apply_gates(struct device *device)
     return changed;
 }
 
+/* Damage is to be seen when it comes: a counter that was damaged and goes on from there looks whole to who comes late.
+ */
+static void watch_totals(struct device *device, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < device->top; i++)
+        if (device->clients[i].used)
+            trust_look(&device->clients[i].trust, &device->clients[i].totals, now_ns);
+}
+
 static void reap(struct device *device)
 {
     for (uint32_t i = 0; i < device->top; i++)
@@ -188,6 +199,7 @@ static uint64_t work(struct device *device, uint64_t now_ns)
     device->worked_ns = now_ns;
     if (now_ns >= device->sample_at_ns) {
         shares_sample(&device->shares, now_ns);
+        watch_totals(device, now_ns);
         device->sample_at_ns = now_ns + TICK_NS;
     }
     if (processes_in(device) && device->reap_at_ns < deadline)
@@ -437,6 +449,8 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
     client->residence = residence_add(&device->residence, owner, limits);
     snprintf(client->vgpu_id, sizeof client->vgpu_id, "%s", vgpu_id);
     facet_owner_totals(owner, &client->totals);
+    trust_memory(&client->trust, facet_owner_device_memory(owner));
+    trust_memory(&client->trust, limits->memory_bytes);
     if (mode_is_timed(limits->mode)) {
         client->fair = facet_fair_add(&device->fair, limits);
         /* What an adopted vGPU used before is not held against its cap. */
@@ -505,6 +519,7 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
     if (device->clients[index].fair >= 0)
         facet_fair_set_limits(&device->fair, device->clients[index].fair, limits);
     residence_set_limits(&device->residence, device->clients[index].residence, limits);
+    trust_memory(&device->clients[index].trust, limits->memory_bytes);
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
     wake(device);
@@ -562,15 +577,15 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
 
     if (!device)
         return unknown(vgpu_id, error);
-    const struct client *client = &device->clients[index];
+    struct client *client = &device->clients[index];
     look_again(device);
-    facet_owner_totals(client->owner, &view.totals);
+    view.believed = trust_read(&client->trust, client->owner, &view.totals);
+    view.damaged = view.believed != FACET_BELIEVED_ALL;
     view.device_time_ns = shares_device_time_ns(&device->shares, index);
     view.frozen = client->frozen;
     view.idle_frozen = client->idle_frozen;
     view.stuck = client->stuck;
     view.in_use = facet_owner_in_use(client->owner);
-    view.damaged = facet_owner_damaged(client->owner);
     view.share_valid = shares_of(&device->shares, index, &view.share_milli);
     pthread_mutex_unlock(&device->lock);
     wake(device); /* it slept until a moment that the look may have changed */

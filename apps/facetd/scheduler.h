@@ -11,6 +11,7 @@
 #ifndef FACETD_SCHEDULER_H
 #define FACETD_SCHEDULER_H
 
+#include "limiter/belief.h"
 #include "limiter/owner.h"
 
 struct scheduler; /* all devices of this daemon */
@@ -22,10 +23,11 @@ struct scheduler_view {
     bool share_valid;        /* the vGPU has been watched for at least 100 ms */
     uint32_t share_milli;    /* share of the device's time over the last second; of all of a device at most the whole */
     bool frozen;
-    bool idle_frozen; /* by itself: the next launch resumes it */
-    bool stuck;       /* oversubscribed, gives no memory back, and nobody waits for it any longer */
-    bool damaged;     /* somebody wrote into or truncated its segment: the figures mean nothing */
-    bool in_use;      /* a process or a holder has it */
+    bool idle_frozen;  /* by itself: the next launch resumes it */
+    bool stuck;        /* oversubscribed, gives no memory back, and nobody waits for it any longer */
+    uint32_t believed; /* which of the totals mean anything (limiter/belief.h); BUSY: device time and share as well */
+    bool damaged;      /* somebody wrote into or truncated its segment */
+    bool in_use;       /* a process or a holder has it */
 };
 
 /* `runtime_dir` holds the doorbells (<runtime>/devices/<id>.bell). */

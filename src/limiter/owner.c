@@ -419,6 +419,11 @@ unsigned facet_owner_reap(struct facet_owner *owner)
     return facet_slot_reclaim(owner->policy, owner->usage, owner->usage_fd);
 }
 
+uint64_t facet_owner_device_memory(const struct facet_owner *owner)
+{
+    return owner->policy->device.memory_bytes;
+}
+
 bool facet_owner_damaged(const struct facet_owner *owner)
 {
     return facet_policy_check(owner->policy, sizeof *owner->policy, "policy", NULL) != FACET_OK ||

@@ -102,6 +102,9 @@ void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns);
 /* Takes the memory and the in-flight counts of dead processes back. Returns how many slots were reclaimed. */
 unsigned facet_owner_reap(struct facet_owner *owner);
 
+/* Memory of the device that the vGPU stands for. */
+uint64_t facet_owner_device_memory(const struct facet_owner *owner);
+
 /* Whether the files behind the mappings were damaged since: nothing in them can be believed then. */
 bool facet_owner_damaged(const struct facet_owner *owner);
 

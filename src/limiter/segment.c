@@ -189,13 +189,18 @@ static void add_residence(struct facet_usage_totals *totals, const struct facet_
     totals->touched_ns = later(totals->touched_ns, atomic_load_explicit(&slot->touched_ns, memory_order_relaxed));
 }
 
+static void add_to(uint64_t *sum, const _Atomic uint64_t *word)
+{
+    *sum = add_saturating(*sum, atomic_load_explicit(word, memory_order_relaxed));
+}
+
 static void add_slot(struct facet_usage_totals *totals, const struct facet_slot *slot)
 {
     totals->memory_bytes = add_saturating(totals->memory_bytes, facet_slot_memory(slot));
-    totals->busy_ns += atomic_load_explicit(&slot->busy_ns, memory_order_relaxed);
-    totals->launches += atomic_load_explicit(&slot->launches, memory_order_relaxed);
-    totals->throttled_ns += atomic_load_explicit(&slot->throttled_ns, memory_order_relaxed);
-    totals->denied += atomic_load_explicit(&slot->denied, memory_order_relaxed);
+    add_to(&totals->busy_ns, &slot->busy_ns);
+    add_to(&totals->launches, &slot->launches);
+    add_to(&totals->throttled_ns, &slot->throttled_ns);
+    add_to(&totals->denied, &slot->denied);
     uint64_t inflight = facet_slot_inflight(slot);
     totals->inflight += facet_inflight_count(inflight);
     totals->inflight_ns += facet_inflight_ns(inflight);

@@ -6,9 +6,11 @@ Owns: the faults of the daemon's surroundings. Never: faults of requests (test_r
 import os
 import shutil
 import signal
+import struct
 import time
+from random import Random
 
-from facetd import Facetd, Hold, mount_small, unmount
+from facetd import Facetd, Hold, mount_small, unmount, wait_until
 from tap import Skip, contains, equal, main, test
 
 
@@ -91,6 +93,66 @@ def a_segment_truncated_under_the_daemon_harms_only_its_vgpu():
         daemon.restart()
         equal(daemon.names(), ["a", "b"])
         equal("warning" in daemon.get("/v1/vgpus/a").json, False, "a warning after the restart")
+
+
+def numbers_of(daemon, name):
+    """Every measured number of a vGPU that is published, by member or metric."""
+    vgpu = daemon.get(f"/v1/vgpus/{name}").json
+    numbers = {member: vgpu[member] for member in (
+        "memory_used_bytes", "memory_peak_bytes", "share_milli", "device_time_ns", "launches", "throttled_ns",
+        "denied_allocations", "processes") if member in vgpu}
+    for line in daemon.get("/metrics").text.splitlines():
+        metric, _, rest = line.partition("{")
+        if rest and f'name="{name}"' in rest and "_state" not in metric:
+            numbers[metric] = float(rest.rpartition(" ")[2])
+    return numbers
+
+
+SLOT = 128  # where the first begins: memory_bytes; the cumulative counters are a cache line behind
+COUNTERS = {"busy": 64, "launches": 72, "throttled": 80, "denied": 88}
+
+
+@test
+def numbers_that_cannot_be_believed_are_absent():
+    with Facetd() as daemon:
+        usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
+        overwrite(usage, 20, struct.pack("<I", 1))  # slots_used
+        overwrite(usage, SLOT + 72, struct.pack("<Q", 7))
+        wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
+        whole = numbers_of(daemon, "a")
+        equal((whole["launches"], whole["facet_vgpu_launches_total"]), (7, 7))
+        gone = {"busy": ("device_time_ns", "share_milli", "facet_vgpu_device_time_seconds_total", "facet_vgpu_share_ratio"),
+                "launches": ("launches", "facet_vgpu_launches_total"),
+                "throttled": ("throttled_ns", "facet_vgpu_throttled_seconds_total"),
+                "denied": ("denied_allocations", "facet_vgpu_denied_allocations_total")}
+        expected = set(whole)
+        for counter, members in gone.items():
+            overwrite(usage, SLOT + COUNTERS[counter], b"\xff" * 8)
+            expected -= set(members)
+            equal(set(numbers_of(daemon, "a")), expected, f"numbers once {counter} is damaged")
+            contains(daemon.get("/v1/vgpus/a").json["warning"], "damaged")
+        overwrite(usage, 24, b"\xff" * 8)  # the peak
+        expected -= {"memory_peak_bytes", "facet_vgpu_memory_peak_bytes"}
+        equal(set(numbers_of(daemon, "a")), expected)
+        overwrite(usage, 0, b"\xff" * 8)
+        equal({name for name in numbers_of(daemon, "a") if "limit" not in name and "request" not in name}, set(),
+              "numbers of a segment that is none any more")
+
+
+@test
+def no_damage_makes_a_number_negative_or_absurd():
+    random = Random(4711)
+    with Facetd() as daemon:
+        usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
+        overwrite(usage, 20, struct.pack("<I", 8))
+        for number in range(150):
+            for _ in range(40):
+                at = random.randrange(24, SLOT + 8 * (192 + 8 * 64), 8)
+                overwrite(usage, at, random.choice((b"\xff" * 8, b"\0" * 8, random.randbytes(8), b"\0" * 7 + b"\x80")))
+            for name, value in numbers_of(daemon, "a").items():
+                equal(0 <= value < 2**60, True, f"{name} is {value} in round {number}")
+            peak = daemon.get("/v1/vgpus/a").json.get("memory_peak_bytes", 0)
+            equal(peak <= 1 << 30, True, f"a peak of {peak}")
 
 
 @test

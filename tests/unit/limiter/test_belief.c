@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of what is believed of a segment's totals. Never: a segment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "limiter/belief.h"
+
+#define MIB UINT64_C(1048576)
+#define MS  UINT64_C(1000000)
+#define S   UINT64_C(1000000000)
+
+static struct facet_belief belief;
+static uint64_t now_ns;
+
+static uint32_t look(const struct facet_usage_totals *totals)
+{
+    now_ns += 100 * MS;
+    return facet_belief_look(&belief, totals, 64 * MIB, now_ns);
+}
+
+static int setup(void **state)
+{
+    belief = (struct facet_belief){0};
+    now_ns = 1000 * S;
+    return 0;
+}
+
+static void test_what_work_does_is_believed(void **state)
+{
+    struct facet_usage_totals totals = {.memory_peak_bytes = 64 * MIB};
+
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+        totals.memory_bytes = (uint64_t)(i % 65) * MIB;
+        totals.launches += 1000000;
+        totals.busy_ns += 400 * MS; /* four processes */
+        totals.throttled_ns += 1000 * 100 * MS;
+        totals.denied += 50000;
+    }
+    totals.busy_ns += 3600 * S; /* one that was stopped for an hour, a thousand threads that were */
+    totals.throttled_ns += 1000 * 3600 * S / 4;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+}
+
+static void test_an_adopted_segment_is_believed(void **state)
+{
+    const struct facet_usage_totals totals = {
+        .busy_ns = 86400 * S, .launches = 86400 * UINT64_C(100000), .throttled_ns = 864000 * S, .denied = 12345};
+
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+}
+
+static void test_memory_beyond_what_there_is(void **state)
+{
+    struct facet_usage_totals totals = {.memory_bytes = 64 * MIB + 1};
+
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_MEMORY);
+    totals.memory_bytes = UINT64_MAX;
+    totals.memory_peak_bytes = UINT64_MAX;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK));
+    totals.memory_bytes = totals.memory_peak_bytes = 1;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+}
+
+static uint64_t *counter(struct facet_usage_totals *totals, int index)
+{
+    uint64_t *const counters[] = {&totals->busy_ns, &totals->launches, &totals->throttled_ns, &totals->denied};
+
+    return counters[index];
+}
+
+static void test_counters_that_fall_or_leap(void **state)
+{
+    static const uint32_t bits[] = {FACET_BELIEVED_BUSY, FACET_BELIEVED_LAUNCHES, FACET_BELIEVED_THROTTLED,
+                                    FACET_BELIEVED_DENIED};
+    static const uint64_t wrong[] = {0, 99, UINT64_MAX, UINT64_MAX / 2 + 1, UINT64_C(1) << 61, UINT64_C(1) << 52};
+
+    for (int i = 0; i < 4; i++)
+        for (size_t j = 0; j < sizeof wrong / sizeof wrong[0]; j++) {
+            struct facet_usage_totals totals = {.busy_ns = 100, .launches = 100, .throttled_ns = 100, .denied = 100};
+
+            setup(state);
+            assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+            *counter(&totals, i) = wrong[j];
+            assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~bits[i]);
+            *counter(&totals, i) = 100; /* nobody knows what it was */
+            assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~bits[i]);
+        }
+}
+
+static void test_absurd_from_the_first_look_on(void **state)
+{
+    const struct facet_usage_totals totals = {.busy_ns = UINT64_MAX, .launches = UINT64_C(1) << 63};
+
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_BUSY | FACET_BELIEVED_LAUNCHES));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_what_work_does_is_believed, setup),
+        cmocka_unit_test_setup(test_an_adopted_segment_is_believed, setup),
+        cmocka_unit_test_setup(test_memory_beyond_what_there_is, setup),
+        cmocka_unit_test_setup(test_counters_that_fall_or_leap, setup),
+        cmocka_unit_test_setup(test_absurd_from_the_first_look_on, setup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
