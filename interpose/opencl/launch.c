@@ -24,8 +24,11 @@ cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_ui
 
 cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queue, cl_bool blocking, cl_int result)
 {
-    if (!launch->tenant)
+    if (!launch->tenant) {
+        if (blocking && result == CL_SUCCESS)
+            facet_cl_track_waited(queue, 0, NULL);
         return result;
+    }
     if (result != CL_SUCCESS) {
         facet_tenant_refused(launch->tenant, launch->estimate_ns);
         return result;
@@ -33,6 +36,7 @@ cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queu
 
     struct facet_cl_command command = {
         .event = *launch->event,
+        .queue = queue,
         .key = launch->key,
         .estimate_ns = launch->estimate_ns,
         .submitted_ns = launch->submitted_ns,
@@ -42,6 +46,7 @@ cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queu
         facet_cl_target.clRetainEvent(command.event);
     if (blocking) {
         facet_cl_track_finished(launch->tenant, &command);
+        facet_cl_track_waited(queue, 0, NULL);
         return CL_SUCCESS;
     }
     facet_cl_track_add(launch->tenant, &command);

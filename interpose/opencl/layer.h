@@ -48,6 +48,14 @@
     X(clGetCommandQueueInfo)                                                                                           \
     X(clSetCommandQueueProperty)                                                                                       \
     X(clGetEventProfilingInfo)                                                                                         \
+    /* wait.c */                                                                                                       \
+    X(clFinish)                                                                                                        \
+    X(clWaitForEvents)                                                                                                 \
+    X(clGetEventInfo)                                                                                                  \
+    X(clSetEventCallback)                                                                                              \
+    X(clEnqueueMapBuffer)                                                                                              \
+    X(clEnqueueMapImage)                                                                                               \
+    X(clEnqueueSVMMap)                                                                                                 \
     /* launch.c */                                                                                                     \
     X(clEnqueueNDRangeKernel)                                                                                          \
     X(clEnqueueTask)                                                                                                   \

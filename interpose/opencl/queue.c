@@ -284,6 +284,9 @@ cl_int facet_clGetEventProfilingInfo(cl_event event, cl_profiling_info param_nam
     if (facet_cl_target.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL) == CL_SUCCESS &&
         flags_of(queue) & PROFILING_HIDDEN)
         return CL_PROFILING_INFO_NOT_AVAILABLE;
-    return facet_cl_target.clGetEventProfilingInfo(event, param_name, param_value_size, param_value,
-                                                   param_value_size_ret);
+    cl_int result =
+        facet_cl_target.clGetEventProfilingInfo(event, param_name, param_value_size, param_value, param_value_size_ret);
+    if (result == CL_SUCCESS)
+        facet_cl_track_waited(queue, 1, &event);
+    return result;
 }

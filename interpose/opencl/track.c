@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the ring, the helper thread, and the two clocks' busy time.
- * Never: holds a lock while OpenCL is called. Launching threads add under the push lock; only the helper takes out.
+ * Never: holds a lock while OpenCL is called, but for the turn to look, for which nobody waits without end. Launching
+ * threads add under the push lock; who has the turn takes out.
  */
 #include "track.h"
 
@@ -14,6 +15,7 @@
 #include "interpose/kit/busy.h"
 #include "interpose/kit/estimate.h"
 #include "interpose/kit/quiet_thread.h"
+#include "interpose/kit/turn.h"
 #include "layer.h"
 
 #define RING_SIZE 4096u
@@ -25,6 +27,7 @@
 
 #define SUPERVISE_NS (4 * FACET_NS_PER_MS)
 #define ROOM_NS      (100 * FACET_NS_PER_MS) /* how long a launch waits for room in the ring */
+#define TURN_NS      (100 * FACET_NS_PER_MS) /* how long who waited for commands waits for its turn to report them */
 #define PARK_TRIES   20                      /* times 5 ms, at exit */
 
 /* Commands not complete that one look visits. In order of submission the first few tell enough; see look_limit(). */
@@ -48,6 +51,7 @@ static struct {
 } track;
 
 static struct facet_busy device_clock, host_clock; /* under the account lock */
+static struct facet_turn turn;                     /* to look over the ring */
 
 /* Steps of the end of the process. */
 enum {
@@ -147,9 +151,9 @@ void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_
 
 /* What one look over the ring found. */
 struct look {
-    uint32_t tail; /* how far it went */
-    bool left;     /* something is in flight */
-    cl_event waitable;
+    uint32_t tail;        /* how far it went */
+    bool left;            /* something is in flight */
+    cl_event waitable;    /* of the helper's looks, while others want the device: a reference of its own */
     uint64_t waitable_ns; /* its estimate */
 };
 
@@ -182,6 +186,30 @@ static void flush(struct facet_cl_command *command)
         facet_cl_target.clFlush(queue);
 }
 
+/* What a look is for: NULL and no events are the helper's, or who waits for all there is. */
+struct wanted {
+    cl_command_queue queue;
+    cl_uint count;
+    const cl_event *events;
+    uint32_t limit;  /* commands not complete that are visited, of which one does not know whether they are */
+    bool by_program; /* which was in the driver just now: it is there, also at the end of the process */
+};
+
+static bool is_among(cl_event event, const struct wanted *wanted)
+{
+    for (cl_uint i = 0; i < wanted->count; i++)
+        if (wanted->events[i] == event)
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct facet_cl_command *command, const struct wanted *wanted, uint32_t pending)
+{
+    if (pending < wanted->limit && (!wanted->queue || !command->queue || command->queue == wanted->queue))
+        return true;
+    return is_among(command->event, wanted);
+}
+
 /* Every sixteenth look visits all: with queues that overtake each other the first few pending may be the wrong ones. */
 static uint32_t look_limit(void)
 {
@@ -199,18 +227,24 @@ static void free_head(uint32_t head, uint32_t tail)
         facet_futex_wake(&track.head);
 }
 
-static struct look look_over(struct facet_tenant *tenant, uint64_t now_ns)
+static bool may_ask(const struct wanted *wanted)
+{
+    return wanted->by_program || atomic_load(&ending) != TORN_DOWN;
+}
+
+/* Who has the turn. */
+static struct look look_over(struct facet_tenant *tenant, const struct wanted *wanted, uint64_t now_ns)
 {
     uint32_t head = atomic_load_explicit(&track.head, memory_order_relaxed);
     struct look look = {.tail = atomic_load_explicit(&track.tail, memory_order_acquire)};
-    uint32_t limit = look_limit(), pending = 0;
     bool prompt = facet_tenant_prompt(tenant);
     struct batch batch = {0};
+    uint32_t pending = 0;
 
-    for (uint32_t at = head; at != look.tail && pending < limit && atomic_load(&ending) != TORN_DOWN; at++) {
+    for (uint32_t at = head; at != look.tail && (pending < wanted->limit || wanted->count) && may_ask(wanted); at++) {
         struct facet_cl_command *command = &track.commands[at % RING_SIZE];
 
-        if (!command->event)
+        if (!command->event || !is_wanted(command, wanted, pending))
             continue;
         cl_int status = status_of(command->event);
         if (status <= CL_COMPLETE) {
@@ -218,7 +252,8 @@ static struct look look_over(struct facet_tenant *tenant, uint64_t now_ns)
             continue;
         }
         pending++;
-        consider(&look, command, status);
+        if (prompt)
+            consider(&look, command, status);
         if (prompt && status == CL_QUEUED && !command->flushed)
             flush(command);
     }
@@ -253,9 +288,10 @@ static void rest(const struct facet_tenant *tenant, const struct look *look, uin
 {
     bool prompt = facet_tenant_prompt(tenant);
 
-    if (look->left && prompt && look->waitable)
+    if (look->waitable) {
         facet_cl_target.clWaitForEvents(1, &look->waitable);
-    else if (look->left && prompt)
+        facet_cl_target.clReleaseEvent(look->waitable);
+    } else if (look->left && prompt)
         sleep_for(NAPPING, seen_wakes, look->tail, POLL_NS);
     else if (!look->left && idle_ns >= LINGER_NS)
         sleep_for(DEEP, seen_wakes, look->tail, DEEP_NS);
@@ -274,6 +310,19 @@ static void park(void)
         facet_futex_wait(&parked, 1, DEEP_NS);
 }
 
+static struct look look_in_turn(struct facet_tenant *tenant, uint64_t now_ns)
+{
+    struct wanted wanted = {.limit = look_limit()};
+
+    while (!facet_turn_take(&turn, FACET_NS_PER_S))
+        ;
+    struct look look = look_over(tenant, &wanted, now_ns);
+    if (look.waitable)
+        facet_cl_target.clRetainEvent(look.waitable); /* it may be over, and reported, before the wait for it begins */
+    facet_turn_end(&turn);
+    return look;
+}
+
 static void *run(void *argument)
 {
     struct facet_tenant *tenant = argument;
@@ -289,7 +338,7 @@ static void *run(void *argument)
             supervised = now;
         }
         bool last = atomic_load(&ending);
-        struct look look = look_over(tenant, now);
+        struct look look = look_in_turn(tenant, now);
         if (last)
             park();
         if (look.left || !busy_until)
@@ -409,8 +458,33 @@ void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_comma
         wake();
 }
 
+static void look_for(struct wanted *wanted, uint64_t patience_ns)
+{
+    if (atomic_load(&track.head) == atomic_load(&track.tail) || !facet_turn_take(&turn, patience_ns))
+        return;
+    wanted->limit = LOOK_PENDING;
+    wanted->by_program = true;
+    look_over(&facet_cl_process.tenant, wanted, facet_clock_now_ns());
+    facet_turn_end(&turn);
+}
+
+void facet_cl_track_waited(cl_command_queue queue, cl_uint count, const cl_event *events)
+{
+    struct wanted wanted = {.queue = queue, .count = count, .events = events};
+
+    look_for(&wanted, TURN_NS);
+}
+
+void facet_cl_track_called_back(cl_event event)
+{
+    struct wanted wanted = {.count = 1, .events = &event};
+
+    look_for(&wanted, 0);
+}
+
 void facet_cl_track_forked(void)
 {
+    facet_turn_forked(&turn);
     atomic_store(&track.head, 0);
     atomic_store(&track.tail, 0);
     atomic_store(&track.waiting_for_room, 0);

@@ -6,7 +6,9 @@
  * Never: makes a program wait for ever, hang at exit, or see a signal it did not expect.
  *
  * While others want the device the thread waits in the driver for what is running and reports its end at once, because
- * the device is handed on at that moment. While this vGPU is alone it looks once a millisecond and costs nothing.
+ * the device is handed on at that moment. While this vGPU is alone it looks a hundred times a second and costs nothing.
+ * A program's thread that waited for commands reports them itself before it goes on: its next step may be to end the
+ * process.
  */
 #ifndef FACET_OPENCL_TRACK_H
 #define FACET_OPENCL_TRACK_H
@@ -16,7 +18,8 @@
 #include "process.h"
 
 struct facet_cl_command {
-    cl_event event; /* one reference, the tracker's */
+    cl_event event;         /* one reference, the tracker's */
+    cl_command_queue queue; /* only to be compared: the program may have released it; NULL: not known */
     uint64_t key, estimate_ns;
     uint64_t submitted_ns; /* host clock; 0 = not taken */
     bool may_be_held;      /* has a wait list, so it may wait for something the program does later */
@@ -35,6 +38,16 @@ void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_comma
 
 /* The same for a command known to be complete. */
 void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_command *command);
+
+/*
+ * The driver said that these events, and with them all that an in-order queue had before them, are complete; without
+ * events, that all of the queue is. Reports what is. NULL stands for every queue.
+ */
+void facet_cl_track_waited(cl_command_queue queue, cl_uint count, const cl_event *events);
+
+/* The same in a callback of the driver, which may hold what the helper is waiting for: it does not wait for the helper.
+ */
+void facet_cl_track_called_back(cl_event event);
 
 /* In the child of fork(): nothing is in flight, and the thread is not there. */
 void facet_cl_track_forked(void);

@@ -7,6 +7,7 @@
 #include "launch.h"
 #include "layer.h"
 #include "svm.h"
+#include "track.h"
 
 static bool admit(size_t size, facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
@@ -81,7 +82,10 @@ cl_int facet_clMemFreeINTEL(cl_context context, void *pointer)
 
 cl_int facet_clMemBlockingFreeINTEL(cl_context context, void *pointer)
 {
-    return free_with(atomic_load(&facet_cl_real_clMemBlockingFreeINTEL), context, pointer);
+    cl_int result = free_with(atomic_load(&facet_cl_real_clMemBlockingFreeINTEL), context, pointer);
+
+    facet_cl_track_waited(NULL, 0, NULL);
+    return result;
 }
 
 cl_int facet_clEnqueueMemcpyINTEL(cl_command_queue queue, cl_bool blocking, void *target, const void *source,

@@ -4,12 +4,14 @@
  * Never: uses OpenCL in its own process but where a test says so; the rest happens in children, by role.
  */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fixture.h"
 #include "limiter/tenant.h"
 
@@ -109,9 +111,111 @@ static int role_count_devices(void)
     return (int)count;
 }
 
+/* ---- what was waited for, and then the process is gone ---- */
+
+#define WAITS     20u
+#define WAITED_US 2000u
+
+static void CL_CALLBACK raise_flag(cl_event event, cl_int status, void *flag)
+{
+    atomic_store((_Atomic int *)flag, status == CL_COMPLETE ? 1 : 2);
+}
+
+static bool called_back(cl_event event)
+{
+    static _Atomic int flag;
+
+    atomic_store(&flag, 0);
+    if (clSetEventCallback(event, CL_COMPLETE, raise_flag, &flag) != CL_SUCCESS || clFlush(fixture.queue) != CL_SUCCESS)
+        return false;
+    while (!atomic_load(&flag))
+        usleep(50);
+    return atomic_load(&flag) == 1;
+}
+
+static bool asked(cl_event event)
+{
+    cl_int status = CL_QUEUED;
+
+    clFlush(fixture.queue);
+    while (status > CL_COMPLETE)
+        if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) != CL_SUCCESS)
+            return false;
+    return status == CL_COMPLETE;
+}
+
+static bool read_back(cl_mem buffer)
+{
+    char bytes[16];
+
+    return clEnqueueReadBuffer(fixture.queue, buffer, CL_TRUE, 0, sizeof bytes, bytes, 0, NULL, NULL) == CL_SUCCESS;
+}
+
+static bool mapped(cl_mem buffer)
+{
+    cl_int error = CL_SUCCESS;
+    void *address = clEnqueueMapBuffer(fixture.queue, buffer, CL_TRUE, CL_MAP_READ, 0, 16, 0, NULL, NULL, &error);
+
+    return error == CL_SUCCESS && clEnqueueUnmapMemObject(fixture.queue, buffer, address, 0, NULL, NULL) == CL_SUCCESS;
+}
+
+static bool wait_by(const char *way, cl_event event, cl_mem buffer)
+{
+    if (strcmp(way, "events") == 0)
+        return clWaitForEvents(1, &event) == CL_SUCCESS;
+    if (strcmp(way, "status") == 0)
+        return asked(event);
+    if (strcmp(way, "callback") == 0)
+        return called_back(event);
+    if (strcmp(way, "read") == 0)
+        return read_back(buffer);
+    if (strcmp(way, "map") == 0)
+        return mapped(buffer);
+    return clFinish(fixture.queue) == CL_SUCCESS;
+}
+
+/* Launches, each waited for; then nothing may be left to report. */
+static int wait_often(const char *way)
+{
+    cl_mem buffer = fixture_buffer(MIB, NULL);
+    cl_event event = NULL;
+
+    fixture_set_sleep(WAITED_US);
+    for (unsigned i = 0; i < WAITS; i++)
+        if (fixture_launch(fixture.sleep, &event) != CL_SUCCESS || !wait_by(way, event, buffer) ||
+            clReleaseEvent(event) != CL_SUCCESS)
+            return 1;
+    return 0;
+}
+
+/* "role-wait-WAY": ends without its handlers of exit. Killed, or as another program, when the way says so. */
+static int role_wait(const char *way)
+{
+    int status = wait_often(way);
+
+    if (status == 0 && strcmp(way, "killed") == 0)
+        raise(SIGKILL);
+    if (status == 0 && strcmp(way, "exec") == 0)
+        execlp("true", "true", (char *)NULL);
+    _exit(status);
+}
+
+/* As a pool of Python's does: the one that forks uses no device. */
+static int role_forks(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(fixture_open() ? wait_often("finish") : 99);
+    int status = 0;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+}
+
 static int play(const char *role)
 {
     alarm(120);
+    if (strcmp(role, "role-forks") == 0)
+        return role_forks();
     if (strcmp(role, "role-closed") == 0)
         return role_closed();
     if (strcmp(role, "role-count") == 0)
@@ -122,6 +226,8 @@ static int play(const char *role)
         return role_exit_in_flight();
     if (strcmp(role, "role-die") == 0)
         return role_hold_and_die();
+    if (strncmp(role, "role-wait-", 10) == 0)
+        return role_wait(role + 10);
     return role_hold_four();
 }
 
@@ -132,6 +238,42 @@ static void test_exit_with_work_in_flight(void **state)
     assert_int_equal(run("role-exit"), 7);
     check_reclaimed();
     assert_true(test_segment_totals(&fixture.segment).launches > 0);
+}
+
+/* Reported before it ended, by nobody else, and not once more by who clears up behind it. */
+static void check_waited(const char *role, int status)
+{
+    struct facet_usage_totals before = test_segment_totals(&fixture.segment);
+    uint64_t begun_ns = facet_clock_now_ns();
+
+    assert_int_equal(run(role), status);
+    uint64_t took_ns = facet_clock_now_ns() - begun_ns;
+    struct facet_usage_totals after = test_segment_totals(&fixture.segment);
+    assert_int_equal(after.launches, before.launches + WAITS);
+    assert_int_equal(after.inflight, 0);
+    assert_true(after.busy_ns > before.busy_ns && after.busy_ns - before.busy_ns <= took_ns);
+    if (fixture.fake) /* its kernels sleep at least as long as they are told */
+        assert_true(after.busy_ns - before.busy_ns >= WAITS * WAITED_US * FACET_NS_PER_US);
+    check_reclaimed();
+    assert_int_equal(test_segment_totals(&fixture.segment).busy_ns, after.busy_ns);
+    assert_int_equal(test_segment_totals(&fixture.segment).launches, after.launches);
+}
+
+static void test_waited_for_is_reported(void **state)
+{
+    static const char *const ways[] = {"finish", "events", "status", "read", "callback"};
+
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        char role[32];
+
+        snprintf(role, sizeof role, "role-wait-%s", ways[i]);
+        check_waited(role, 0);
+    }
+    if (!fixture.fake) /* which maps nothing */
+        check_waited("role-wait-map", 0);
+    check_waited("role-wait-exec", 0);
+    check_waited("role-wait-killed", 1000 + SIGKILL);
+    check_waited("role-forks", 0);
 }
 
 static void test_kill_gives_memory_back(void **state)
@@ -253,6 +395,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exit_with_work_in_flight),
+        cmocka_unit_test(test_waited_for_is_reported),
         cmocka_unit_test(test_kill_gives_memory_back),
         cmocka_unit_test(test_program_that_never_releases),
         cmocka_unit_test(test_layer_listed_twice),
