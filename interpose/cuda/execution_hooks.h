@@ -79,20 +79,32 @@
     FACET_CUDA_BOTH_HOOKS(X, cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030)                        \
     FACET_CUDA_BOTH_HOOKS(X, cuStreamEndCapture, "cuStreamEndCapture", 10000)
 
+/* By what a program learns that launches are complete, and what that is learned by: wait.c. */
+#define FACET_CUDA_WAIT_HOOKS(X)                                                                                       \
+    FACET_CUDA_BOTH_HOOKS(X, cuStreamSynchronize, "cuStreamSynchronize", 2000)                                         \
+    FACET_CUDA_BOTH_HOOKS(X, cuStreamQuery, "cuStreamQuery", 2000)                                                     \
+    X(cuCtxSynchronize, "cuCtxSynchronize", 2000, ANY)                                                                 \
+    X(cuCtxSynchronize_v2, "cuCtxSynchronize", 13000, ANY)                                                             \
+    FACET_CUDA_BOTH_HOOKS(X, cuEventRecord, "cuEventRecord", 2000)                                                     \
+    FACET_CUDA_BOTH_HOOKS(X, cuEventRecordWithFlags, "cuEventRecordWithFlags", 11010)                                  \
+    X(cuEventDestroy, "cuEventDestroy", 2000, ANY)                                                                     \
+    X(cuEventDestroy_v2, "cuEventDestroy", 4000, ANY)                                                                  \
+    X(cuEventSynchronize, "cuEventSynchronize", 2000, ANY)                                                             \
+    X(cuEventQuery, "cuEventQuery", 2000, ANY)                                                                         \
+    X(cuEventElapsedTime, "cuEventElapsedTime", 2000, ANY)                                                             \
+    X(cuEventElapsedTime_v2, "cuEventElapsedTime", 12080, ANY)
+
 #define FACET_CUDA_EXECUTION_HOOKS(X)                                                                                  \
     FACET_CUDA_KERNEL_HOOKS(X)                                                                                         \
     FACET_CUDA_TRANSFER_HOOKS(X)                                                                                       \
     FACET_CUDA_WAITED_HOOKS(X)                                                                                         \
-    FACET_CUDA_STREAM_HOOKS(X)
+    FACET_CUDA_STREAM_HOOKS(X)                                                                                         \
+    FACET_CUDA_WAIT_HOOKS(X)
 
 #define FACET_CUDA_EXECUTION_PLAIN(X)                                                                                  \
     X(cuCtxSetCurrent)                                                                                                 \
-    X(cuStreamQuery)                                                                                                   \
+    X(cuStreamGetFlags)                                                                                                \
     X(cuThreadExchangeStreamCaptureMode)                                                                               \
-    X(cuEventCreate)                                                                                                   \
-    X(cuEventDestroy_v2)                                                                                               \
-    X(cuEventElapsedTime)                                                                                              \
-    X(cuEventQuery)                                                                                                    \
-    X(cuEventRecord)
+    X(cuEventCreate)
 
 #endif

@@ -108,7 +108,6 @@
     X(cuCtxGetApiVersion)                                                                                              \
     X(cuCtxGetLimit)                                                                                                   \
     X(cuCtxGetCurrent)                                                                                                 \
-    X(cuCtxSynchronize)                                                                                                \
     X(cuDevicePrimaryCtxGetState)                                                                                      \
     X(cuDeviceGetMemPool)                                                                                              \
     X(cuDeviceGetDefaultMemPool)                                                                                       \

@@ -160,14 +160,10 @@ hipError_t facet_hipDevicePrimaryCtxReset(hipDevice_t device)
         return result == hipSuccess ? facet_hip_driver.symbol(__VA_ARGS__) : result;                                   \
     }
 
-BEGINS(hipDeviceSynchronize, (void))
-BEGINS(hipStreamSynchronize, (hipStream_t stream), stream)
-BEGINS(hipStreamSynchronize_spt, (hipStream_t stream), stream)
 BEGINS(hipHostMalloc, (void **pointer, size_t bytes, unsigned flags), pointer, bytes, flags)
 BEGINS(hipHostAlloc, (void **pointer, size_t bytes, unsigned flags), pointer, bytes, flags)
 BEGINS(hipMallocHost, (void **pointer, size_t bytes), pointer, bytes)
 BEGINS(hipMemAllocHost, (void **pointer, size_t bytes), pointer, bytes)
-BEGINS(hipCtxSynchronize, (void))
 BEGINS(hipHostRegister, (void *pointer, size_t bytes, unsigned flags), pointer, bytes, flags)
 BEGINS(hipEventCreate, (hipEvent_t * event), event)
 BEGINS(hipEventCreateWithFlags, (hipEvent_t * event, unsigned flags), event, flags)

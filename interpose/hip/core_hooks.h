@@ -9,14 +9,10 @@
     X(hipGetDriverEntryPoint)                                                                                          \
     X(hipGetDriverEntryPoint_spt)                                                                                      \
     /* begin.c: what a program may begin a device with, and what ends one */                                           \
-    X(hipDeviceSynchronize)                                                                                            \
-    X(hipStreamSynchronize)                                                                                            \
-    X(hipStreamSynchronize_spt)                                                                                        \
     X(hipHostMalloc)                                                                                                   \
     X(hipHostAlloc)                                                                                                    \
     X(hipMallocHost)                                                                                                   \
     X(hipMemAllocHost)                                                                                                 \
-    X(hipCtxSynchronize)                                                                                               \
     X(hipHostRegister)                                                                                                 \
     X(hipEventCreate)                                                                                                  \
     X(hipEventCreateWithFlags)                                                                                         \

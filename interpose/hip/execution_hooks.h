@@ -97,6 +97,20 @@
     X(hipStreamBeginCaptureToGraph)                                                                                    \
     FACET_HIP_BOTH_HOOKS(X, hipStreamEndCapture)
 
+/* By what a program learns that launches are complete, and what that is learned by: wait.c. Before any launch, a
+ * program may begin a device with the first four. */
+#define FACET_HIP_WAIT_HOOKS(X)                                                                                        \
+    X(hipDeviceSynchronize)                                                                                            \
+    X(hipCtxSynchronize)                                                                                               \
+    FACET_HIP_BOTH_HOOKS(X, hipStreamSynchronize)                                                                      \
+    FACET_HIP_BOTH_HOOKS(X, hipStreamQuery)                                                                            \
+    FACET_HIP_BOTH_HOOKS(X, hipEventRecord)                                                                            \
+    X(hipEventRecordWithFlags)                                                                                         \
+    X(hipEventDestroy)                                                                                                 \
+    X(hipEventSynchronize)                                                                                             \
+    X(hipEventQuery)                                                                                                   \
+    X(hipEventElapsedTime)
+
 #define FACET_HIP_ERROR_HOOKS(X)                                                                                       \
     X(hipGetLastError)                                                                                                 \
     X(hipExtGetLastError)                                                                                              \
@@ -106,21 +120,17 @@
     FACET_HIP_KERNEL_HOOKS(X)                                                                                          \
     FACET_HIP_TRANSFER_HOOKS(X)                                                                                        \
     FACET_HIP_STREAM_HOOKS(X)                                                                                          \
+    FACET_HIP_WAIT_HOOKS(X)                                                                                            \
     FACET_HIP_ERROR_HOOKS(X)
 
 /* Older runtimes lack hipStreamGetDevice, hipGetStreamDeviceId, hipStreamIsCapturing and the mode of captures. */
 #define FACET_HIP_EXECUTION_PLAIN(X)                                                                                   \
-    X(hipEventCreate)                                                                                                  \
-    X(hipEventDestroy)                                                                                                 \
-    X(hipEventElapsedTime)                                                                                             \
-    X(hipEventQuery)                                                                                                   \
-    X(hipEventRecord)                                                                                                  \
     X(hipGetDevice)                                                                                                    \
     X(hipGetStreamDeviceId)                                                                                            \
     X(hipSetDevice)                                                                                                    \
     X(hipStreamGetDevice)                                                                                              \
+    X(hipStreamGetFlags)                                                                                               \
     X(hipStreamIsCapturing)                                                                                            \
-    X(hipStreamQuery)                                                                                                  \
     X(hipThreadExchangeStreamCaptureMode)
 
 #endif

@@ -40,6 +40,14 @@ static struct facet_tenant *stream_tenant(void *stream, uint32_t *ret_device)
     return facet_cuda_tenant(*ret_device);
 }
 
+static bool stream_joins_legacy(void *stream)
+{
+    unsigned flags = CU_STREAM_NON_BLOCKING;
+
+    return facet_cuda_plain.cuStreamGetFlags && facet_cuda_plain.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS &&
+           !(flags & CU_STREAM_NON_BLOCKING);
+}
+
 /* The legacy stream cannot be captured, and asking for it while another is would end that one's. */
 static bool stream_captured(void *stream)
 {
@@ -60,7 +68,7 @@ static enum facet_flight_state stream_state(void *stream, void *context)
 {
     CUresult result = stream == CU_STREAM_LEGACY ? facet_cuda_plain.cuCtxSetCurrent(context) : CUDA_SUCCESS;
 
-    return state_of(result == CUDA_SUCCESS ? facet_cuda_plain.cuStreamQuery(stream) : result);
+    return state_of(result == CUDA_SUCCESS ? facet_cuda_driver.cuStreamQuery(stream) : result);
 }
 
 /* An event is made in the current context, which need not be the stream's. */
@@ -81,24 +89,24 @@ static void *event_new(void *context)
 
 static void event_free(void *event)
 {
-    facet_cuda_plain.cuEventDestroy_v2(event);
+    facet_cuda_driver.cuEventDestroy_v2(event);
 }
 
 static bool event_record(void *event, void *stream)
 {
-    return facet_cuda_plain.cuEventRecord(event, stream) == CUDA_SUCCESS;
+    return facet_cuda_driver.cuEventRecord(event, stream) == CUDA_SUCCESS;
 }
 
 static enum facet_flight_state event_state(void *event)
 {
-    return state_of(facet_cuda_plain.cuEventQuery(event));
+    return state_of(facet_cuda_driver.cuEventQuery(event));
 }
 
 static bool event_distance(void *from, void *to, int64_t *ret_ns)
 {
     float milliseconds;
 
-    if (facet_cuda_plain.cuEventElapsedTime(&milliseconds, from, to) != CUDA_SUCCESS)
+    if (facet_cuda_driver.cuEventElapsedTime(&milliseconds, from, to) != CUDA_SUCCESS)
         return false;
     *ret_ns = (int64_t)((double)milliseconds * (double)FACET_NS_PER_MS);
     return true;
@@ -117,6 +125,7 @@ const struct facet_flight_driver facet_flight_driver = {
     .stream_context = stream_context,
     .stream_tenant = stream_tenant,
     .stream_device = stream_device,
+    .stream_joins_legacy = stream_joins_legacy,
     .stream_captured = stream_captured,
     .stream_state = stream_state,
     .event_new = event_new,

@@ -486,7 +486,7 @@ static bool wait_for(CUcontext handle)
 
     if (facet_cuda_plain.cuCtxPushCurrent_v2(handle) != CUDA_SUCCESS)
         return false;
-    CUresult result = facet_cuda_plain.cuCtxSynchronize();
+    CUresult result = facet_cuda_driver.cuCtxSynchronize();
     facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
     return result == CUDA_SUCCESS;
 }

@@ -34,7 +34,7 @@ static void undo(struct facet_pool_taking *common)
         facet_cuda_driver.cuMemFreeAsync_ptsz(*taking->pointer, taking->stream);
     else
         facet_cuda_driver.cuMemFreeAsync(*taking->pointer, taking->stream);
-    facet_cuda_plain.cuCtxSynchronize();
+    facet_cuda_driver.cuCtxSynchronize();
     facet_cuda_driver.cuMemPoolTrimTo(taking->pool, 0);
 }
 

@@ -223,7 +223,7 @@ static void wait_and_free(struct facet_cuda_block *block)
         facet_cuda_block_free(block, true);
         return;
     }
-    facet_cuda_plain.cuCtxSynchronize();
+    facet_cuda_driver.cuCtxSynchronize();
     facet_cuda_block_free(block, false);
     facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
 }

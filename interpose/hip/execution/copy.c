@@ -80,8 +80,7 @@ static bool loads(const void *symbol, hipStream_t stream)
            facet_hip_code_launch_begin(symbol, stream);
 }
 
-#define SYMBOL(name, parameters, per_thread, ...)                                                                      \
-    hipError_t facet_##name parameters                                                                                 \
+#define SYMBOL_BODY(name, per_thread, ...)                                                                             \
     {                                                                                                                  \
         hipError_t begun = facet_hip_begin(facet_hip_stream_device(stream));                                           \
                                                                                                                        \
@@ -91,6 +90,8 @@ static bool loads(const void *symbol, hipStream_t stream)
                                 loads(symbol, stream) ? facet_hip_code_launch_end(facet_hip_driver.name(__VA_ARGS__))  \
                                                       : facet_hip_driver.name(__VA_ARGS__));                           \
     }
+#define SYMBOL(name, parameters, per_thread, ...)                                                                      \
+    hipError_t facet_##name parameters SYMBOL_BODY(name, per_thread, __VA_ARGS__)
 #define SYMBOLS(name, parameters, ...)                                                                                 \
     SYMBOL(name, parameters, false, __VA_ARGS__)                                                                       \
     SYMBOL(name##_spt, parameters, true, __VA_ARGS__)
@@ -101,4 +102,11 @@ SYMBOLS(hipMemcpyFromSymbolAsync, (VENDOR_HIP_FROM_SYMBOL, hipStream_t stream), 
 static const hipStream_t stream = NULL; /* of those without one */
 
 SYMBOLS(hipMemcpyToSymbol, (VENDOR_HIP_TO_SYMBOL), symbol, from, size, offset, kind)
-SYMBOLS(hipMemcpyFromSymbol, (VENDOR_HIP_FROM_SYMBOL), to, symbol, size, offset, kind)
+
+#define FROM_SYMBOL(name, per_thread)                                                                                  \
+    static hipError_t copy_##name(VENDOR_HIP_FROM_SYMBOL)                                                              \
+        SYMBOL_BODY(name, per_thread, to, symbol, size, offset, kind)                                                  \
+            FACET_HIP_TO_HOST(name, (VENDOR_HIP_FROM_SYMBOL), per_thread, facet_hip_transfer_leads(kind), to, symbol,  \
+                              size, offset, kind)
+FROM_SYMBOL(hipMemcpyFromSymbol, false)
+FROM_SYMBOL(hipMemcpyFromSymbol_spt, true)

@@ -69,6 +69,14 @@ static struct facet_tenant *stream_tenant(void *stream, uint32_t *ret_device)
     return facet_hip_begin(*ret_device) == hipSuccess ? facet_hip_tenant(*ret_device) : NULL;
 }
 
+static bool stream_joins_legacy(void *stream)
+{
+    unsigned flags = hipStreamNonBlocking;
+
+    return facet_hip_plain.hipStreamGetFlags && facet_hip_plain.hipStreamGetFlags(stream, &flags) == hipSuccess &&
+           !(flags & hipStreamNonBlocking);
+}
+
 /* The legacy stream cannot be captured, and asking for it while another is would end that one's. */
 static bool stream_captured(void *stream)
 {
@@ -91,7 +99,7 @@ static enum facet_flight_state stream_state(void *stream, void *context)
     hipError_t result =
         stream == FACET_FLIGHT_LEGACY ? facet_hip_plain.hipSetDevice(facet_hip_context_device(context)) : hipSuccess;
 
-    return state_of(result == hipSuccess ? facet_hip_plain.hipStreamQuery(handle_of(stream)) : result);
+    return state_of(result == hipSuccess ? facet_hip_driver.hipStreamQuery(handle_of(stream)) : result);
 }
 
 /* An event is of the thread's device, which need not be the stream's. */
@@ -103,7 +111,7 @@ static void *event_new(void *context)
     bool foreign = facet_hip_plain.hipGetDevice(&current) == hipSuccess && current != device;
     if (foreign && facet_hip_plain.hipSetDevice(device) != hipSuccess)
         return NULL;
-    if (facet_hip_plain.hipEventCreate(&event) != hipSuccess)
+    if (facet_hip_driver.hipEventCreate(&event) != hipSuccess)
         event = NULL;
     if (foreign)
         facet_hip_plain.hipSetDevice(current);
@@ -112,24 +120,24 @@ static void *event_new(void *context)
 
 static void event_free(void *event)
 {
-    facet_hip_plain.hipEventDestroy(event);
+    facet_hip_driver.hipEventDestroy(event);
 }
 
 static bool event_record(void *event, void *stream)
 {
-    return facet_hip_plain.hipEventRecord(event, handle_of(stream)) == hipSuccess;
+    return facet_hip_driver.hipEventRecord(event, handle_of(stream)) == hipSuccess;
 }
 
 static enum facet_flight_state event_state(void *event)
 {
-    return state_of(facet_hip_plain.hipEventQuery(event));
+    return state_of(facet_hip_driver.hipEventQuery(event));
 }
 
 static bool event_distance(void *from, void *to, int64_t *ret_ns)
 {
     float milliseconds;
 
-    if (facet_hip_plain.hipEventElapsedTime(&milliseconds, from, to) != hipSuccess)
+    if (facet_hip_driver.hipEventElapsedTime(&milliseconds, from, to) != hipSuccess)
         return false;
     *ret_ns = (int64_t)((double)milliseconds * (double)FACET_NS_PER_MS);
     return true;
@@ -149,6 +157,7 @@ const struct facet_flight_driver facet_flight_driver = {
     .stream_context = stream_context,
     .stream_tenant = stream_tenant,
     .stream_device = stream_device,
+    .stream_joins_legacy = stream_joins_legacy,
     .stream_captured = stream_captured,
     .stream_state = stream_state,
     .event_new = event_new,

@@ -3,6 +3,7 @@
 #include "interpose/hip/memory/code.h"
 #include "interpose/hip/memory/graph.h"
 #include "interpose/kit/execution/capture.h"
+#include "interpose/kit/execution/wait.h"
 #include "launch.h"
 
 static uint64_t grid_of(dim3 grid)
@@ -46,10 +47,24 @@ hipError_t facet_hipLaunchCooperativeKernel_spt(SYMBOL_PARAMETERS, unsigned shar
     LAUNCH(true, grid_of(grid), facet_hip_driver.hipLaunchCooperativeKernel_spt(SYMBOL, shared, stream));
 }
 
+/* A launch that records an event of the program's behind itself. */
+static hipError_t stopped(hipEvent_t stop, hipStream_t stream, hipError_t result)
+{
+    if (result == hipSuccess)
+        facet_flight_event_launched(stop, facet_flight_stream_of(stream, false));
+    return result;
+}
+
+static hipError_t ext_launch(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop,
+                             int flags)
+{
+    LAUNCH(false, grid_of(grid), facet_hip_driver.hipExtLaunchKernel(SYMBOL, shared, stream, start, stop, flags));
+}
+
 hipError_t facet_hipExtLaunchKernel(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream, hipEvent_t start,
                                     hipEvent_t stop, int flags)
 {
-    LAUNCH(false, grid_of(grid), facet_hip_driver.hipExtLaunchKernel(SYMBOL, shared, stream, start, stop, flags));
+    return stopped(stop, stream, ext_launch(SYMBOL, shared, stream, start, stop, flags));
 }
 
 hipError_t facet_hipLaunchKernelExC(const hipLaunchConfig_t *config, const void *host, void **arguments)
@@ -112,27 +127,22 @@ hipError_t facet_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFuncti
 /* A grid of threads: only that it is told from others matters here. */
 #define EXT                                                                                                            \
     function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared, stream, parameters, extra, start, stop
-#define EXT_LAUNCH(symbol, ...)                                                                                        \
-    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), function,                                                  \
-                     facet_flight_grid(threads_x, threads_y, threads_z), facet_hip_driver.symbol(__VA_ARGS__))
+#define EXT_LAUNCH(symbol, parameters, ...)                                                                            \
+    static hipError_t launch_##symbol parameters                                                                       \
+    {                                                                                                                  \
+        FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), function,                                              \
+                         facet_flight_grid(threads_x, threads_y, threads_z), facet_hip_driver.symbol(__VA_ARGS__));    \
+    }                                                                                                                  \
+    hipError_t facet_##symbol parameters                                                                               \
+    {                                                                                                                  \
+        return stopped(stop, stream, launch_##symbol(__VA_ARGS__));                                                    \
+    }
 
-hipError_t facet_hipExtModuleLaunchKernel(VENDOR_HIP_EXT_LAUNCH, uint32_t flags)
-{
-    EXT_LAUNCH(hipExtModuleLaunchKernel, EXT, flags);
-}
-
-hipError_t facet__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(
-    VENDOR_HIP_EXT_LAUNCH, uint32_t flags)
-{
-    EXT_LAUNCH(_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j, EXT,
-               flags);
-}
-
-hipError_t facet__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
-    VENDOR_HIP_EXT_LAUNCH)
-{
-    EXT_LAUNCH(_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_, EXT);
-}
+EXT_LAUNCH(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT, flags)
+EXT_LAUNCH(_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j,
+           (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT, flags)
+EXT_LAUNCH(_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_,
+           (VENDOR_HIP_EXT_LAUNCH), EXT)
 
 /* ---- one call, several devices ---- */
 

@@ -7,8 +7,15 @@
 
 BOTH(hipMemcpyAsync, (void *to, const void *from, size_t size, hipMemcpyKind kind, hipStream_t stream), size, to, from,
      size, kind, stream)
-ONE(hipMemcpyWithStream, (void *to, const void *from, size_t size, hipMemcpyKind kind, hipStream_t stream), false, size,
-    to, from, size, kind, stream)
+static hipError_t copy_hipMemcpyWithStream(void *to, const void *from, size_t size, hipMemcpyKind kind,
+                                           hipStream_t stream)
+{
+    FACET_HIP_TRANSFER_BODY(hipMemcpyWithStream, false, size,
+                            facet_hip_driver.hipMemcpyWithStream(to, from, size, kind, stream));
+}
+FACET_HIP_TO_HOST(hipMemcpyWithStream,
+                  (void *to, const void *from, size_t size, hipMemcpyKind kind, hipStream_t stream), false,
+                  facet_hip_transfer_leads(kind), to, from, size, kind, stream)
 ONE(hipMemcpyHtoDAsync, (hipDeviceptr_t to, void *from, size_t size, hipStream_t stream), false, size, to, from, size,
     stream)
 ONE(hipMemcpyDtoHAsync, (void *to, hipDeviceptr_t from, size_t size, hipStream_t stream), false, size, to, from, size,

@@ -4,6 +4,7 @@
 #define FACET_HIP_TRANSFER_H
 
 #include "interpose/kit/execution/transfer.h"
+#include "interpose/kit/execution/wait.h"
 #include "launch.h"
 
 /* An array's elements are of up to so many bytes: it does not say how many, and one that is followed costs little. */
@@ -44,6 +45,28 @@ static inline uint64_t facet_hip_transfer_unknown(const HIP_MEMCPY3D *copy)
 {
     return copy ? FACET_FLIGHT_TRANSFER_LEAST : 0;
 }
+
+/* A program has waited for what comes to the host, and for all that was before it in its stream. */
+static inline enum facet_flight_copy facet_hip_transfer_leads(hipMemcpyKind kind)
+{
+    if (kind == hipMemcpyDefault)
+        return FACET_FLIGHT_COPY_UNKNOWN;
+    return kind == hipMemcpyDeviceToHost ? FACET_FLIGHT_COPY_TO_HOST : FACET_FLIGHT_COPY_ELSEWHERE;
+}
+
+/* The hook of a copy without a stream that may lead to the host, around what does the rest. */
+#define FACET_HIP_TO_HOST(name, parameters, per_thread, where, ...)                                                    \
+    hipError_t facet_##name parameters                                                                                 \
+    {                                                                                                                  \
+        void *facet_target = facet_flight_stream_of(stream, per_thread);                                               \
+        enum facet_flight_copy facet_leads = where;                                                                    \
+        struct facet_flight_wait facet_wait;                                                                           \
+                                                                                                                       \
+        facet_flight_copy_begins(&facet_wait, facet_target, facet_leads);                                              \
+        hipError_t facet_result = copy_##name(__VA_ARGS__);                                                            \
+        facet_flight_copy_ended(&facet_wait, facet_target, facet_leads, facet_result == hipSuccess);                   \
+        return facet_result;                                                                                           \
+    }
 
 /* The body, behind what has begun; `call` is the runtime's. */
 #define FACET_HIP_TRANSFER_BODY(name, per_thread, amount, call)                                                        \

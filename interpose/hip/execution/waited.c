@@ -9,8 +9,7 @@
 
 static const hipStream_t stream = NULL; /* of each of them */
 
-#define ONE(name, parameters, per_thread, amount, ...)                                                                 \
-    hipError_t facet_##name parameters                                                                                 \
+#define BODY(name, per_thread, amount, ...)                                                                            \
     {                                                                                                                  \
         hipError_t begun = facet_hip_begin(facet_hip_current_device());                                                \
                                                                                                                        \
@@ -18,9 +17,19 @@ static const hipStream_t stream = NULL; /* of each of them */
             return begun;                                                                                              \
         FACET_HIP_TRANSFER_BODY(name, per_thread, amount, facet_hip_driver.name(__VA_ARGS__));                         \
     }
+#define ONE(name, parameters, per_thread, amount, ...)                                                                 \
+    hipError_t facet_##name parameters BODY(name, per_thread, amount, __VA_ARGS__)
 #define BOTH(name, parameters, amount, ...)                                                                            \
     ONE(name, parameters, false, amount, __VA_ARGS__)                                                                  \
     ONE(name##_spt, parameters, true, amount, __VA_ARGS__)
+
+/* What may lead to the host. */
+#define TO_HOST(name, parameters, per_thread, amount, where, ...)                                                      \
+    static hipError_t copy_##name parameters BODY(name, per_thread, amount, __VA_ARGS__)                               \
+        FACET_HIP_TO_HOST(name, parameters, per_thread, where, __VA_ARGS__)
+#define TO_HOST_BOTH(name, parameters, amount, where, ...)                                                             \
+    TO_HOST(name, parameters, false, amount, where, __VA_ARGS__)                                                       \
+    TO_HOST(name##_spt, parameters, true, amount, where, __VA_ARGS__)
 
 /* Within the host the device has nothing to do. */
 static uint64_t on_device(size_t size, hipMemcpyKind kind)
@@ -28,10 +37,11 @@ static uint64_t on_device(size_t size, hipMemcpyKind kind)
     return kind == hipMemcpyHostToHost ? 0 : size;
 }
 
-BOTH(hipMemcpy, (void *to, const void *from, size_t size, hipMemcpyKind kind), on_device(size, kind), to, from, size,
-     kind)
+TO_HOST_BOTH(hipMemcpy, (void *to, const void *from, size_t size, hipMemcpyKind kind), on_device(size, kind),
+             facet_hip_transfer_leads(kind), to, from, size, kind)
 ONE(hipMemcpyHtoD, (hipDeviceptr_t to, void *from, size_t size), false, size, to, from, size)
-ONE(hipMemcpyDtoH, (void *to, hipDeviceptr_t from, size_t size), false, size, to, from, size)
+TO_HOST(hipMemcpyDtoH, (void *to, hipDeviceptr_t from, size_t size), false, size, FACET_FLIGHT_COPY_TO_HOST, to, from,
+        size)
 ONE(hipMemcpyDtoD, (hipDeviceptr_t to, hipDeviceptr_t from, size_t size), false, size, to, from, size)
 ONE(hipMemcpyPeer, (void *to, int to_device, const void *from, int from_device, size_t size), false, size, to,
     to_device, from, from_device, size)
@@ -39,29 +49,34 @@ ONE(hipMemcpyAtoA, (hipArray_t to, size_t to_offset, hipArray_t from, size_t fro
     to_offset, from, from_offset, size)
 ONE(hipMemcpyAtoD, (hipDeviceptr_t to, hipArray_t from, size_t offset, size_t size), false, size, to, from, offset,
     size)
-ONE(hipMemcpyAtoH, (void *to, hipArray_t from, size_t offset, size_t size), false, size, to, from, offset, size)
+TO_HOST(hipMemcpyAtoH, (void *to, hipArray_t from, size_t offset, size_t size), false, size, FACET_FLIGHT_COPY_TO_HOST,
+        to, from, offset, size)
 ONE(hipMemcpyDtoA, (hipArray_t to, size_t offset, hipDeviceptr_t from, size_t size), false, size, to, offset, from,
     size)
 ONE(hipMemcpyHtoA, (hipArray_t to, size_t offset, const void *from, size_t size), false, size, to, offset, from, size)
 ONE(hipMemcpyToArray, (hipArray_t to, size_t x, size_t y, const void *from, size_t size, hipMemcpyKind kind), false,
     size, to, x, y, from, size, kind)
-BOTH(hipMemcpyFromArray, (void *to, hipArray_t from, size_t x, size_t y, size_t size, hipMemcpyKind kind), size, to,
-     from, x, y, size, kind)
+TO_HOST_BOTH(hipMemcpyFromArray, (void *to, hipArray_t from, size_t x, size_t y, size_t size, hipMemcpyKind kind), size,
+             facet_hip_transfer_leads(kind), to, from, x, y, size, kind)
 
-BOTH(hipMemcpy2D, (VENDOR_HIP_ROWS), on_device(facet_hip_transfer_times(width, height), kind), to, to_pitch, from,
-     from_pitch, width, height, kind)
+TO_HOST_BOTH(hipMemcpy2D, (VENDOR_HIP_ROWS), on_device(facet_hip_transfer_times(width, height), kind),
+             facet_hip_transfer_leads(kind), to, to_pitch, from, from_pitch, width, height, kind)
 BOTH(hipMemcpy2DToArray, (VENDOR_HIP_ROWS_TO_ARRAY), facet_hip_transfer_times(width, height), to, x, y, from,
      from_pitch, width, height, kind)
-BOTH(hipMemcpy2DFromArray, (VENDOR_HIP_ROWS_FROM_ARRAY), facet_hip_transfer_times(width, height), to, to_pitch, from, x,
-     y, width, height, kind)
+TO_HOST_BOTH(hipMemcpy2DFromArray, (VENDOR_HIP_ROWS_FROM_ARRAY), facet_hip_transfer_times(width, height),
+             facet_hip_transfer_leads(kind), to, to_pitch, from, x, y, width, height, kind)
 ONE(hipMemcpy2DArrayToArray,
     (hipArray_t to, size_t to_x, size_t to_y, hipArray_t from, size_t from_x, size_t from_y, size_t width,
      size_t height, hipMemcpyKind kind),
     false, facet_hip_transfer_times(width, height), to, to_x, to_y, from, from_x, from_y, width, height, kind)
-ONE(hipMemcpyParam2D, (const hip_Memcpy2D *copy), false, facet_hip_transfer_rows(copy), copy)
-ONE(hipDrvMemcpy2DUnaligned, (const hip_Memcpy2D *copy), false, facet_hip_transfer_rows(copy), copy)
-ONE(hipDrvMemcpy3D, (const HIP_MEMCPY3D *copy), false, facet_hip_transfer_unknown(copy), copy)
-BOTH(hipMemcpy3D, (const hipMemcpy3DParms *copy), facet_hip_transfer_copy(copy), copy)
+TO_HOST(hipMemcpyParam2D, (const hip_Memcpy2D *copy), false, facet_hip_transfer_rows(copy), FACET_FLIGHT_COPY_UNKNOWN,
+        copy)
+TO_HOST(hipDrvMemcpy2DUnaligned, (const hip_Memcpy2D *copy), false, facet_hip_transfer_rows(copy),
+        FACET_FLIGHT_COPY_UNKNOWN, copy)
+TO_HOST(hipDrvMemcpy3D, (const HIP_MEMCPY3D *copy), false, facet_hip_transfer_unknown(copy), FACET_FLIGHT_COPY_UNKNOWN,
+        copy)
+TO_HOST_BOTH(hipMemcpy3D, (const hipMemcpy3DParms *copy), facet_hip_transfer_copy(copy),
+             copy ? facet_hip_transfer_leads(copy->kind) : FACET_FLIGHT_COPY_ELSEWHERE, copy)
 ONE(hipMemcpy3DPeer, (hipMemcpy3DPeerParms * copy), false, facet_hip_transfer_peer_copy(copy), copy)
 
 BOTH(hipMemset, (void *to, int value, size_t size), size, to, value, size)

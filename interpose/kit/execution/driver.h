@@ -42,6 +42,8 @@ struct facet_flight_driver {
     struct facet_tenant *(*stream_tenant)(void *stream, uint32_t *ret_device);
     /* Its device; with one vGPU it is 0, and nobody is asked. */
     uint32_t (*stream_device)(void *stream);
+    /* Whether the legacy stream waits for what is in it; false, too, when the driver cannot say. No default stream. */
+    bool (*stream_joins_legacy)(void *stream);
     /* Whether it takes notes instead of running what is launched; true, too, when the driver cannot say. */
     bool (*stream_captured)(void *stream);
     /* Whether all that was launched is complete. In the helper's thread, which has no context of its own to keep; never

@@ -101,7 +101,7 @@ static struct facet_flight_lane *new_lane(struct thread *thread)
 
     if (!lane)
         return NULL;
-    *lane = (struct facet_flight_lane){.own = thread->lanes};
+    *lane = (struct facet_flight_lane){.own = thread->lanes, .thread = pthread_self()};
     lane->last = &lane->first;
     atomic_store(&lane->stream, FACET_FLIGHT_NO_STREAM);
     atomic_store(&lane->settled, true);
@@ -116,6 +116,9 @@ static struct facet_flight_lane *new_lane(struct thread *thread)
 static struct facet_flight_lane *make(struct thread *thread, void *stream, void *context, struct facet_tenant *tenant,
                                       uint32_t device)
 {
+    static uint64_t last_id; /* under the track lock */
+    bool joins_legacy = stream == FACET_FLIGHT_PER_THREAD ||
+                        (stream != FACET_FLIGHT_LEGACY && facet_flight_driver.stream_joins_legacy(stream));
     struct facet_flight_lane *lane = take_old(thread);
 
     if (!lane)
@@ -134,6 +137,8 @@ static struct facet_flight_lane *make(struct thread *thread, void *stream, void 
         lane->random = (uint32_t)(uintptr_t)lane;
         lane->context = context;
         lane->timeline = timeline;
+        lane->id = ++last_id;
+        lane->joins_legacy = joins_legacy;
         lane->until_ns = facet_clock_now_ns();
         atomic_store(&lane->mean_ns, 0);
         atomic_store(&lane->settled, false);

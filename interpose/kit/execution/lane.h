@@ -27,6 +27,11 @@ struct facet_flight_sample {
     struct facet_flight_sample *next;
 };
 
+/* How far a lane is: launches, what was charged and is expected for them, and for how many nothing is. */
+struct facet_flight_mark {
+    uint64_t submitted, charged, expected, unknown;
+};
+
 /* Launches that are alike, as far as the thread knows them. */
 struct facet_flight_kind {
     const void *object; /* NULL: unknown */
@@ -60,19 +65,24 @@ struct facet_flight_lane {
     /* Set when it is made. */
     void *context;
     struct facet_flight_timeline *timeline;
+    pthread_t thread;
+    uint64_t id;       /* of no other lane, and another one each time it is used again */
+    bool joins_legacy; /* the legacy stream waits for its stream */
 
-    /* The helper's. */
+    /* Of who has the turn (track.h). */
     _Alignas(64) _Atomic uint64_t mean_ns; /* what a launch took of late */
     _Atomic uint64_t reported;             /* of submitted */
     uint64_t reported_charge;              /* of charged */
-    uint64_t reported_expected;            /* of expected */
-    uint64_t reported_unknown;
+    uint64_t measured_expected;            /* of expected: up to where time is accounted */
+    uint64_t measured_unknown;
     uint64_t until_ns;    /* up to where time is accounted */
+    uint64_t ahead_ns;    /* reported from there on already, by what was expected */
     bool until_late;      /* what ended there may have ended before: nobody saw it */
     uint64_t since_ns;    /* since when something is in flight that is not; 0: nothing is */
     _Atomic bool settled; /* all is reported */
 
     /* Under the track lock. */
+    struct facet_flight_mark waited; /* what the program knows to be complete */
     struct facet_flight_sample *first, **last;
     uint64_t followed;              /* of submitted, up to the last sample */
     _Atomic bool destroyed;         /* the stream: ask events only */
@@ -83,6 +93,15 @@ struct facet_flight_lane {
 };
 
 #define FACET_FLIGHT_NO_STREAM ((void *)-1)
+
+static inline struct facet_flight_mark facet_flight_mark_of(const struct facet_flight_lane *lane)
+{
+    uint64_t submitted = atomic_load_explicit(&lane->submitted, memory_order_acquire);
+
+    return (struct facet_flight_mark){submitted, atomic_load_explicit(&lane->charged, memory_order_relaxed),
+                                      atomic_load_explicit(&lane->expected, memory_order_relaxed),
+                                      atomic_load_explicit(&lane->unknown, memory_order_relaxed)};
+}
 
 /* Guards the lists of lanes, samples and timelines. Held for a few instructions, never in the driver. */
 extern pthread_mutex_t facet_flight_track_lock;

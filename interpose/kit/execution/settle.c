@@ -42,41 +42,42 @@ static void report(struct facet_flight_lane *lane, const struct batch *batch, ui
                                  end_ns);
 }
 
-/* How far a lane is: launches, what was charged and is expected for them, and for how many nothing is. */
-struct mark {
-    uint64_t submitted, charged, expected, unknown;
-};
-
-static struct mark all_of(const struct facet_flight_lane *lane)
+static struct facet_flight_mark up_to(const struct facet_flight_sample *sample)
 {
-    uint64_t submitted = atomic_load_explicit(&lane->submitted, memory_order_acquire);
-
-    return (struct mark){submitted, atomic_load_explicit(&lane->charged, memory_order_relaxed),
-                         atomic_load_explicit(&lane->expected, memory_order_relaxed),
-                         atomic_load_explicit(&lane->unknown, memory_order_relaxed)};
-}
-
-static struct mark up_to(const struct facet_flight_sample *sample)
-{
-    return (struct mark){sample->submitted, sample->charged, sample->expected, sample->unknown};
+    return (struct facet_flight_mark){sample->submitted, sample->charged, sample->expected, sample->unknown};
 }
 
 /* What the launches up to a mark are expected to take. Of those that nothing was known of, something is by now. */
-static uint64_t expected_ns(const struct facet_flight_lane *lane, struct mark mark)
+static uint64_t expected_ns(const struct facet_flight_lane *lane, struct facet_flight_mark mark)
 {
-    return mark.expected - lane->reported_expected +
-           (mark.unknown - lane->reported_unknown) * atomic_load_explicit(&lane->mean_ns, memory_order_relaxed);
+    return mark.expected - lane->measured_expected +
+           (mark.unknown - lane->measured_unknown) * atomic_load_explicit(&lane->mean_ns, memory_order_relaxed);
 }
 
 /* Takes the launches up to a mark into the batch. */
-static void take(struct facet_flight_lane *lane, struct mark mark, struct batch *batch)
+static void count(struct facet_flight_lane *lane, struct facet_flight_mark mark, struct batch *batch)
 {
     batch->count += mark.submitted - atomic_load(&lane->reported);
     batch->charged += mark.charged - lane->reported_charge;
     lane->reported_charge = mark.charged;
-    lane->reported_expected = mark.expected;
-    lane->reported_unknown = mark.unknown;
     atomic_store(&lane->reported, mark.submitted);
+}
+
+/* The same when what they took is accounted, too. */
+static void take(struct facet_flight_lane *lane, struct facet_flight_mark mark, struct batch *batch)
+{
+    count(lane, mark, batch);
+    lane->measured_expected = mark.expected;
+    lane->measured_unknown = mark.unknown;
+}
+
+/* What was measured is reported, without what was before it was. */
+static void pay(struct facet_flight_lane *lane, uint64_t measured_ns, struct batch *batch)
+{
+    uint64_t ahead_ns = lane->ahead_ns < measured_ns ? lane->ahead_ns : measured_ns;
+
+    lane->ahead_ns -= ahead_ns;
+    batch->busy_ns += measured_ns - ahead_ns;
 }
 
 static uint64_t use(struct facet_flight_lane *lane, uint64_t start_ns, uint64_t end_ns)
@@ -128,13 +129,13 @@ static void measure_own(struct facet_flight_lane *lane, const struct facet_fligh
 
     if (known)
         learn(lane, sample->key, length_ns);
-    batch->busy_ns += use(lane, end_ns - length_ns, end_ns);
+    pay(lane, use(lane, end_ns - length_ns, end_ns), batch);
 }
 
 static void measure(struct facet_flight_lane *lane, const struct facet_flight_sample *sample, uint64_t now_ns,
                     struct batch *batch)
 {
-    struct mark before = up_to(sample);
+    struct facet_flight_mark before = up_to(sample);
     uint64_t start_ns, end_ns;
     void *start = sample->start ? sample->start : sample->end;
 
@@ -147,7 +148,7 @@ static void measure(struct facet_flight_lane *lane, const struct facet_flight_sa
         before.unknown -= !sample->cost;
     }
     if (expected_ns(lane, before))
-        batch->busy_ns += use_expected(lane, expected_ns(lane, before), lane->until_ns, start_ns);
+        pay(lane, use_expected(lane, expected_ns(lane, before), lane->until_ns, start_ns), batch);
     if (end_ns > lane->until_ns) {
         lane->until_ns = end_ns;
         lane->until_late = false;
@@ -157,10 +158,10 @@ static void measure(struct facet_flight_lane *lane, const struct facet_flight_sa
 /* ---- samples ---- */
 
 /* What a sample's event, and the time between events, are asked for in one go: its context stays meanwhile. */
-static bool settle_first(struct facet_flight_lane *lane, struct facet_flight_sample *sample, uint64_t now_ns,
+static bool settle_first(struct facet_flight_lane *lane, struct facet_flight_sample *sample, bool (*ask)(void),
                          struct batch *batch)
 {
-    if (!facet_flight_ask())
+    if (!ask())
         return false;
     enum facet_flight_state state =
         atomic_load(&lane->ended) ? FACET_FLIGHT_RUNNING : facet_flight_driver.event_state(sample->end);
@@ -199,9 +200,21 @@ static bool is_overdue(const struct facet_flight_lane *lane, uint64_t expected, 
     return now_ns > lane->until_ns + 2 * expected + OVERDUE_NS;
 }
 
+/* What is behind the last sample that was read, up to a mark, is over by now. */
+static void take_tail(struct facet_flight_lane *lane, struct facet_flight_mark mark, bool lost, struct batch *batch)
+{
+    uint64_t now_ns = facet_clock_now_ns();
+
+    if (!lost)
+        pay(lane, use_expected(lane, expected_ns(lane, mark), lane->until_ns, now_ns), batch);
+    lane->until_ns = now_ns;
+    lane->until_late = true;
+    take(lane, mark, batch);
+}
+
 static void settle_tail(struct facet_flight_lane *lane, struct batch *batch)
 {
-    struct mark mark = all_of(lane);
+    struct facet_flight_mark mark = facet_flight_mark_of(lane);
     uint64_t expected = expected_ns(lane, mark);
     enum facet_flight_state state;
 
@@ -211,14 +224,49 @@ static void settle_tail(struct facet_flight_lane *lane, struct batch *batch)
         state = is_overdue(lane, expected, facet_clock_now_ns()) ? FACET_FLIGHT_DONE : FACET_FLIGHT_RUNNING;
     else
         state = ask_stream(lane);
-    if (state == FACET_FLIGHT_RUNNING)
+    if (state != FACET_FLIGHT_RUNNING)
+        take_tail(lane, mark, state == FACET_FLIGHT_LOST, batch);
+}
+
+/*
+ * Complete, and more is in flight behind: when it ended is not known, and will be measured with that. Until then what
+ * it is expected to have taken is reported, as far as there was time for it.
+ */
+static void take_ahead(struct facet_flight_lane *lane, struct facet_flight_mark mark, struct batch *batch)
+{
+    uint64_t now_ns = facet_clock_now_ns(), ahead_ns = expected_ns(lane, mark);
+    uint64_t possible_ns = now_ns > lane->until_ns ? now_ns - lane->until_ns : 0;
+
+    possible_ns -= facet_flight_timeline_used(lane->timeline, now_ns - possible_ns, now_ns);
+    if (ahead_ns > possible_ns)
+        ahead_ns = possible_ns;
+    if (ahead_ns > lane->ahead_ns) {
+        batch->busy_ns += ahead_ns - lane->ahead_ns;
+        lane->ahead_ns = ahead_ns;
+    }
+    count(lane, mark, batch);
+}
+
+/*
+ * What the program waited for is complete: its events say so, and of what has none the program's wait did. An event
+ * that says otherwise is believed.
+ */
+static void settle_waited(struct facet_flight_lane *lane, struct batch *batch)
+{
+    struct facet_flight_sample *sample;
+
+    pthread_mutex_lock(&facet_flight_track_lock);
+    struct facet_flight_mark mark = lane->waited;
+    pthread_mutex_unlock(&facet_flight_track_lock);
+    while ((sample = facet_flight_sample_first(lane)) && sample->submitted <= mark.submitted)
+        if (!settle_first(lane, sample, facet_flight_ask_patiently, batch))
+            return;
+    if (mark.submitted <= atomic_load(&lane->reported))
         return;
-    uint64_t now_ns = facet_clock_now_ns();
-    if (state == FACET_FLIGHT_DONE)
-        batch->busy_ns += use_expected(lane, expected, lane->until_ns, now_ns);
-    lane->until_ns = now_ns;
-    lane->until_late = true;
-    take(lane, mark, batch);
+    if (sample || mark.submitted != atomic_load_explicit(&lane->submitted, memory_order_acquire))
+        take_ahead(lane, mark, batch);
+    else
+        take_tail(lane, mark, false, batch);
 }
 
 /*
@@ -228,13 +276,13 @@ static void settle_tail(struct facet_flight_lane *lane, struct batch *batch)
 static void settle_ended(struct facet_flight_lane *lane, struct batch *batch)
 {
     const struct facet_flight_sample *first = facet_flight_sample_first(lane);
-    struct mark mark = all_of(lane);
+    struct facet_flight_mark mark = facet_flight_mark_of(lane);
 
     if (first)
-        batch->busy_ns +=
-            use(lane, first->begun_ns > lane->until_ns ? first->begun_ns : lane->until_ns, lane->ended_ns);
+        pay(lane, use(lane, first->begun_ns > lane->until_ns ? first->begun_ns : lane->until_ns, lane->ended_ns),
+            batch);
     else
-        batch->busy_ns += use_expected(lane, expected_ns(lane, mark), lane->until_ns, lane->ended_ns);
+        pay(lane, use_expected(lane, expected_ns(lane, mark), lane->until_ns, lane->ended_ns), batch);
     while (facet_flight_sample_first(lane))
         facet_flight_sample_drop_first(lane);
     lane->until_ns = lane->ended_ns;
@@ -250,12 +298,13 @@ bool facet_flight_settled(const struct facet_flight_lane *lane)
 }
 
 /* Since when the oldest launch in flight may have had the device. Under the track lock. */
-static uint64_t begins_ns(const struct facet_flight_lane *lane, struct mark mark, uint64_t now_ns)
+static uint64_t begins_ns(const struct facet_flight_lane *lane, struct facet_flight_mark mark, uint64_t now_ns)
 {
-    uint64_t expected = expected_ns(lane, mark);
+    uint64_t all_ns = expected_ns(lane, mark), expected = all_ns > lane->ahead_ns ? all_ns - lane->ahead_ns : 0;
     uint64_t begun_ns = lane->first ? lane->first->begun_ns : expected && expected < now_ns ? now_ns - expected : 0;
+    uint64_t until_ns = lane->until_ns + lane->ahead_ns;
 
-    return begun_ns > lane->until_ns ? begun_ns : lane->until_ns;
+    return begun_ns > until_ns ? begun_ns : until_ns;
 }
 
 /* What other lanes have used since then is reported: the time that is not begins later by as much. */
@@ -274,7 +323,7 @@ static void note_since(const struct facet_flight_lane *lane, uint64_t now_ns, st
 static void foresee(struct facet_flight_lane *lane, bool reported, uint64_t now_ns, struct facet_flight_look *look)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    struct mark mark = lane->first ? up_to(lane->first) : all_of(lane);
+    struct facet_flight_mark mark = lane->first ? up_to(lane->first) : facet_flight_mark_of(lane);
     bool settled = facet_flight_settled(lane);
     if (settled)
         lane->since_ns = 0;
@@ -292,6 +341,14 @@ static void foresee(struct facet_flight_lane *lane, bool reported, uint64_t now_
         look->next_ns = end_ns > now_ns ? end_ns : now_ns;
 }
 
+static void finish(struct facet_flight_lane *lane, const struct batch *batch, uint64_t now_ns,
+                   struct facet_flight_look *look)
+{
+    report(lane, batch, facet_clock_now_ns());
+    look->reported = look->reported || batch->count;
+    foresee(lane, batch->count != 0, now_ns, look);
+}
+
 void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look)
 {
     struct batch batch = {0};
@@ -302,12 +359,21 @@ void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct
     if (atomic_load(&lane->ended)) {
         settle_ended(lane, &batch);
     } else {
-        while ((sample = facet_flight_sample_first(lane)) && settle_first(lane, sample, now_ns, &batch))
+        while ((sample = facet_flight_sample_first(lane)) && settle_first(lane, sample, facet_flight_ask, &batch))
             ;
         if (!sample)
             settle_tail(lane, &batch);
     }
-    report(lane, &batch, facet_clock_now_ns());
-    look->reported = look->reported || batch.count;
-    foresee(lane, batch.count != 0, now_ns, look);
+    finish(lane, &batch, now_ns, look);
+}
+
+void facet_flight_settle_waited(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look)
+{
+    struct batch batch = {0};
+
+    if (atomic_load_explicit(&lane->settled, memory_order_acquire))
+        return;
+    if (!atomic_load(&lane->ended))
+        settle_waited(lane, &batch);
+    finish(lane, &batch, now_ns, look);
 }

@@ -3,7 +3,7 @@
  * What one look at a lane finds: what is complete, and how much device time it took.
  *
  * Owns: the arithmetic between events, counts and estimates; reporting to the limiter.
- * Never: sleeps. All of it is called by the helper's thread.
+ * Never: sleeps. All of it is called by who has the turn to look (track.h).
  */
 #ifndef FACET_FLIGHT_SETTLE_H
 #define FACET_FLIGHT_SETTLE_H
@@ -18,6 +18,9 @@ struct facet_flight_look {
 };
 
 void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look);
+
+/* The same of what the program waited for, and of nothing else: no stream is asked for. In any thread. */
+void facet_flight_settle_waited(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look);
 
 /* Whether all of the lane is reported. Under the track lock. */
 bool facet_flight_settled(const struct facet_flight_lane *lane);

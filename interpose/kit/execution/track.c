@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the helper thread: when it looks, waits, comes and goes. What it finds in a lane is settle.c's. */
+/* Owns: the helper thread: when it looks, waits, comes and goes; whose turn it is. What is found in a lane is
+ * settle.c's. */
 #include "track.h"
 
 #include <errno.h>
@@ -11,21 +12,26 @@
 #include "capture.h"
 #include "driver.h"
 #include "interpose/kit/quiet_thread.h"
+#include "interpose/kit/turn.h"
 #include "settle.h"
+#include "wait.h"
 
 #define LAZY_NS      (10 * FACET_NS_PER_MS) /* between looks while alone on the device */
 #define NAP_LEAST_NS (50 * FACET_NS_PER_US) /* between looks while others wait */
 #define NAP_MOST_NS  (500 * FACET_NS_PER_US)
 #define LINGER_NS    (100 * FACET_NS_PER_MS) /* with nothing in flight, before the thread ends */
 #define SUPERVISE_NS (4 * FACET_NS_PER_MS)
-#define PARK_TRIES   20 /* times 5 ms, at exit */
-#define LOOK_TRIES   20 /* times 1 ms, for one look */
+#define PARK_TRIES   20                      /* times 5 ms, at exit */
+#define LOOK_TRIES   20                      /* times 1 ms, for one look */
+#define TURN_NS      (100 * FACET_NS_PER_MS) /* how long who waited for launches waits for its turn to report them */
+#define ASK_TRIES    200                     /* how often it looks whether somebody still holds questions off */
 
 _Atomic uint32_t facet_flight_on_duty;
 
 static _Atomic uint32_t wakes; /* futex of the helper */
 static bool running;           /* under the track lock: the helper exists */
 static _Atomic uint32_t holds, asking;
+static struct facet_turn turn;
 static _Atomic uint32_t looks; /* futex word: counts each look where it begins and where it ends, so odd during one */
 
 /* Steps of the end of the process. */
@@ -60,6 +66,16 @@ bool facet_flight_ask(void)
     return false;
 }
 
+bool facet_flight_ask_patiently(void)
+{
+    for (int i = 0; i < ASK_TRIES && !atomic_load(&ending); i++) {
+        if (facet_flight_ask())
+            return true;
+        sched_yield();
+    }
+    return false;
+}
+
 void facet_flight_asked(void)
 {
     atomic_store(&asking, 0);
@@ -78,9 +94,42 @@ static bool anything_in_flight(void)
     return false;
 }
 
+/* Should this process be killed now, others know what to charge. */
+static void tell_unsettled(const struct facet_flight_look *look)
+{
+    struct facet_tenant *tenants;
+    uint32_t count = facet_flight_driver.tenants(&tenants);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (look->since_ns[i])
+            facet_tenant_unsettled(&tenants[i], look->since_ns[i]);
+}
+
+static struct facet_flight_look look_with(void (*settle)(struct facet_flight_lane *lane, uint64_t now_ns,
+                                                         struct facet_flight_look *look),
+                                          uint64_t now_ns)
+{
+    struct facet_flight_look look = {.next_ns = UINT64_MAX};
+
+    pthread_mutex_lock(&facet_flight_track_lock);
+    struct facet_flight_lane *lane = facet_flight_lanes;
+    pthread_mutex_unlock(&facet_flight_track_lock);
+    for (; lane; lane = lane->next)
+        settle(lane, now_ns, &look);
+    tell_unsettled(&look);
+    return look;
+}
+
+static void take_turn(void)
+{
+    while (!facet_turn_take(&turn, FACET_NS_PER_S))
+        ;
+}
+
 /* A lane that its thread left, and that is settled, is of no more use. */
 static void sweep(void)
 {
+    take_turn();
     pthread_mutex_lock(&facet_flight_track_lock);
     for (struct facet_flight_lane **at = &facet_flight_lanes; *at;) {
         struct facet_flight_lane *lane = *at;
@@ -93,30 +142,23 @@ static void sweep(void)
         }
     }
     pthread_mutex_unlock(&facet_flight_track_lock);
-}
-
-/* Should this process be killed now, others know what to charge. */
-static void tell_unsettled(const struct facet_flight_look *look)
-{
-    struct facet_tenant *tenants;
-    uint32_t count = facet_flight_driver.tenants(&tenants);
-
-    for (uint32_t i = 0; i < count; i++)
-        if (look->since_ns[i])
-            facet_tenant_unsettled(&tenants[i], look->since_ns[i]);
+    facet_turn_end(&turn);
 }
 
 static struct facet_flight_look look_over(uint64_t now_ns)
 {
-    struct facet_flight_look look = {.next_ns = UINT64_MAX};
-
-    pthread_mutex_lock(&facet_flight_track_lock);
-    struct facet_flight_lane *lane = facet_flight_lanes;
-    pthread_mutex_unlock(&facet_flight_track_lock);
-    for (; lane; lane = lane->next)
-        facet_flight_settle(lane, now_ns, &look);
-    tell_unsettled(&look);
+    take_turn();
+    struct facet_flight_look look = look_with(facet_flight_settle, now_ns);
+    facet_turn_end(&turn);
     return look;
+}
+
+void facet_flight_report_waited(void)
+{
+    if (!facet_turn_take(&turn, TURN_NS))
+        return;
+    look_with(facet_flight_settle_waited, facet_clock_now_ns());
+    facet_turn_end(&turn);
 }
 
 static void supervise(uint64_t now_ns)
@@ -327,5 +369,7 @@ void facet_flight_forked(void)
     atomic_store(&holds, 0);
     atomic_store(&asking, 0);
     atomic_store(&looks, 0);
+    facet_turn_forked(&turn);
+    facet_flight_waits_forked();
     pthread_mutex_unlock(&facet_flight_track_lock);
 }

@@ -2,7 +2,8 @@
 /*
  * Following launches to their end: how far each lane is, and how much device time that took.
  *
- * Owns: one helper thread, which is there while something is in flight.
+ * Owns: one helper thread, which is there while something is in flight; and the turn to look, which it shares with
+ * threads of the program that have just waited for launches.
  * Never: makes a program wait for ever, hang at exit, or see a signal it did not expect; asks for a stream that may be
  * captured, was destroyed, or is another thread's own.
  *
@@ -34,8 +35,13 @@ void facet_flight_release(void);
  */
 void facet_flight_catch_up(void);
 
-/* The helper's right to ask the driver for something of the program's: false while somebody holds it off. */
+/* What some lanes' `waited` says is reported when it returns, by the calling thread. Any thread. */
+void facet_flight_report_waited(void);
+
+/* The right, of who has the turn, to ask the driver for something of the program's: false while somebody holds it off.
+ */
 bool facet_flight_ask(void);
+bool facet_flight_ask_patiently(void); /* where that does not last */
 void facet_flight_asked(void);
 
 /* Called by the interposer's handlers of fork. */

@@ -50,6 +50,7 @@
     X(cuEventRecord)                                                                                                   \
     X(cuEventSynchronize)                                                                                              \
     X(cuEventElapsedTime)                                                                                              \
+    X(cuEventQuery)                                                                                                    \
     X(cuModuleLoadData)                                                                                                \
     X(cuModuleGetFunction)                                                                                             \
     X(cuFuncSetBlockShape)                                                                                             \
@@ -90,6 +91,7 @@
     X(cuPointerGetAttribute)                                                                                           \
     X(cuPointerGetAttributes)                                                                                          \
     X(cuIpcGetMemHandle)                                                                                               \
+    X(cuMemcpy)                                                                                                        \
     X(cuMemcpyHtoD_v2)                                                                                                 \
     X(cuMemcpyDtoH_v2)                                                                                                 \
     X(cuGetProcAddress_v2)                                                                                             \

@@ -41,8 +41,82 @@ static bool do_once(const char *name)
     return launch_one();
 }
 
+/* ---- what is waited for ---- */
+
+static bool launch_into(const char *kernel, CUstream stream)
+{
+    CUfunction function = client_function(kernel);
+
+    return function && client_launch(function, ENDS_BLOCKS, stream) == CUDA_SUCCESS;
+}
+
+static bool copies(bool said)
+{
+    static CUdeviceptr memory;
+    char byte;
+
+    if (!memory && client.cuMemAlloc_v2(&memory, 4096) != CUDA_SUCCESS)
+        return false;
+    return (said ? client.cuMemcpyDtoH_v2(&byte, memory, 1) : client.cuMemcpy((uintptr_t)&byte, memory, 1)) ==
+           CUDA_SUCCESS;
+}
+
+static bool waits_for_event(const char *way, CUstream stream)
+{
+    CUevent event, first;
+    float milliseconds;
+
+    if (client.cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+        client.cuEventCreate(&first, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+        client.cuEventRecord(first, stream) != CUDA_SUCCESS || !launch_into(ENDS_SHORT, stream) ||
+        client.cuEventRecord(event, stream) != CUDA_SUCCESS)
+        return false;
+    if (way[1] == 'v') /* event */
+        return launch_into(ENDS_KERNEL, stream) && client.cuEventSynchronize(event) == CUDA_SUCCESS;
+    if (way[0] == 'e') /* elapsed */
+        while (client.cuEventElapsedTime(&milliseconds, first, event) != CUDA_SUCCESS)
+            usleep(100);
+    while (client.cuEventQuery(event) != CUDA_SUCCESS)
+        usleep(100);
+    return true;
+}
+
+static bool wait_by(const char *way, CUstream stream)
+{
+    if (strcmp(way, "device") == 0)
+        return client.cuCtxSynchronize() == CUDA_SUCCESS;
+    if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
+        return copies(way[0] == 'c');
+    while (strcmp(way, "query") == 0 && client.cuStreamQuery(stream) != CUDA_SUCCESS)
+        usleep(100);
+    return way[0] == 'q' || client.cuStreamSynchronize(stream) == CUDA_SUCCESS;
+}
+
+static bool wait_often(const char *way, unsigned count)
+{
+    CUstream stream = NULL;
+    bool by_event = strcmp(way, "event") == 0 || strcmp(way, "asked") == 0 || strcmp(way, "elapsed") == 0;
+
+    if (strcmp(way, "own") == 0 && client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+        return false;
+    for (unsigned i = 1; i <= count; i++) {
+        bool launched = by_event && i % 4 == 0 ? waits_for_event(way, stream) : launch_into(ENDS_SHORT, stream);
+
+        if (!launched || (i % 4 == 0 && !by_event && !wait_by(way, stream)))
+            return false;
+    }
+    return true;
+}
+
 int ends_role(const char *name, unsigned count)
 {
+    if (strncmp(name, "waited_", 7) == 0) {
+        int status = wait_often(name + 7, count) ? 0 : 1;
+
+        if (status == 0 && strcmp(name + 7, "killed") == 0)
+            raise(SIGKILL);
+        _exit(status);
+    }
     for (unsigned i = 0; i < count; i++)
         if (!do_once(name))
             return 1;

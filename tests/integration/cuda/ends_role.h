@@ -10,13 +10,22 @@
 
 #define ENDS_KERNEL    "work_20000us"
 #define ENDS_KERNEL_US 20000u
+#define ENDS_SHORT     "work_2000us"
+#define ENDS_SHORT_US  2000u
 #define ENDS_BLOCKS    1056u
 
 /*
  * "contexts": `count` times a context, a launch, a wait, and its end. "resets": so with the device's own. "unwaited":
  * as "contexts", and nobody waits. "worker": `count` launches and a wait, then _exit(). "killed": SIGKILL when a launch
  * is nearly over. Returns 0 or, where the library refuses something, 1.
+ *
+ * "waited_WAY": `count` launches of ENDS_SHORT, of which every fourth is waited for in that way, and _exit(). WAY is
+ * "device", "stream" and "own" (of a stream that was made), "query", "event" (behind which one more kernel runs, a long
+ * one), "asked" and "elapsed" (an event), "copy" and "any" (to the host, said or seen from the pointer); "killed" as
+ * "stream", and ended by SIGKILL.
  */
+#define ENDS_WAYS(X) X(device) X(stream) X(own) X(query) X(event) X(asked) X(elapsed) X(copy) X(any) X(killed)
+
 int ends_role(const char *name, unsigned count);
 
 #endif

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -63,10 +64,10 @@ static uint64_t driver_ns(void)
 }
 
 /* All that ever ran there is reported, and whoever did not is given up. */
-static bool comes_to_rest(void)
+static bool comes_to_rest_of(int place)
 {
     for (int i = 0; i < 2000; i++) {
-        struct facet_usage_totals totals = world_totals(&world, vgpu);
+        struct facet_usage_totals totals = world_totals(&world, place);
 
         if (totals.inflight == 0 && totals.processes == 0)
             return true;
@@ -86,7 +87,7 @@ static void run(const char *role, unsigned processes, int status)
     for (unsigned i = 0; i < processes; i++)
         assert_int_equal(world_wait(world_start(&world, vgpu, command)), status);
     uint64_t took_ns = facet_clock_now_ns() - begun_ns, used_ns = driver_ns() - before_ns;
-    assert_true(comes_to_rest());
+    assert_true(comes_to_rest_of(vgpu));
     uint64_t told_ns = world_totals(&world, vgpu).busy_ns;
     printf("# %s: %llu of 1000, at a limit of %u; driver %.1f ms, told %.1f ms\n", role,
            (unsigned long long)(used_ns * FACET_MILLI_WHOLE / took_ns), LIMIT_MILLI, (double)used_ns / 1e6,
@@ -96,6 +97,42 @@ static void run(const char *role, unsigned processes, int status)
     assert_true(told_ns <= facet_clock_now_ns() - begun_ns);
     assert_true(used_ns * FACET_MILLI_WHOLE <= took_ns * LIMIT_MILLI * 3 / 2);
 }
+
+/* Reported by the process itself before it ended, and not once more by who clears up behind it. */
+static void run_waited(const char *role, uint32_t limit_milli, int status)
+{
+    int place = world_add(&world, 0, limit_milli);
+    char *command[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)role, (char *)(uintptr_t) "20", NULL};
+
+    assert_true(place >= 0);
+    struct facet_usage_totals before = world_totals(&world, place);
+    uint64_t begun_ns = facet_clock_now_ns(), driver_before_ns = driver_ns();
+    assert_int_equal(world_wait(world_start(&world, place, command)), status);
+    uint64_t took_ns = facet_clock_now_ns() - begun_ns, used_ns = driver_ns() - driver_before_ns;
+    struct facet_usage_totals after = world_totals(&world, place);
+    uint64_t told_ns = after.busy_ns - before.busy_ns;
+    bool more = strstr(role, "event"); /* each time, it waits for one of two: the last of the others is not over */
+    printf("# %s, limit %u: %llu of 20, driver %.1f ms, told %.1f ms\n", role, limit_milli,
+           (unsigned long long)(after.launches - before.launches), (double)used_ns / 1e6, (double)told_ns / 1e6);
+    assert_in_range(after.launches - before.launches, more ? TIMES + TIMES / 4 - 1 : TIMES,
+                    more ? TIMES + TIMES / 4 : TIMES);
+    assert_true(told_ns >= (uint64_t)TIMES * ENDS_SHORT_US * FACET_NS_PER_US * 9 / 10 && told_ns <= took_ns);
+    assert_true(comes_to_rest_of(place));
+    assert_int_equal(world_totals(&world, place).launches, after.launches);
+    if (!more)
+        assert_int_equal(world_totals(&world, place).busy_ns, after.busy_ns);
+}
+
+#define WAITED(way)                                                                                                    \
+    static void test_waited_##way(void **state)                                                                        \
+    {                                                                                                                  \
+        int status = strcmp(#way, "killed") == 0 ? 1000 + SIGKILL : 0;                                                 \
+                                                                                                                       \
+        run_waited("waited_" #way, FACET_MILLI_WHOLE, status);                                                         \
+        run_waited("waited_" #way, 900, status);                                                                       \
+    }
+ENDS_WAYS(WAITED)
+#undef WAITED
 
 #define TEST(role, processes, status)                                                                                  \
     static void test_##role(void **state)                                                                              \
@@ -116,8 +153,11 @@ int main(int argc, char **argv)
         alarm(60);
         return client_open() ? ends_role(argv[1], (unsigned)atoi(argv[2])) : 3;
     }
-#define TEST(role) cmocka_unit_test_setup_teardown(test_##role, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(contexts), TEST(resets), TEST(unwaited), TEST(worker), TEST(killed)};
+#define TEST(role)  cmocka_unit_test_setup_teardown(test_##role, setup, teardown)
+#define WAITED(way) cmocka_unit_test_teardown(test_waited_##way, teardown),
+    const struct CMUnitTest tests[] = {ENDS_WAYS(WAITED) TEST(contexts), TEST(resets), TEST(unwaited), TEST(worker),
+                                       TEST(killed)};
 #undef TEST
+#undef WAITED
     return cmocka_run_group_tests_name("what ends before it is measured", tests, open_world, close_world);
 }

@@ -45,6 +45,8 @@
     X(hipEventRecord)                                                                                                  \
     X(hipEventSynchronize)                                                                                             \
     X(hipEventElapsedTime)                                                                                             \
+    X(hipEventQuery)                                                                                                   \
+    X(hipStreamQuery)                                                                                                  \
     X(hipLaunchKernel)                                                                                                 \
     X(hipLaunchKernel_spt)                                                                                             \
     X(hipLaunchCooperativeKernel)                                                                                      \
@@ -88,6 +90,7 @@
     X(hipMemcpy)                                                                                                       \
     X(hipMemset)                                                                                                       \
     X(hipMemcpyDtoD)                                                                                                   \
+    X(hipMemcpyDtoH)                                                                                                   \
     X(hipMemcpy2D)                                                                                                     \
     X(hipDeviceSynchronize)
 

@@ -29,8 +29,95 @@ static bool do_once(const char *name)
     return until_reset(strcmp(name, "unwaited") != 0);
 }
 
+/* ---- what is waited for ---- */
+
+static bool launch_into(const char *kernel, hipStream_t stream)
+{
+    hipFunction_t function = client_function(kernel);
+
+    return function && client_launch(function, ENDS_BLOCKS, stream) == hipSuccess;
+}
+
+static bool copies(bool said)
+{
+    static void *memory;
+    char byte;
+
+    if (!memory && client.hipMalloc(&memory, 4096) != hipSuccess)
+        return false;
+    return (said ? client.hipMemcpyDtoH(&byte, memory, 1) : client.hipMemcpy(&byte, memory, 1, hipMemcpyDefault)) ==
+           hipSuccess;
+}
+
+static bool launch_between(hipEvent_t first, hipEvent_t event, hipStream_t stream)
+{
+    return client.hipEventRecord(first, stream) == hipSuccess && launch_into(ENDS_SHORT, stream) &&
+           client.hipEventRecord(event, stream) == hipSuccess;
+}
+
+/* A launch that records both by itself. */
+static bool launch_with(hipEvent_t first, hipEvent_t event, hipStream_t stream)
+{
+    hipFunction_t function = client_function(ENDS_SHORT);
+
+    return function && client.hipExtModuleLaunchKernel(function, ENDS_BLOCKS * 32, 1, 1, 32, 1, 1, 0, stream, NULL,
+                                                       NULL, first, event, 0) == hipSuccess;
+}
+
+static bool waits_for_event(const char *way, hipStream_t stream)
+{
+    hipEvent_t event, first;
+    float milliseconds;
+
+    if (client.hipEventCreate(&event) != hipSuccess || client.hipEventCreate(&first) != hipSuccess ||
+        !(way[1] == 'l' ? launch_with : launch_between)(first, event, stream))
+        return false;
+    if (way[1] == 'v') /* event */
+        return launch_into(ENDS_KERNEL, stream) && client.hipEventSynchronize(event) == hipSuccess;
+    if (way[0] == 'e') /* elapsed */
+        while (client.hipEventElapsedTime(&milliseconds, first, event) != hipSuccess)
+            usleep(100);
+    while (client.hipEventQuery(event) != hipSuccess)
+        usleep(100);
+    return true;
+}
+
+static bool wait_by(const char *way, hipStream_t stream)
+{
+    if (strcmp(way, "device") == 0)
+        return client.hipDeviceSynchronize() == hipSuccess;
+    if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
+        return copies(way[0] == 'c');
+    while (strcmp(way, "query") == 0 && client.hipStreamQuery(stream) != hipSuccess)
+        usleep(100);
+    return way[0] == 'q' || client.hipStreamSynchronize(stream) == hipSuccess;
+}
+
+static bool wait_often(const char *way, unsigned count)
+{
+    hipStream_t stream = NULL;
+    bool by_event = strcmp(way, "event") == 0 || strcmp(way, "asked") == 0 || strcmp(way, "elapsed") == 0;
+
+    if (strcmp(way, "own") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess)
+        return false;
+    for (unsigned i = 1; i <= count; i++) {
+        bool launched = by_event && i % 4 == 0 ? waits_for_event(way, stream) : launch_into(ENDS_SHORT, stream);
+
+        if (!launched || (i % 4 == 0 && !by_event && !wait_by(way, stream)))
+            return false;
+    }
+    return true;
+}
+
 int ends_role(const char *name, unsigned count)
 {
+    if (strncmp(name, "waited_", 7) == 0) {
+        int status = wait_often(name + 7, count) ? 0 : 1;
+
+        if (status == 0 && strcmp(name + 7, "killed") == 0)
+            raise(SIGKILL);
+        _exit(status);
+    }
     for (unsigned i = 0; i < count; i++)
         if (!do_once(name))
             return 1;

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what wait.h says. Never: holds the track lock while the driver is called. */
+#include "wait.h"
+
+#include "capture.h"
+#include "track.h"
+
+/* Events that are remembered: of more than these, the helper comes to see what was before some. */
+#define RECORDED_BITS 10
+#define RECORDED      (1u << RECORDED_BITS)
+#define TRIES         8u /* places that an event may have */
+
+struct recorded {
+    void *event;
+    struct facet_flight_wait wait;
+};
+
+static struct recorded recorded[RECORDED]; /* under the track lock */
+
+/* ---- how far lanes are ---- */
+
+/* What a wait is for: a stream, of a context where it is a default one, or all of a context. */
+struct target {
+    void *stream, *context;
+};
+
+static bool is_own(const struct facet_flight_lane *lane)
+{
+    return !atomic_load(&lane->left) && pthread_equal(lane->thread, pthread_self());
+}
+
+static bool is_for(const struct target *target, const struct facet_flight_lane *lane)
+{
+    void *stream = atomic_load(&lane->stream);
+
+    if (target->context && target->context != lane->context)
+        return false;
+    if (!target->stream)
+        return true;
+    if (target->stream == FACET_FLIGHT_LEGACY && lane->joins_legacy)
+        return true;
+    return stream == target->stream && (stream != FACET_FLIGHT_PER_THREAD || is_own(lane));
+}
+
+static struct facet_flight_waited_lane *place_of(struct facet_flight_wait *wait, uint64_t id)
+{
+    for (uint32_t i = 0; i < wait->count; i++)
+        if (wait->lanes[i].id == id)
+            return &wait->lanes[i];
+    return wait->count < FACET_FLIGHT_WAIT_LANES ? &wait->lanes[wait->count++] : NULL;
+}
+
+static bool is_settled(const struct facet_flight_lane *lane)
+{
+    return atomic_load_explicit(&lane->submitted, memory_order_acquire) == atomic_load(&lane->reported) ||
+           atomic_load(&lane->ended);
+}
+
+static bool is_anything_in_flight(void)
+{
+    pthread_mutex_lock(&facet_flight_track_lock);
+    const struct facet_flight_lane *lane = facet_flight_lanes;
+    while (lane && is_settled(lane))
+        lane = lane->next;
+    pthread_mutex_unlock(&facet_flight_track_lock);
+    return lane;
+}
+
+static void note(struct facet_flight_wait *wait, const struct target *target, bool own_only)
+{
+    pthread_mutex_lock(&facet_flight_track_lock);
+    for (struct facet_flight_lane *lane = facet_flight_lanes; lane; lane = lane->next) {
+        if (is_settled(lane) || !is_for(target, lane) || (own_only && !is_own(lane)))
+            continue;
+        struct facet_flight_waited_lane *place = place_of(wait, lane->id);
+        if (!place)
+            break;
+        *place = (struct facet_flight_waited_lane){lane->id, facet_flight_mark_of(lane)};
+    }
+    pthread_mutex_unlock(&facet_flight_track_lock);
+}
+
+/* False when there is nothing to note, or it cannot be: a capture, or no context. */
+static bool target_of(void *stream, struct target *ret_target)
+{
+    if (!is_anything_in_flight())
+        return false;
+    *ret_target = (struct target){.stream = stream};
+    if (atomic_load(&facet_flight_captures) && facet_flight_driver.stream_captured(stream))
+        return false;
+    return !facet_flight_stream_is_default(stream) || facet_flight_driver.stream_context(stream, &ret_target->context);
+}
+
+void facet_flight_wait_stream(struct facet_flight_wait *ret_wait, void *stream)
+{
+    struct target target;
+
+    ret_wait->count = 0;
+    if (target_of(stream, &target))
+        note(ret_wait, &target, false);
+}
+
+void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context)
+{
+    struct target target = {.context = context};
+
+    ret_wait->count = 0;
+    if (is_anything_in_flight() &&
+        (context || facet_flight_driver.stream_context(FACET_FLIGHT_LEGACY, &target.context)))
+        note(ret_wait, &target, false);
+}
+
+/* Whether it is news. Under the track lock. */
+static bool raise(const struct facet_flight_waited_lane *waited)
+{
+    struct facet_flight_lane *lane = facet_flight_lanes;
+
+    while (lane && lane->id != waited->id)
+        lane = lane->next;
+    if (!lane || waited->mark.submitted <= atomic_load(&lane->reported))
+        return false;
+    if (waited->mark.submitted > lane->waited.submitted)
+        lane->waited = waited->mark;
+    return true;
+}
+
+void facet_flight_waited(const struct facet_flight_wait *wait)
+{
+    bool news = false;
+
+    if (!wait->count)
+        return;
+    pthread_mutex_lock(&facet_flight_track_lock);
+    for (uint32_t i = 0; i < wait->count; i++)
+        news = raise(&wait->lanes[i]) || news;
+    pthread_mutex_unlock(&facet_flight_track_lock);
+    if (news)
+        facet_flight_report_waited();
+}
+
+/* ---- events ---- */
+
+/* Where an event is, or may be: its own place, a free one, or that of another, which is forgotten. */
+static struct recorded *recorded_at(const void *event, bool or_any)
+{
+    uint64_t first = (uintptr_t)event * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RECORDED_BITS);
+    struct recorded *found = or_any ? &recorded[first] : NULL;
+
+    for (uint64_t i = 0; i < TRIES; i++) {
+        struct recorded *at = &recorded[(first + i) % RECORDED];
+
+        if (at->event == event)
+            return at;
+        if (or_any && !at->event && found->event)
+            found = at;
+    }
+    return found;
+}
+
+static void forget(const void *event)
+{
+    struct recorded *at = recorded_at(event, false);
+
+    if (at)
+        at->event = NULL;
+}
+
+void facet_flight_event_recorded(void *event, const struct facet_flight_wait *wait)
+{
+    if (!event)
+        return;
+    pthread_mutex_lock(&facet_flight_track_lock);
+    if (wait->count)
+        *recorded_at(event, true) = (struct recorded){event, *wait};
+    else
+        forget(event);
+    pthread_mutex_unlock(&facet_flight_track_lock);
+}
+
+void facet_flight_event_launched(void *event, void *stream)
+{
+    struct facet_flight_wait wait = {.count = 0};
+    struct target target;
+
+    if (!event)
+        return;
+    if (target_of(stream, &target))
+        note(&wait, &target, true);
+    facet_flight_event_recorded(event, &wait);
+}
+
+void facet_flight_event_gone(void *event)
+{
+    if (!event)
+        return;
+    pthread_mutex_lock(&facet_flight_track_lock);
+    forget(event);
+    pthread_mutex_unlock(&facet_flight_track_lock);
+}
+
+void facet_flight_event_waited(void *event)
+{
+    struct facet_flight_wait wait = {.count = 0};
+
+    pthread_mutex_lock(&facet_flight_track_lock);
+    const struct recorded *at = event ? recorded_at(event, false) : NULL;
+    if (at)
+        wait = at->wait;
+    pthread_mutex_unlock(&facet_flight_track_lock);
+    facet_flight_waited(&wait);
+}
+
+void facet_flight_waits_forked(void)
+{
+    for (size_t i = 0; i < RECORDED; i++)
+        if (recorded[i].event) /* what was never written takes no memory, and is to take none in the child */
+            recorded[i].event = NULL;
+}
+
+/* ---- copies to the host ---- */
+
+void facet_flight_copy_begins(struct facet_flight_wait *ret_wait, void *stream, enum facet_flight_copy where)
+{
+    ret_wait->count = 0;
+    if (where == FACET_FLIGHT_COPY_TO_HOST)
+        facet_flight_wait_stream(ret_wait, stream);
+}
+
+/* Meanwhile this thread has launched nothing but the copy. */
+void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum facet_flight_copy where, bool done)
+{
+    struct target target;
+
+    if (done && where == FACET_FLIGHT_COPY_TO_HOST && target_of(stream, &target)) {
+        note(wait, &target, true);
+        facet_flight_waited(wait);
+    } else if (done && where == FACET_FLIGHT_COPY_UNKNOWN) {
+        facet_flight_catch_up();
+    }
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: that one thread at a time has the turn, and that nobody waits for it without end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "interpose/kit/turn.h"
+
+#define THREADS 4
+#define TURNS   20000
+
+static struct facet_turn turn;
+static uint64_t count; /* under the turn */
+
+static void *take_often(void *unused)
+{
+    for (int i = 0; i < TURNS; i++) {
+        while (!facet_turn_take(&turn, FACET_NS_PER_S))
+            ;
+        count++;
+        facet_turn_end(&turn);
+    }
+    return NULL;
+}
+
+static void test_one_at_a_time(void **state)
+{
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_often, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(count, THREADS * TURNS);
+    assert_true(facet_turn_take(&turn, 0));
+    facet_turn_end(&turn);
+}
+
+static void test_who_has_it_is_told_so(void **state)
+{
+    assert_true(facet_turn_take(&turn, 0));
+    assert_false(facet_turn_take(&turn, FACET_NS_PER_S));
+    facet_turn_end(&turn);
+    assert_true(facet_turn_take(&turn, 0));
+    facet_turn_end(&turn);
+}
+
+static void *take_or_give_up(void *most_ns)
+{
+    bool taken = facet_turn_take(&turn, (uintptr_t)most_ns);
+
+    if (taken)
+        facet_turn_end(&turn);
+    return (void *)(uintptr_t)(taken ? 1 : 2);
+}
+
+static uintptr_t from_another(uint64_t most_ns)
+{
+    pthread_t thread;
+    void *result = NULL;
+
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): a number */
+    assert_int_equal(pthread_create(&thread, NULL, take_or_give_up, (void *)(uintptr_t)most_ns), 0);
+    pthread_join(thread, &result);
+    return (uintptr_t)result;
+}
+
+static void test_nobody_waits_without_end(void **state)
+{
+    assert_true(facet_turn_take(&turn, 0));
+    assert_int_equal(from_another(0), 2);
+    assert_int_equal(from_another(FACET_NS_PER_MS), 2);
+    facet_turn_end(&turn);
+    assert_int_equal(from_another(0), 1);
+}
+
+static void test_a_child_finds_it_free(void **state)
+{
+    int status = -1;
+
+    assert_true(facet_turn_take(&turn, 0));
+    pid_t pid = fork();
+    if (pid == 0) {
+        facet_turn_forked(&turn);
+        _exit(facet_turn_take(&turn, 0) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    facet_turn_end(&turn);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_at_a_time),
+        cmocka_unit_test(test_who_has_it_is_told_so),
+        cmocka_unit_test(test_nobody_waits_without_end),
+        cmocka_unit_test(test_a_child_finds_it_free),
+    };
+
+    return cmocka_run_group_tests_name("whose turn it is", tests, NULL, NULL);
+}
