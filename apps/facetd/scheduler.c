@@ -579,6 +579,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
         return unknown(vgpu_id, error);
     struct client *client = &device->clients[index];
     look_again(device);
+    facet_owner_reap(client->owner); /* what a process held that has ended is not used any more */
     view.believed = trust_read(&client->trust, client->owner, &view.totals);
     view.damaged = view.believed != FACET_BELIEVED_ALL;
     view.device_time_ns = shares_device_time_ns(&device->shares, index);

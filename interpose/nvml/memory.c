@@ -14,7 +14,7 @@ struct amounts {
 static nvmlReturn_t of_vgpu(const struct facet_nvml_vgpu *vgpu, struct amounts device, struct amounts *ret_amounts)
 {
     uint64_t limit = atomic_load_explicit(&vgpu->policy->memory_limit_bytes, memory_order_relaxed);
-    uint64_t used = facet_usage_memory(vgpu->usage);
+    uint64_t used = facet_nvml_memory(vgpu);
 
     if (atomic_load_explicit(&vgpu->policy->retired, memory_order_relaxed))
         return NVML_ERROR_GPU_IS_LOST;

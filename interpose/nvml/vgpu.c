@@ -313,6 +313,22 @@ unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_n
     return count;
 }
 
+uint64_t facet_nvml_memory(const struct facet_nvml_vgpu *vgpu)
+{
+    uint64_t sum = facet_usage_memory(vgpu->usage), living = 0;
+    FACET_CLEANUP_FD int fd = sum ? open_usage(vgpu) : -1;
+
+    if (fd < 0)
+        return sum;
+    for (unsigned i = 0; i < FACET_SEGMENT_SLOTS; i++) {
+        uint64_t bytes = facet_slot_memory(&vgpu->usage->slots[i]);
+
+        if (bytes && facet_slot_locked(fd, FACET_SLOT_LOCK_OFFSET(i), 1))
+            living = living > UINT64_MAX - bytes ? UINT64_MAX : living + bytes;
+    }
+    return living;
+}
+
 bool facet_nvml_is_among(uint32_t pid, const struct facet_nvml_process *list, unsigned count, unsigned *ret_place)
 {
     for (unsigned i = 0; i < count; i++)

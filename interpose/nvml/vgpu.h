@@ -76,6 +76,9 @@ struct facet_nvml_vgpu *facet_nvml_owner(nvmlDevice_t device);
 /* The living processes of a vGPU; returns how many. */
 unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_nvml_process list[FACET_SEGMENT_SLOTS]);
 
+/* What they hold together: without those that have died, of whom nobody may have taken note yet. */
+uint64_t facet_nvml_memory(const struct facet_nvml_vgpu *vgpu);
+
 /* Whether `pid` is among them. */
 bool facet_nvml_is_among(uint32_t pid, const struct facet_nvml_process *list, unsigned count, unsigned *ret_place);
 

@@ -123,7 +123,7 @@ cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, siz
         bound_number(param_value, bound.width, facet_tenant_memory_limit(tenant) / bound.unit);
     if (answered && param_name == CL_DEVICE_GLOBAL_FREE_MEMORY_AMD && (tenant = facet_cl_tenant()) &&
         facet_cl_target.clGetDeviceInfo(device, param_name, 0, NULL, &written) == CL_SUCCESS)
-        bound_free_kib(param_value, smaller(written, param_value_size), facet_tenant_memory_free(tenant));
+        bound_free_kib(param_value, smaller(written, param_value_size), facet_tenant_memory_free_now(tenant));
     return result;
 }
 

@@ -52,9 +52,7 @@ static enum facet_status keep_aside(int *fd, const char *name, struct facet_erro
     return facet_error_errno(error, errno, "moving the descriptor of segment file '%s'", name);
 }
 
-/* Whether a descriptor is of the usage file. The mapping keeps the file, and with it the slot's lock, alive even when
- * ours is closed. */
-static bool is_usage(const struct facet_tenant *tenant, int fd)
+bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd)
 {
     struct stat status;
 
@@ -129,7 +127,7 @@ static void unmap(struct facet_tenant *tenant)
         munmap((void *)(uintptr_t)tenant->policy, tenant->policy_size);
     if (tenant->usage) {
         munmap(tenant->usage, tenant->usage_size);
-        if (is_usage(tenant, tenant->usage_fd))
+        if (facet_tenant_is_usage(tenant, tenant->usage_fd))
             close(tenant->usage_fd);
     }
     if (tenant->bell) {
@@ -171,7 +169,7 @@ void facet_tenant_detach(struct facet_tenant *tenant)
     if (!tenant || !tenant->slot)
         return;
     facet_slot_clear(tenant->slot);
-    if (is_usage(tenant, tenant->usage_fd))
+    if (facet_tenant_is_usage(tenant, tenant->usage_fd))
         facet_slot_unlock(tenant->usage_fd, FACET_SLOT_LOCK_OFFSET(tenant->slot - tenant->usage->slots));
     facet_bell_ring(tenant->bell);
     unmap(tenant);
@@ -220,25 +218,9 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant)
     return facet_memory_left(tenant->policy, tenant->usage);
 }
 
-/* A killed neighbour may still hold what we need, and the daemon may not be there to notice. */
-static void reclaim_dead(struct facet_tenant *tenant)
-{
-    char path[32];
-    int saved = errno;
-
-    snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->usage_fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    /* Checked after opening: locks on any other file would say that everybody is dead. */
-    if (fd >= 0 && is_usage(tenant, fd))
-        facet_slot_reclaim(tenant->policy, tenant->usage, fd);
-    if (fd >= 0)
-        close(fd);
-    errno = saved;
-}
-
 static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
 {
-    reclaim_dead(tenant);
+    facet_tenant_reclaim(tenant); /* a killed neighbour may hold it, and the daemon may not be there to notice */
     return facet_memory_take_again(tenant->policy, tenant->usage, tenant->slot, bytes);
 }
 
@@ -294,7 +276,7 @@ static bool take_regions(struct facet_tenant *tenant, uint32_t count)
 {
     if (__builtin_expect(facet_memory_take_regions(tenant->policy, tenant->usage, tenant->slot, count), 1))
         return true;
-    reclaim_dead(tenant);
+    facet_tenant_reclaim(tenant);
     return facet_memory_take_regions_again(tenant->policy, tenant->usage, tenant->slot, count);
 }
 

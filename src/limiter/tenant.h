@@ -28,6 +28,8 @@ struct facet_tenant {
     int bell_fd;                        /* by which the device is held (hold.c) */
     uint64_t bell_device, bell_inode;
     uint64_t attached_ns;
+    /* For facet_tenant_memory_free_beside(): sums at which all were found to live, for long enough and of late. */
+    _Atomic uint64_t steady_bytes, recent_bytes, recent_since_ns;
     _Atomic uint32_t spare_turn; /* of the quota in which all that is charged was last found to fit, spare ones, too */
     /*
      * Set by an interposer that holds something while it launches: let go before each wait, taken again behind it.
@@ -103,9 +105,39 @@ static inline bool facet_tenant_has_regions(const struct facet_tenant *tenant)
     return facet_regions_held(atomic_load_explicit(&tenant->slot->regions, memory_order_relaxed));
 }
 
-/* Quota in bytes (0 once the vGPU was destroyed), and what is left of it now. */
+/* Quota in bytes (0 once the vGPU was destroyed), and what is left of it as the slots say: a process that has died may
+ * still be counted, until the owner or somebody who needs its memory takes note. */
 uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant);
 uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
+
+/*
+ * What is left without what the dead held, for a program that asks: the slots of processes that have died are cleared
+ * first. Costs one fcntl() for each other process that holds memory, nothing where there is none.
+ */
+uint64_t facet_tenant_memory_free_now(struct facet_tenant *tenant);
+
+/* Whether so much is not left, also without the dead: before what is kept for later is given up for it. */
+static inline bool facet_tenant_lacks(struct facet_tenant *tenant, uint64_t bytes)
+{
+    return __builtin_expect(facet_tenant_memory_free(tenant) < bytes, 0) &&
+           facet_tenant_memory_free_now(tenant) < bytes;
+}
+
+/*
+ * What is left without what the dead held, for an interposer that knows from the driver how much the whole device has
+ * free, whoever holds the rest. Who dies leaves memory that is free there and still charged here. So while the sum of
+ * both is what it was when all were last found to live, nobody is looked for: that costs an addition and a comparison.
+ * Not seen so for up to a scheduler's round: one who dies while others take exactly what he had, or whose memory was
+ * not on the device.
+ */
+uint64_t facet_tenant_memory_free_beside(struct facet_tenant *tenant, uint64_t device_free);
+
+/* Clears the slots of the dead. */
+void facet_tenant_reclaim(struct facet_tenant *tenant);
+
+/* Whether a descriptor is of the usage file: a program may have closed ours, and be using its number. The mapping keeps
+ * the file, and with it the slot's lock, alive then. */
+bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd);
 
 /*
  * What part of the depth is little, see facet_tenant_fits(); and what part of it a lane may admit after a look at the

@@ -11,9 +11,9 @@
 
 static void make_room(struct facet_tenant *tenant, uint32_t device, uint64_t bytes)
 {
-    if (facet_pools_any() && facet_tenant_memory_free(tenant) < bytes)
+    if (facet_pools_any() && facet_tenant_lacks(tenant, bytes))
         facet_pools_let_go(device);
-    if (facet_graphs_were() && facet_tenant_memory_free(tenant) < bytes)
+    if (facet_graphs_were() && facet_tenant_lacks(tenant, bytes))
         facet_graphs_let_go(device);
 }
 

@@ -11,14 +11,18 @@ static uint64_t smaller(uint64_t one, uint64_t other)
 
 /*
  * The driver's answer, within the quota. Other tenants are on the device, too: free is what both leave; but that others
- * give way to a vGPU with oversubscription.
+ * give way to a vGPU with oversubscription. `whole`: what is free is the device's exact figure. Neither that figure nor
+ * the device's memory shows that somebody died whose memory was swapped out.
  */
-static void narrow(struct facet_tenant *tenant, uint64_t *is_free, uint64_t *total)
+static void narrow(struct facet_tenant *tenant, bool whole, uint64_t *is_free, uint64_t *total)
 {
     bool gives_way = atomic_load_explicit(&tenant->policy->oversubscribed, memory_order_relaxed);
 
     *total = smaller(*total, facet_tenant_memory_limit(tenant));
-    *is_free = smaller(gives_way ? *total : *is_free, facet_tenant_memory_free(tenant));
+    if (gives_way || !whole)
+        *is_free = smaller(gives_way ? *total : *is_free, facet_tenant_memory_free_now(tenant));
+    else
+        *is_free = smaller(*is_free, facet_tenant_memory_free_beside(tenant, *is_free));
 }
 
 static struct facet_tenant *up_to_date(void)
@@ -39,7 +43,7 @@ CUresult facet_cuMemGetInfo_v2(size_t *is_free, size_t *total)
     struct facet_tenant *tenant = result == CUDA_SUCCESS ? up_to_date() : NULL;
 
     if (tenant)
-        narrow(tenant, &driver_free, &driver_total);
+        narrow(tenant, true, &driver_free, &driver_total);
     if (result == CUDA_SUCCESS && is_free)
         *is_free = driver_free;
     if (result == CUDA_SUCCESS && total)
@@ -55,7 +59,7 @@ CUresult facet_cuMemGetInfo(unsigned *is_free, unsigned *total)
     struct facet_tenant *tenant = result == CUDA_SUCCESS ? up_to_date() : NULL;
 
     if (tenant)
-        narrow(tenant, &in_vgpu_free, &in_vgpu);
+        narrow(tenant, false, &in_vgpu_free, &in_vgpu);
     if (tenant && is_free)
         *is_free = (unsigned)smaller(*is_free, in_vgpu_free);
     if (tenant && total)

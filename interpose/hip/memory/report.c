@@ -9,7 +9,8 @@ static uint64_t smaller(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Other tenants are on the device, too: free is what both leave. */
+/* Other tenants are on the device, too: free is what both leave. Runtimes before 6 say what this process leaves of the
+ * device, so their answer does not show that a neighbour died. */
 hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
 {
     hipError_t result = facet_hip_driver.hipMemGetInfo(is_free, total);
@@ -25,7 +26,7 @@ hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
     if (total)
         *total = smaller(*total, facet_tenant_memory_limit(tenant));
     if (is_free)
-        *is_free = smaller(*is_free, facet_tenant_memory_free(tenant));
+        *is_free = smaller(*is_free, facet_tenant_memory_free_now(tenant));
     return result;
 }
 

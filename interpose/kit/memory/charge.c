@@ -15,9 +15,9 @@ enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, str
 
     if (!tenant)
         return FACET_MEMORY_NO_VGPU;
-    if (facet_pools_any() && facet_tenant_memory_free(tenant) < bytes)
+    if (facet_pools_any() && facet_tenant_lacks(tenant, bytes))
         facet_pools_let_go(device);
-    if (facet_graphs_were() && facet_tenant_memory_free(tenant) < bytes)
+    if (facet_graphs_were() && facet_tenant_lacks(tenant, bytes))
         facet_graphs_let_go(device);
     if (!facet_tenant_reserve(tenant, bytes))
         return FACET_MEMORY_OUT;

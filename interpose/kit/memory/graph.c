@@ -120,7 +120,7 @@ static enum facet_memory_refusal hold_on(uint32_t device, uint64_t bytes, uint64
     if (!settle(device, 0))
         return FACET_MEMORY_OUT;
     uint64_t more = missing(device, bytes);
-    if (facet_tenant_memory_free(tenant) < more && facet_pools_any())
+    if (facet_tenant_lacks(tenant, more) && facet_pools_any())
         facet_pools_let_go(device);
     if (!facet_tenant_reserve(tenant, more))
         return FACET_MEMORY_OUT;

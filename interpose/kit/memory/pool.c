@@ -51,9 +51,9 @@ static void release(const struct pool *pool, struct facet_tenant *tenant, uint64
         facet_tenant_release(tenant, bytes);
 }
 
-static uint64_t room(const struct pool *pool, const struct facet_tenant *tenant)
+static bool lacks(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
 {
-    return pool->place == FACET_POOL_MANAGED ? facet_managed_free() : facet_tenant_memory_free(tenant);
+    return pool->place == FACET_POOL_MANAGED ? facet_managed_free() < bytes : facet_tenant_lacks(tenant, bytes);
 }
 
 static uint64_t held(const struct pool *pool)
@@ -185,7 +185,7 @@ static enum facet_memory_refusal make_room(struct pool *pool, uint64_t bytes, ui
         if (!settle(pool, 0))
             return FACET_MEMORY_OUT;
     }
-    if (room(pool, tenant) < growth) {
+    if (lacks(pool, tenant, growth)) {
         uint64_t used = facet_memory_driver.pool_used(pool->handle);
         if (used <= pool->charged && bytes <= pool->charged - used)
             return FACET_MEMORY_TAKEN;

@@ -227,13 +227,20 @@ static void test_one_vgpu(void **state)
 
 static void see_survivor(void *context)
 {
+    nvmlMemory_v2_t v2 = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
     const struct one *one = context;
+    nvmlMemory_t v1;
 
     begin_monitor(1);
     CHECK(lists(test_device(0), (pid_t[]){one->other, 0}));
+    CHECK(nvml.nvmlDeviceGetMemoryInfo(test_device(0), &v1) == NVML_SUCCESS);
+    CHECK(v1.used == 300 * MIB && v1.free == 600 * MIB);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_SUCCESS);
+    CHECK(v2.used == v1.used && v2.free == v1.free);
 }
 
-/* A slot whose owner was killed is nobody's, though nobody has cleared it: its number may be a stranger's by now. */
+/* A slot whose owner was killed is nobody's, though nobody has cleared it: its number may be a stranger's by now, and
+ * what it held is free. */
 static void test_dead_tenant(void **state)
 {
     struct one one;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: tests of what a program sees: one device, the vGPU's sizes, and queues as it asked for them. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fixture.h"
 
@@ -102,6 +105,47 @@ static void test_sizes_that_memory_bounds(void **state)
     for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
         check_bounded(pixels[i], sizeof(size_t), FIXTURE_MEMORY / (4 * sizeof(cl_float)));
     check_bounded(CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE, sizeof(cl_uint), FIXTURE_MEMORY);
+}
+
+static size_t free_kib(void)
+{
+    size_t kib[2] = {0};
+
+    assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof kib, kib, NULL),
+                     CL_SUCCESS);
+    return kib[0];
+}
+
+/* A child that holds a buffer until it is killed. */
+static pid_t start_holder(uint64_t bytes)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (!fixture_buffer(bytes, NULL) || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state)
+{
+    for (int round = 0; round < 20; round++) {
+        pid_t pid = start_holder(40 * MIB);
+
+        assert_int_equal(free_kib(), (FIXTURE_MEMORY - 40 * MIB) / 1024);
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_int_equal(free_kib(), FIXTURE_MEMORY / 1024);
+    }
 }
 
 static void test_context_from_type(void **state)
@@ -216,6 +260,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_sizes_that_memory_bounds),
         cmocka_unit_test(test_context_from_type),
+        test_on_fake(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
         test_on_fake(test_foreign_device),
         cmocka_unit_test(test_profiling_is_hidden),
         cmocka_unit_test(test_queue_lists),

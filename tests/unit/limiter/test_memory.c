@@ -191,6 +191,62 @@ static void test_neighbour_takes_over_from_the_dead_without_a_daemon(void **stat
     facet_tenant_detach(&tenant);
 }
 
+/* Who has reaped a child, and asks then, is told of a free vGPU; of a living one nothing changes. */
+static void test_free_memory_is_without_the_dead(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+
+    assert_true(facet_tenant_reserve(&tenant, MIB));
+    for (int round = 0; round < 20; round++) {
+        pid_t child = start_holder(*state, 60 * MIB);
+
+        assert_int_equal(facet_tenant_memory_free_now(&tenant), 3 * MIB);
+        end_child(child);
+        assert_int_equal(facet_tenant_memory_free_now(&tenant), 63 * MIB);
+        assert_int_equal(facet_tenant_memory_free(&tenant), 63 * MIB); /* settled, not only left out */
+    }
+    facet_tenant_detach(&tenant);
+}
+
+/* The same by what the device has free, which rises as a process dies: before its lock goes, or after. */
+static void test_free_memory_beside_what_the_device_says(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+    const uint64_t device = 1000 * MIB;
+    uint64_t steady = facet_usage_memory(tenant.usage) + device + 1;
+
+    for (int round = 0; round < 4; round++) {
+        pid_t child = start_holder(*state, 60 * MIB);
+
+        /* For long enough, so that nobody is looked for any more. */
+        while (steady != device + 60 * MIB) {
+            assert_int_equal(facet_tenant_memory_free_beside(&tenant, device), 4 * MIB);
+            steady = atomic_load(&tenant.steady_bytes);
+        }
+        assert_int_equal(facet_tenant_memory_free_beside(&tenant, device), 4 * MIB);
+        assert_int_equal(facet_tenant_memory_free_beside(&tenant, device + 60 * MIB), 4 * MIB); /* about to die */
+        end_child(child);
+        assert_int_equal(facet_tenant_memory_free_beside(&tenant, device + 60 * MIB), 64 * MIB);
+        steady = 0;
+        atomic_store(&tenant.steady_bytes, 0);
+    }
+    facet_tenant_detach(&tenant);
+}
+
+/* A program that closed our descriptor and has its number: nobody living is taken for dead. */
+static void test_free_memory_with_a_descriptor_that_is_the_programs(void **state)
+{
+    struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
+    int number = first.usage_fd;
+
+    assert_true(facet_tenant_reserve(&second, 24 * MIB));
+    assert_int_equal(dup2(fileno(stdout), number), number);
+    assert_int_equal(facet_tenant_memory_free_now(&first), 40 * MIB);
+    facet_tenant_detach(&first);
+    facet_tenant_detach(&second);
+    close(number);
+}
+
 static void test_living_slots_are_not_reaped(void **state)
 {
     struct fixture *fixture = *state;
@@ -338,6 +394,9 @@ int main(void)
         TEST(test_never_exceeded_by_racing_processes),
         TEST(test_kill_storm_gives_everything_back),
         TEST(test_neighbour_takes_over_from_the_dead_without_a_daemon),
+        TEST(test_free_memory_is_without_the_dead),
+        TEST(test_free_memory_beside_what_the_device_says),
+        TEST(test_free_memory_with_a_descriptor_that_is_the_programs),
         TEST(test_living_slots_are_not_reaped),
         TEST(test_forked_child_leaves_the_parent_alone),
         TEST(test_descriptor_taken_over_by_the_program),

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that who reaped a child is told of the memory that it left. Never: an owner that would take note of it.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "machine.h"
+
+#define QUOTA  (2 * GIB)
+#define BLOCK  (512 * MIB)
+#define ROUNDS 20
+
+/* Holds a context and a block until it is killed. */
+static void role_holds(void *argument)
+{
+    CUdeviceptr pointer;
+    int ready = *(int *)argument;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, BLOCK), CUDA_SUCCESS);
+    CHECK(write(ready, "x", 1) == 1);
+    for (;;)
+        pause();
+}
+
+static pid_t start_holder(void)
+{
+    int ready[2];
+    char byte;
+
+    CHECK(pipe(ready) == 0);
+    pid_t pid = fork(); /* by a process that has not called CUDA */
+    if (pid == 0)
+        role_holds(&ready[1]);
+    close(ready[1]);
+    CHECK(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    return pid;
+}
+
+static uint64_t ask(bool of_old)
+{
+    size_t is_free = 0, total = 0;
+    unsigned free_of_old = 0, total_of_old = 0;
+
+    if (!of_old) {
+        CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+        return is_free;
+    }
+    CHECK_EQUAL(cuda.cuMemGetInfo(&free_of_old, &total_of_old), CUDA_SUCCESS);
+    return free_of_old;
+}
+
+/* Asks, for its parent, whenever a byte comes; which says in which form, and the answer is 8 bytes. */
+static void role_asks(const int *questions, const int *answers)
+{
+    char form;
+
+    role_open();
+    role_enter(0);
+    while (read(questions[0], &form, 1) == 1) {
+        uint64_t is_free = ask(form == 'o');
+
+        CHECK(write(answers[1], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
+    }
+}
+
+static uint64_t ask_child(const int *questions, const int *answers, char form)
+{
+    uint64_t is_free = 0;
+
+    CHECK(write(questions[1], &form, 1) == 1);
+    CHECK(read(answers[0], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
+    return is_free;
+}
+
+/* The children are of a process without a context, so that it can fork; the one that asks is its child, too. */
+static void role_reaps(void *argument)
+{
+    const uint64_t alone = QUOTA - MACHINE_CONTEXT, beside = alone - MACHINE_CONTEXT - BLOCK;
+    int questions[2], answers[2];
+
+    CHECK(pipe(questions) == 0 && pipe(answers) == 0);
+    pid_t asker = fork();
+    if (asker == 0) {
+        close(questions[1]);
+        role_asks(questions, answers);
+        _exit(0);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t pid = start_holder();
+
+        for (int j = 0; j < 3; j++)
+            CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), beside);
+        CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+        CHECK_EQUAL(ask_child(questions, answers, "no"[i % 2]), alone);
+    }
+    close(questions[1]);
+    CHECK(waitpid(asker, NULL, 0) == asker);
+}
+
+static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state)
+{
+    machine_run(role_reaps, QUOTA);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
+    };
+    return cmocka_run_group_tests_name("cuda memory of the reaped", tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that who reaped a child is told of the memory that it left. Never: an owner that would take note of it.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "machine.h"
+
+#define QUOTA  (2 * GIB)
+#define BLOCK  (512 * MIB)
+#define ROUNDS 20
+
+/* Holds a device and a block until it is killed. */
+static void role_holds(int ready)
+{
+    void *pointer;
+
+    role_open();
+    CHECK_EQUAL(hip.hipMalloc(&pointer, BLOCK), hipSuccess);
+    CHECK(write(ready, "x", 1) == 1);
+    for (;;)
+        pause();
+}
+
+static pid_t start_holder(void)
+{
+    int ready[2];
+    char byte;
+
+    CHECK(pipe(ready) == 0);
+    pid_t pid = fork(); /* by a process that has not called HIP */
+    if (pid == 0)
+        role_holds(ready[1]);
+    close(ready[1]);
+    CHECK(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    return pid;
+}
+
+/* Answers with what is free whenever it is asked. */
+static void role_asks(int questions, int answers)
+{
+    size_t is_free = 0, total = 0;
+    char byte;
+
+    role_open();
+    CHECK_EQUAL(hip.hipFree(NULL), hipSuccess);
+    while (read(questions, &byte, 1) == 1) {
+        CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
+        CHECK(write(answers, &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
+    }
+}
+
+static size_t ask_child(const int *questions, const int *answers)
+{
+    size_t is_free = 0;
+
+    CHECK(write(questions[1], "?", 1) == 1);
+    CHECK(read(answers[0], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
+    return is_free;
+}
+
+/* The children are of a process without a runtime, so that it can fork; the one that asks is its child, too. */
+static void role_reaps(void *argument)
+{
+    const uint64_t alone = QUOTA - MACHINE_BEGIN, beside = alone - MACHINE_BEGIN - BLOCK;
+    int questions[2], answers[2];
+
+    CHECK(pipe(questions) == 0 && pipe(answers) == 0);
+    pid_t asker = fork();
+    if (asker == 0) {
+        close(questions[1]);
+        role_asks(questions[0], answers[1]);
+        _exit(0);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t pid = start_holder();
+
+        CHECK_EQUAL(ask_child(questions, answers), beside);
+        CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+        CHECK_EQUAL(ask_child(questions, answers), alone);
+    }
+    close(questions[1]);
+    CHECK(waitpid(asker, NULL, 0) == asker);
+}
+
+static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state)
+{
+    machine_run(role_reaps, QUOTA);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
+    };
+    return cmocka_run_group_tests_name("hip memory of the reaped", tests, NULL, NULL);
+}
