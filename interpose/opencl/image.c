@@ -121,13 +121,76 @@ static uint64_t image_bytes(const cl_image_format *format, const cl_image_desc *
     return facet_cl_memory_times(total, at_least(desc->num_samples, 1));
 }
 
-static bool admit_image(const cl_image_format *format, const cl_image_desc *desc, facet_cl_charge *ret_charge,
-                        cl_int *errcode_ret)
+/* ---- what the quota refuses, and the driver may refuse anyway ---- */
+
+/* With `desc`; by the function of old where `of_old` says how many dimensions that has. */
+struct image {
+    cl_context context;
+    cl_mem_flags flags;
+    const cl_image_format *format;
+    const cl_image_desc *desc;
+    void *host_ptr;
+    unsigned of_old;
+};
+
+static cl_int make_and_release(const struct image *image, const cl_image_desc *desc)
+{
+    cl_int result = CL_SUCCESS;
+    cl_mem made;
+
+    if (image->of_old == 2)
+        made = facet_cl_target.clCreateImage2D(image->context, image->flags, image->format, desc->image_width,
+                                               desc->image_height, desc->image_row_pitch, image->host_ptr, &result);
+    else if (image->of_old == 3)
+        made = facet_cl_target.clCreateImage3D(image->context, image->flags, image->format, desc->image_width,
+                                               desc->image_height, desc->image_depth, desc->image_row_pitch,
+                                               desc->image_slice_pitch, image->host_ptr, &result);
+    else
+        made =
+            facet_cl_target.clCreateImage(image->context, image->flags, image->format, desc, image->host_ptr, &result);
+    return facet_cl_memory_judged(made, result);
+}
+
+/* Pitches are of the program's memory, and as good for less of it. Levels are of the largest dimension. */
+static cl_image_desc part_of(const cl_image_desc *desc, size_t most)
+{
+    cl_image_desc part = *desc;
+
+    part.image_width = desc->image_width < most ? desc->image_width : most;
+    part.image_height = desc->image_height < most ? desc->image_height : most;
+    part.image_depth = desc->image_depth < most ? desc->image_depth : most;
+    part.image_array_size = desc->image_array_size < most ? desc->image_array_size : most;
+    part.num_mip_levels = desc->num_mip_levels ? 1 : 0;
+    return part;
+}
+
+#define FEW 4u /* texels of each dimension: a format may want several */
+
+/* A small one, then each dimension as it is: it may be more than the driver makes. */
+static cl_int judge_image(const void *asked)
+{
+    const struct image *image = asked;
+    cl_image_desc parts[5];
+    cl_int result = CL_SUCCESS;
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        parts[i] = part_of(image->desc, FEW);
+    parts[1].image_width = image->desc->image_width;
+    parts[2].image_height = image->desc->image_height;
+    parts[3].image_depth = image->desc->image_depth;
+    parts[4].image_array_size = image->desc->image_array_size;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && result == CL_SUCCESS; i++)
+        result = make_and_release(image, &parts[i]);
+    return result;
+}
+
+static bool admit_image(const struct image *image, facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
     /* Without a description, or with memory from elsewhere, there is nothing to pay; the driver judges the rest. */
-    uint64_t bytes = format && desc && !desc->mem_object ? image_bytes(format, desc) : 0;
+    bool pays = image->format && image->desc && !image->desc->mem_object;
 
-    return facet_cl_memory_admit(bytes, CL_MEM_OBJECT_ALLOCATION_FAILURE, ret_charge, errcode_ret);
+    return facet_cl_memory_admit(pays ? image_bytes(image->format, image->desc) : 0, judge_image, image, ret_charge,
+                                 errcode_ret);
 }
 
 /* Drivers pad: what the image really takes is known only now. */
@@ -153,7 +216,7 @@ cl_mem facet_clCreateImage(cl_context context, cl_mem_flags flags, const cl_imag
 {
     facet_cl_charge charge;
 
-    if (!admit_image(image_format, image_desc, &charge, errcode_ret))
+    if (!admit_image(&(struct image){context, flags, image_format, image_desc, host_ptr, 0}, &charge, errcode_ret))
         return NULL;
     return bind_image(facet_cl_target.clCreateImage(context, flags, image_format, image_desc, host_ptr, errcode_ret),
                       image_desc && !image_desc->mem_object, charge, errcode_ret);
@@ -165,7 +228,7 @@ cl_mem facet_clCreateImageWithProperties(cl_context context, const cl_mem_proper
 {
     facet_cl_charge charge;
 
-    if (!admit_image(image_format, image_desc, &charge, errcode_ret))
+    if (!admit_image(&(struct image){context, flags, image_format, image_desc, host_ptr, 0}, &charge, errcode_ret))
         return NULL;
     return bind_image(facet_cl_target.clCreateImageWithProperties(context, properties, flags, image_format, image_desc,
                                                                   host_ptr, errcode_ret),
@@ -181,7 +244,7 @@ cl_mem facet_clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_im
                           .image_row_pitch = row_pitch};
     facet_cl_charge charge;
 
-    if (!admit_image(image_format, &desc, &charge, errcode_ret))
+    if (!admit_image(&(struct image){context, flags, image_format, &desc, host_ptr, 2}, &charge, errcode_ret))
         return NULL;
     return bind_image(
         facet_cl_target.clCreateImage2D(context, flags, image_format, width, height, row_pitch, host_ptr, errcode_ret),
@@ -200,7 +263,7 @@ cl_mem facet_clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_im
                           .image_slice_pitch = slice_pitch};
     facet_cl_charge charge;
 
-    if (!admit_image(image_format, &desc, &charge, errcode_ret))
+    if (!admit_image(&(struct image){context, flags, image_format, &desc, host_ptr, 3}, &charge, errcode_ret))
         return NULL;
     return bind_image(facet_cl_target.clCreateImage3D(context, flags, image_format, width, height, depth, row_pitch,
                                                       slice_pitch, host_ptr, errcode_ret),

@@ -15,13 +15,24 @@ uint64_t facet_cl_memory_times(uint64_t bytes, uint64_t count)
     return __builtin_mul_overflow(bytes, count, &product) ? UINT64_MAX : product;
 }
 
-bool facet_cl_memory_admit(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge, cl_int *errcode_ret)
+bool facet_cl_memory_admit(uint64_t bytes, cl_int (*judge)(const void *asked), const void *asked,
+                           facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
-    cl_int result = facet_cl_charge_take(bytes, refusal, ret_charge);
+    enum facet_cl_admission admission = facet_cl_charge_try(bytes, ret_charge);
 
-    if (result != CL_SUCCESS)
-        facet_cl_set_error(errcode_ret, result);
-    return result == CL_SUCCESS;
+    if (__builtin_expect(admission == FACET_CL_OVER_QUOTA, 0))
+        facet_cl_set_error(errcode_ret, facet_cl_charge_refuse(judge(asked), CL_MEM_OBJECT_ALLOCATION_FAILURE));
+    else if (admission == FACET_CL_NO_VGPU)
+        facet_cl_set_error(errcode_ret, CL_OUT_OF_RESOURCES);
+    return admission == FACET_CL_TAKEN;
+}
+
+cl_int facet_cl_memory_judged(cl_mem object, cl_int result)
+{
+    if (!object)
+        return result;
+    facet_cl_target.clReleaseMemObject(object);
+    return CL_SUCCESS;
 }
 
 /* Ours was registered first, so it runs last, when the program's own callbacks are done with the memory. */
@@ -47,35 +58,59 @@ cl_mem facet_cl_memory_bind(cl_mem object, facet_cl_charge charge, cl_int *errco
     return NULL;
 }
 
-/* A refused buffer larger than any the device (as we show it) can hold has its own error in the specification. */
-static cl_int buffer_refusal(uint64_t bytes)
+/* ---- buffers ---- */
+
+struct buffer {
+    cl_context context;
+    cl_mem_flags flags;
+    size_t size;
+    void *host_ptr;
+};
+
+#define FEW 64u /* bytes */
+
+static uint64_t largest(cl_int (*ask)(cl_device_id, cl_device_info, size_t, void *, size_t *))
 {
     struct facet_cl_device ours;
-    cl_ulong largest = 0;
+    cl_ulong bytes = UINT64_MAX;
 
-    if (facet_cl_device_find(&ours) &&
-        facet_clGetDeviceInfo(ours.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof largest, &largest, NULL) == CL_SUCCESS &&
-        bytes > largest)
-        return CL_INVALID_BUFFER_SIZE;
-    return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    if (facet_cl_device_find(&ours))
+        ask(ours.id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof bytes, &bytes, NULL);
+    return bytes;
 }
 
-static bool admit_buffer(uint64_t bytes, facet_cl_charge *ret_charge, cl_int *errcode_ret)
+/* Without the properties: one may hand memory of another API over, which would be gone then. */
+static cl_int judge_buffer(const void *asked)
 {
-    cl_int result = facet_cl_charge_take(bytes, CL_MEM_OBJECT_ALLOCATION_FAILURE, ret_charge);
+    const struct buffer *buffer = asked;
+    cl_int result = CL_SUCCESS;
+    size_t few = buffer->size < FEW ? buffer->size : FEW;
+    cl_mem made = facet_cl_target.clCreateBuffer(buffer->context, buffer->flags, few, buffer->host_ptr, &result);
 
-    if (result == CL_MEM_OBJECT_ALLOCATION_FAILURE)
-        result = buffer_refusal(bytes);
-    if (result != CL_SUCCESS)
-        facet_cl_set_error(errcode_ret, result);
-    return result == CL_SUCCESS;
+    result = facet_cl_memory_judged(made, result);
+    return result == CL_SUCCESS && buffer->size > largest(facet_cl_target.clGetDeviceInfo) ? CL_INVALID_BUFFER_SIZE
+                                                                                           : result;
+}
+
+/* A buffer that the quota refuses and that is larger than any the device, as we show it, can hold, has its own error in
+ * the specification. */
+static bool admit_buffer(const struct buffer *buffer, facet_cl_charge *ret_charge, cl_int *errcode_ret)
+{
+    cl_int result = CL_SUCCESS;
+
+    if (__builtin_expect(facet_cl_memory_admit(buffer->size, judge_buffer, buffer, ret_charge, &result), 1))
+        return true;
+    if (result == CL_MEM_OBJECT_ALLOCATION_FAILURE && buffer->size > largest(facet_clGetDeviceInfo))
+        result = CL_INVALID_BUFFER_SIZE;
+    facet_cl_set_error(errcode_ret, result);
+    return false;
 }
 
 cl_mem facet_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *host_ptr, cl_int *errcode_ret)
 {
     facet_cl_charge charge;
 
-    if (!admit_buffer(size, &charge, errcode_ret))
+    if (!admit_buffer(&(struct buffer){context, flags, size, host_ptr}, &charge, errcode_ret))
         return NULL;
     return facet_cl_memory_bind(facet_cl_target.clCreateBuffer(context, flags, size, host_ptr, errcode_ret), charge,
                                 errcode_ret);
@@ -86,11 +121,39 @@ cl_mem facet_clCreateBufferWithProperties(cl_context context, const cl_mem_prope
 {
     facet_cl_charge charge;
 
-    if (!admit_buffer(size, &charge, errcode_ret))
+    if (!admit_buffer(&(struct buffer){context, flags, size, host_ptr}, &charge, errcode_ret))
         return NULL;
     return facet_cl_memory_bind(
         facet_cl_target.clCreateBufferWithProperties(context, properties, flags, size, host_ptr, errcode_ret), charge,
         errcode_ret);
+}
+
+/* ---- pipes ---- */
+
+#define MOST_PACKET (1u << 20) /* of which one is made to see what the driver says */
+
+struct pipe {
+    cl_context context;
+    cl_mem_flags flags;
+    cl_uint packet_size;
+    const cl_pipe_properties *properties;
+};
+
+static cl_int judge_pipe(const void *asked)
+{
+    const struct pipe *pipe = asked;
+    struct facet_cl_device ours;
+    cl_int result = CL_SUCCESS;
+    cl_uint most = UINT32_MAX;
+
+    if (facet_cl_device_find(&ours))
+        facet_cl_target.clGetDeviceInfo(ours.id, CL_DEVICE_PIPE_MAX_PACKET_SIZE, sizeof most, &most, NULL);
+    if (pipe->packet_size > most || pipe->packet_size > MOST_PACKET)
+        return pipe->packet_size > most ? CL_INVALID_PIPE_SIZE : CL_SUCCESS;
+    cl_mem made =
+        facet_cl_target.clCreatePipe(pipe->context, pipe->flags, pipe->packet_size, 1, pipe->properties, &result);
+
+    return facet_cl_memory_judged(made, result);
 }
 
 cl_mem facet_clCreatePipe(cl_context context, cl_mem_flags flags, cl_uint packet_size, cl_uint max_packets,
@@ -98,8 +161,8 @@ cl_mem facet_clCreatePipe(cl_context context, cl_mem_flags flags, cl_uint packet
 {
     facet_cl_charge charge;
 
-    if (!facet_cl_memory_admit((uint64_t)packet_size * max_packets, CL_MEM_OBJECT_ALLOCATION_FAILURE, &charge,
-                               errcode_ret))
+    if (!facet_cl_memory_admit((uint64_t)packet_size * max_packets, judge_pipe,
+                               &(struct pipe){context, flags, packet_size, properties}, &charge, errcode_ret))
         return NULL;
     return facet_cl_memory_bind(
         facet_cl_target.clCreatePipe(context, flags, packet_size, max_packets, properties, errcode_ret), charge,

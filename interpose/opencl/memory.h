@@ -12,8 +12,16 @@
 
 #include "process.h"
 
-/* Reserves `bytes` for an object about to be created; on refusal writes `errcode_ret` and returns false. */
-bool facet_cl_memory_admit(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge, cl_int *errcode_ret);
+/*
+ * Reserves `bytes` for an object about to be created; on refusal writes `errcode_ret` and returns false. `judge` makes
+ * a small one of its kind with the program's other arguments (facet_cl_memory_judged()): what the driver refuses anyway
+ * is refused in its words.
+ */
+bool facet_cl_memory_admit(uint64_t bytes, cl_int (*judge)(const void *asked), const void *asked,
+                           facet_cl_charge *ret_charge, cl_int *errcode_ret);
+
+/* What the driver said of an object that was made only for that, which goes. */
+cl_int facet_cl_memory_judged(cl_mem object, cl_int result);
 
 /*
  * Ties the charge to the object the driver made (or gives it back when it made none). Returns the object, or NULL with

@@ -120,20 +120,39 @@ uint64_t facet_cl_charge_bytes(facet_cl_charge charge)
     return charge & CHARGE_MAX;
 }
 
-cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge)
+enum facet_cl_admission facet_cl_charge_try(uint64_t bytes, facet_cl_charge *ret_charge)
 {
     struct facet_tenant *tenant = facet_cl_tenant();
 
     if (!tenant)
-        return CL_OUT_OF_RESOURCES;
-    if (!facet_tenant_reserve(tenant, bytes))
-        return refusal;
-    if (bytes > CHARGE_MAX) {
-        facet_tenant_release(tenant, bytes);
-        return refusal;
-    }
+        return FACET_CL_NO_VGPU;
+    if (bytes > CHARGE_MAX || !facet_tenant_try_reserve(tenant, bytes))
+        return FACET_CL_OVER_QUOTA;
     *ret_charge = pack(bytes);
-    return CL_SUCCESS;
+    return FACET_CL_TAKEN;
+}
+
+cl_int facet_cl_charge_refuse(cl_int judged, cl_int refusal)
+{
+    struct facet_tenant *tenant = facet_cl_tenant();
+
+    if (judged != CL_SUCCESS)
+        return judged;
+    if (tenant)
+        facet_tenant_deny(tenant);
+    return refusal;
+}
+
+cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge)
+{
+    switch (facet_cl_charge_try(bytes, ret_charge)) {
+    case FACET_CL_TAKEN:
+        return CL_SUCCESS;
+    case FACET_CL_OVER_QUOTA:
+        return facet_cl_charge_refuse(CL_SUCCESS, refusal);
+    default:
+        return CL_OUT_OF_RESOURCES;
+    }
 }
 
 void facet_cl_charge_drop(facet_cl_charge charge)

@@ -45,6 +45,15 @@ typedef uint64_t facet_cl_charge;
 
 /* Reserves; CL_SUCCESS, `refusal` when over quota, or CL_OUT_OF_RESOURCES when there is no vGPU. */
 cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge);
+
+/*
+ * The same before the driver has judged the call: what the quota refuses is not counted as denied, as the driver may
+ * refuse the call anyway. The caller asks it for little of the same, and tells facet_cl_charge_refuse() what it said:
+ * `judged`, or `refusal`, counted, where that is CL_SUCCESS.
+ */
+enum facet_cl_admission { FACET_CL_TAKEN, FACET_CL_OVER_QUOTA, FACET_CL_NO_VGPU };
+enum facet_cl_admission facet_cl_charge_try(uint64_t bytes, facet_cl_charge *ret_charge);
+cl_int facet_cl_charge_refuse(cl_int judged, cl_int refusal);
 void facet_cl_charge_drop(facet_cl_charge charge);
 uint64_t facet_cl_charge_bytes(facet_cl_charge charge);
 

@@ -126,15 +126,28 @@ static uint64_t device_queue_bytes(const struct wish *wish, cl_device_id device)
     return bytes;
 }
 
+/* One of its kind: nothing of it is kept, and the device has room for many. */
+static cl_int refuse_on_device(create_function create, cl_context context, cl_device_id device, const struct wish *wish)
+{
+    cl_int judged = CL_SUCCESS;
+    cl_command_queue made = create(context, device, wish->list, &judged);
+
+    if (made)
+        facet_cl_target.clReleaseCommandQueue(made);
+    return facet_cl_charge_refuse(made ? CL_SUCCESS : judged, CL_OUT_OF_RESOURCES);
+}
+
 /* The default queue of a device is made once and returned again; only a queue not seen before keeps the charge. */
 static cl_command_queue create_on_device(create_function create, cl_context context, cl_device_id device,
                                          const struct wish *wish, cl_int *errcode_ret)
 {
     facet_cl_charge charge, earlier = 0;
-    cl_int result = facet_cl_charge_take(device_queue_bytes(wish, device), CL_OUT_OF_RESOURCES, &charge);
+    enum facet_cl_admission admission = facet_cl_charge_try(device_queue_bytes(wish, device), &charge);
 
-    if (result != CL_SUCCESS) {
-        facet_cl_set_error(errcode_ret, result);
+    if (admission != FACET_CL_TAKEN) {
+        facet_cl_set_error(errcode_ret, admission == FACET_CL_NO_VGPU
+                                            ? CL_OUT_OF_RESOURCES
+                                            : refuse_on_device(create, context, device, wish));
         return NULL;
     }
     cl_command_queue queue = create(context, device, wish->list, errcode_ret);

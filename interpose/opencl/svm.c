@@ -7,6 +7,8 @@
 #include "layer.h"
 #include "objects.h"
 
+#define FEW 64u /* bytes */
+
 bool facet_cl_pointer_bind(void *pointer, facet_cl_charge charge)
 {
     if (!pointer) {
@@ -24,11 +26,25 @@ facet_cl_charge facet_cl_pointer_unbind(const void *pointer)
     return charge;
 }
 
+/* It has no way to say why, but only what the quota refuses is counted. */
+static void refuse(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+{
+    void *made = facet_cl_target.clSVMAlloc(context, flags, size < FEW ? size : FEW, alignment);
+
+    if (made)
+        facet_cl_target.clSVMFree(context, made);
+    facet_cl_charge_refuse(made ? CL_SUCCESS : CL_INVALID_VALUE, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+}
+
 void *facet_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
+    enum facet_cl_admission admission;
     facet_cl_charge charge;
 
-    if (facet_cl_charge_take(size, CL_MEM_OBJECT_ALLOCATION_FAILURE, &charge) != CL_SUCCESS)
+    admission = facet_cl_charge_try(size, &charge);
+    if (admission == FACET_CL_OVER_QUOTA)
+        refuse(context, flags, size, alignment);
+    if (admission != FACET_CL_TAKEN)
         return NULL;
 
     void *pointer = facet_cl_target.clSVMAlloc(context, flags, size, alignment);

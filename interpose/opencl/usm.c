@@ -9,61 +9,114 @@
 #include "svm.h"
 #include "track.h"
 
-static bool admit(size_t size, facet_cl_charge *ret_charge, cl_int *errcode_ret)
-{
-    cl_int result = facet_cl_charge_take(size, CL_OUT_OF_RESOURCES, ret_charge);
+/* The three ways to allocate, and what they are told. */
+struct asked {
+    clHostMemAllocINTEL_fn host; /* or .. */
+    clDeviceMemAllocINTEL_fn device_or_shared;
+    cl_context context;
+    cl_device_id device;
+    const cl_mem_properties_intel *properties;
+    cl_uint alignment;
+};
 
-    if (result != CL_SUCCESS)
-        facet_cl_set_error(errcode_ret, result);
-    return result == CL_SUCCESS;
+#define FEW 64u /* bytes */
+
+static void *call(const struct asked *asked, size_t size, cl_int *errcode_ret)
+{
+    if (asked->host)
+        return asked->host(asked->context, asked->properties, size, asked->alignment, errcode_ret);
+    return asked->device_or_shared(asked->context, asked->device, asked->properties, size, asked->alignment,
+                                   errcode_ret);
+}
+
+static void release(cl_context context, void *pointer)
+{
+    clMemFreeINTEL_fn real_free = atomic_load(&facet_cl_real_clMemFreeINTEL);
+
+    if (real_free)
+        real_free(context, pointer);
+}
+
+/* Little of it, where it can be freed again: a driver may refuse the call whatever its size. */
+static cl_int refuse(const struct asked *asked, size_t size)
+{
+    cl_int judged = CL_SUCCESS;
+
+    if (atomic_load(&facet_cl_real_clMemFreeINTEL)) {
+        void *made = call(asked, size < FEW ? size : FEW, &judged);
+
+        if (made) {
+            release(asked->context, made);
+            judged = CL_SUCCESS;
+        }
+    }
+    return facet_cl_charge_refuse(judged, CL_OUT_OF_RESOURCES);
+}
+
+static bool admit(const struct asked *asked, size_t size, facet_cl_charge *ret_charge, cl_int *errcode_ret)
+{
+    enum facet_cl_admission admission = facet_cl_charge_try(size, ret_charge);
+
+    if (admission != FACET_CL_TAKEN)
+        facet_cl_set_error(errcode_ret, admission == FACET_CL_OVER_QUOTA ? refuse(asked, size) : CL_OUT_OF_RESOURCES);
+    return admission == FACET_CL_TAKEN;
 }
 
 /* An allocation always comes from a driver that frees too; one whose program never asked how is freed by context. */
 static void *bind(cl_context context, void *pointer, facet_cl_charge charge, cl_int *errcode_ret)
 {
-    clMemFreeINTEL_fn real_free = atomic_load(&facet_cl_real_clMemFreeINTEL);
-
     if (facet_cl_pointer_bind(pointer, charge))
         return pointer;
-    if (real_free) {
-        real_free(context, pointer);
+    if (atomic_load(&facet_cl_real_clMemFreeINTEL)) {
+        release(context, pointer);
         facet_cl_charge_drop(charge);
     }
     facet_cl_set_error(errcode_ret, CL_OUT_OF_HOST_MEMORY);
     return NULL;
 }
 
+static void *allocate(const struct asked *asked, size_t size, cl_int *errcode_ret)
+{
+    facet_cl_charge charge;
+
+    if (!admit(asked, size, &charge, errcode_ret))
+        return NULL;
+    return bind(asked->context, call(asked, size, errcode_ret), charge, errcode_ret);
+}
+
 void *facet_clHostMemAllocINTEL(cl_context context, const cl_mem_properties_intel *properties, size_t size,
                                 cl_uint alignment, cl_int *errcode_ret)
 {
-    clHostMemAllocINTEL_fn real = atomic_load(&facet_cl_real_clHostMemAllocINTEL);
-    facet_cl_charge charge;
+    const struct asked asked = {.host = atomic_load(&facet_cl_real_clHostMemAllocINTEL),
+                                .context = context,
+                                .properties = properties,
+                                .alignment = alignment};
 
-    if (!admit(size, &charge, errcode_ret))
-        return NULL;
-    return bind(context, real(context, properties, size, alignment, errcode_ret), charge, errcode_ret);
+    return allocate(&asked, size, errcode_ret);
 }
 
 void *facet_clDeviceMemAllocINTEL(cl_context context, cl_device_id device, const cl_mem_properties_intel *properties,
                                   size_t size, cl_uint alignment, cl_int *errcode_ret)
 {
-    clDeviceMemAllocINTEL_fn real = atomic_load(&facet_cl_real_clDeviceMemAllocINTEL);
-    facet_cl_charge charge;
+    const struct asked asked = {.device_or_shared = atomic_load(&facet_cl_real_clDeviceMemAllocINTEL),
+                                .context = context,
+                                .device = device,
+                                .properties = properties,
+                                .alignment = alignment};
 
-    if (!admit(size, &charge, errcode_ret))
-        return NULL;
-    return bind(context, real(context, device, properties, size, alignment, errcode_ret), charge, errcode_ret);
+    return allocate(&asked, size, errcode_ret);
 }
 
 void *facet_clSharedMemAllocINTEL(cl_context context, cl_device_id device, const cl_mem_properties_intel *properties,
                                   size_t size, cl_uint alignment, cl_int *errcode_ret)
 {
-    clSharedMemAllocINTEL_fn real = atomic_load(&facet_cl_real_clSharedMemAllocINTEL);
-    facet_cl_charge charge;
+    const struct asked asked = {.device_or_shared = atomic_load(&facet_cl_real_clSharedMemAllocINTEL),
+                                .context = context,
+                                .device = device,
+                                .properties = properties,
+                                .alignment = alignment};
 
-    if (!admit(size, &charge, errcode_ret))
-        return NULL;
-    return bind(context, real(context, device, properties, size, alignment, errcode_ret), charge, errcode_ret);
+    return allocate(&asked, size, errcode_ret);
 }
 
 static cl_int free_with(clMemFreeINTEL_fn real, cl_context context, void *pointer)

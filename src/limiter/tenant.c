@@ -254,17 +254,28 @@ void facet_tenant_thaw_wait(struct facet_tenant *tenant)
         wait_for_thaw(tenant);
 }
 
+bool facet_tenant_try_reserve(struct facet_tenant *tenant, uint64_t bytes)
+{
+    if (bytes > facet_tenant_memory_limit(tenant))
+        return false;
+    if (__builtin_expect(atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed) & MEMORY_FROZEN, 0))
+        wait_for_thaw(tenant);
+    return __builtin_expect(facet_memory_take(tenant->policy, tenant->usage, tenant->slot, bytes), 1) ||
+           reserve_again(tenant, bytes);
+}
+
+void facet_tenant_deny(struct facet_tenant *tenant)
+{
+    atomic_fetch_add_explicit(&tenant->slot->denied, 1, memory_order_relaxed);
+}
+
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes)
 {
-    if (bytes <= facet_tenant_memory_limit(tenant)) {
-        if (__builtin_expect(atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed) & MEMORY_FROZEN, 0))
-            wait_for_thaw(tenant);
-        if (__builtin_expect(facet_memory_take(tenant->policy, tenant->usage, tenant->slot, bytes), 1) ||
-            reserve_again(tenant, bytes))
-            return true;
-    }
-    atomic_fetch_add_explicit(&tenant->slot->denied, 1, memory_order_relaxed);
-    return false;
+    bool granted = facet_tenant_try_reserve(tenant, bytes);
+
+    if (__builtin_expect(!granted, 0))
+        facet_tenant_deny(tenant);
+    return granted;
 }
 
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes)
@@ -281,7 +292,7 @@ static bool take_regions(struct facet_tenant *tenant, uint32_t count)
 }
 
 /* The turn is read before the quota: one that changed meanwhile is of another turn. */
-bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count)
+bool facet_tenant_try_regions(struct facet_tenant *tenant, uint32_t count)
 {
     facet_tenant_thaw(tenant);
     if (count == 1 && facet_tenant_take_spare(tenant))
@@ -292,8 +303,16 @@ bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count)
             atomic_store_explicit(&tenant->spare_turn, turn, memory_order_relaxed);
         return true;
     }
-    atomic_fetch_add_explicit(&tenant->slot->denied, 1, memory_order_relaxed);
     return false;
+}
+
+bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count)
+{
+    bool granted = facet_tenant_try_regions(tenant, count);
+
+    if (!granted)
+        facet_tenant_deny(tenant);
+    return granted;
 }
 
 void facet_tenant_release_regions(struct facet_tenant *tenant, uint32_t count)

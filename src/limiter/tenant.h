@@ -58,6 +58,11 @@ void facet_tenant_forked(struct facet_tenant *tenant);
  */
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes);
 
+/* The same, and its refusal is not counted: the caller calls facet_tenant_deny() when it is what the program is told.
+ */
+bool facet_tenant_try_reserve(struct facet_tenant *tenant, uint64_t bytes);
+void facet_tenant_deny(struct facet_tenant *tenant);
+
 /* Waits while memory is frozen, for who is about to reserve and holds nothing yet that others may wait for. */
 void facet_tenant_thaw_wait(struct facet_tenant *tenant);
 
@@ -83,6 +88,7 @@ void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes);
  * they are none any more once the quota has changed.
  */
 bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count);
+bool facet_tenant_try_regions(struct facet_tenant *tenant, uint32_t count);
 void facet_tenant_release_regions(struct facet_tenant *tenant, uint32_t count);
 
 /* Takes a spare region, if there is one. Memory that is frozen was waited for. */

@@ -5,6 +5,7 @@
  */
 #include "charge.h"
 #include "held.h"
+#include "judge.h"
 
 #define ROW_STEP   UINT64_C(512)
 #define ARRAY_STEP (UINT64_C(64) << 10)
@@ -98,16 +99,85 @@ static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, 
     return result;
 }
 
-/* A descriptor that is none is the driver's to refuse. */
-static CUresult admit(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels, struct facet_cuda_charge *ret_charge)
+/* ---- what the quota refuses, and the driver may refuse anyway ---- */
+
+#define FEW  64u /* texels of each dimension: a format may want several */
+#define LESS 4u
+
+static size_t least(size_t one, size_t other)
 {
-    return facet_cuda_charge_begin(facet_cuda_current_device(), array ? array_bytes(array, levels) : 0, ret_charge);
+    return one < other ? one : other;
+}
+
+static CUresult make_and_destroy(bool has_place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
+{
+    CUmipmappedArray mipmapped = NULL;
+    CUarray plain = NULL;
+    CUresult result = has_levels ? facet_cuda_driver.cuMipmappedArrayCreate(has_place ? &mipmapped : NULL, array, 1)
+                                 : facet_cuda_driver.cuArray3DCreate_v2(has_place ? &plain : NULL, array);
+
+    if (mipmapped)
+        facet_cuda_driver.cuMipmappedArrayDestroy(mipmapped);
+    if (plain)
+        facet_cuda_driver.cuArrayDestroy(plain);
+    return result;
+}
+
+static CUDA_ARRAY3D_DESCRIPTOR part_of(const CUDA_ARRAY3D_DESCRIPTOR *array, size_t most)
+{
+    CUDA_ARRAY3D_DESCRIPTOR part = *array;
+
+    part.Width = least(array->Width, most);
+    part.Height = least(array->Height, most);
+    part.Depth = least(array->Depth, most);
+    return part;
+}
+
+/* A dimension may be more than the driver makes. The faces of a cube have sides of one length. */
+static CUresult judge_sides(const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
+{
+    CUDA_ARRAY3D_DESCRIPTOR wide = part_of(array, LESS), high = wide, deep = wide;
+    CUresult result;
+
+    if (array->Flags & CUDA_ARRAY3D_CUBEMAP)
+        return CUDA_SUCCESS;
+    wide.Width = array->Width;
+    high.Height = array->Height;
+    deep.Depth = array->Depth;
+    if ((result = make_and_destroy(true, &wide, has_levels)) == CUDA_SUCCESS &&
+        (result = make_and_destroy(true, &high, has_levels)) == CUDA_SUCCESS)
+        result = make_and_destroy(true, &deep, has_levels);
+    return result;
+}
+
+/* By a small one of its kind: no driver makes one that is too large for its memory, but not too large to be one. */
+static CUresult refuse(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
+{
+    uint32_t device = facet_cuda_current_device();
+    CUDA_ARRAY3D_DESCRIPTOR small = part_of(array, FEW);
+
+    facet_transit_enter(device, 0);
+    CUresult judged = make_and_destroy(place, &small, has_levels);
+    if (judged == CUDA_SUCCESS)
+        judged = judge_sides(array, has_levels);
+    facet_transit_leave();
+    return facet_cuda_refuse(device, judged);
+}
+
+/* A descriptor that is none is the driver's to refuse. */
+static CUresult admit(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels, unsigned levels,
+                      struct facet_cuda_charge *ret_charge)
+{
+    uint64_t bytes = array ? array_bytes(array, levels) : 0;
+    CUresult result = facet_cuda_charge_begin(facet_cuda_current_device(), bytes, ret_charge);
+
+    return array && result == CUDA_ERROR_OUT_OF_MEMORY ? refuse(place, array, has_levels) : result;
 }
 
 CUresult facet_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
     struct facet_cuda_charge charge;
-    CUresult result = admit(descriptor, 1, &charge);
+    CUresult result = admit(array, descriptor, false, 1, &charge);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -125,7 +195,7 @@ CUresult facet_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *des
                                           .Height = descriptor->Height,
                                           .Format = descriptor->Format,
                                           .NumChannels = descriptor->NumChannels};
-    CUresult result = admit(&whole, 1, &charge);
+    CUresult result = admit(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuArrayCreate_v2(array, descriptor);
@@ -144,7 +214,7 @@ CUresult facet_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 
                                           .Format = descriptor->Format,
                                           .NumChannels = descriptor->NumChannels,
                                           .Flags = descriptor->Flags};
-    CUresult result = admit(&whole, 1, &charge);
+    CUresult result = admit(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuArray3DCreate(array, descriptor);
@@ -161,7 +231,7 @@ CUresult facet_cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *des
                                           .Height = descriptor->Height,
                                           .Format = descriptor->Format,
                                           .NumChannels = descriptor->NumChannels};
-    CUresult result = admit(&whole, 1, &charge);
+    CUresult result = admit(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuArrayCreate(array, descriptor);
@@ -172,7 +242,7 @@ CUresult facet_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3
                                       unsigned levels)
 {
     struct facet_cuda_charge charge;
-    CUresult result = admit(descriptor, levels, &charge);
+    CUresult result = admit(array, descriptor, true, levels, &charge);
 
     if (result != CUDA_SUCCESS)
         return result;

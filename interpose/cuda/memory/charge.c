@@ -17,17 +17,26 @@ static void make_room(struct facet_tenant *tenant, uint32_t device, uint64_t byt
         facet_graphs_let_go(device);
 }
 
-CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
+static CUresult try_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
 {
     struct facet_tenant *tenant = facet_cuda_tenant(device);
 
     if (!tenant)
         return CUDA_ERROR_NOT_INITIALIZED;
     make_room(tenant, device, bytes);
-    if (!facet_tenant_reserve(tenant, bytes))
+    if (!facet_tenant_try_reserve(tenant, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *ret_charge = (struct facet_cuda_charge){.tenant = tenant, .bytes = bytes, .device = device};
     return CUDA_SUCCESS;
+}
+
+CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
+{
+    CUresult result = try_take(device, bytes, ret_charge);
+
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        facet_tenant_deny(facet_cuda_tenant(device));
+    return result;
 }
 
 /* Frozen memory is waited for outside. */
@@ -39,7 +48,7 @@ CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_c
         return CUDA_ERROR_NOT_INITIALIZED;
     facet_tenant_thaw(tenant);
     facet_transit_enter(device, bytes);
-    CUresult result = facet_cuda_charge_take(device, bytes, ret_charge);
+    CUresult result = try_take(device, bytes, ret_charge);
     if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
         facet_transit_leave();
         return result;
@@ -66,8 +75,8 @@ static bool reserve(const struct facet_cuda_charge *charge, uint64_t bytes)
     if (charge->by_region && bytes == FACET_REGION_BYTES && facet_tenant_take_spare(charge->tenant))
         return true;
     make_room(charge->tenant, charge->device, bytes);
-    return charge->by_region ? facet_tenant_reserve_regions(charge->tenant, (uint32_t)(bytes >> FACET_REGION_BITS))
-                             : facet_tenant_reserve(charge->tenant, bytes);
+    return charge->by_region ? facet_tenant_try_regions(charge->tenant, (uint32_t)(bytes >> FACET_REGION_BITS))
+                             : facet_tenant_try_reserve(charge->tenant, bytes);
 }
 
 static void release(const struct facet_cuda_charge *charge, uint64_t bytes)
@@ -84,6 +93,15 @@ void facet_cuda_charge_drop(const struct facet_cuda_charge *charge)
 }
 
 CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes)
+{
+    CUresult result = facet_cuda_charge_try_resize(charge, bytes);
+
+    if (result != CUDA_SUCCESS)
+        facet_tenant_deny(charge->tenant);
+    return result;
+}
+
+CUresult facet_cuda_charge_try_resize(struct facet_cuda_charge *charge, uint64_t bytes)
 {
     if (bytes > charge->bytes && !reserve(charge, bytes - charge->bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -67,8 +67,11 @@ static inline uint64_t facet_cuda_granted(uint64_t bytes)
 /* CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left, also after pools let go of what nobody uses. */
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
-/* The same for the current context, in transit until facet_cuda_charge_end(); refused, it is left already. Not with the
- * contexts held (context.h). */
+/*
+ * The same for the current context, before the driver has judged the call: in transit until facet_cuda_charge_end();
+ * refused, it is left already, and not counted as denied: the driver may refuse the call anyway (judge.h). Not with the
+ * contexts held (context.h).
+ */
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
 /* What begins so by other ways: it will be the current context's. In transit, before the driver is called. */
@@ -79,8 +82,9 @@ void facet_cuda_charge_end(const struct facet_cuda_charge *charge);
 
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
 
-/* Makes a charge larger or smaller, as it turned out. */
+/* Makes a charge larger or smaller, as it turned out; the second before the driver has judged the call, as above. */
 CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes);
+CUresult facet_cuda_charge_try_resize(struct facet_cuda_charge *charge, uint64_t bytes);
 
 /* Remembers what was paid; false when memory is out: the caller undoes the allocation and drops the charge. */
 bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle);

@@ -137,12 +137,22 @@ CUresult facet_cuGraphExecDestroy(CUgraphExec executable)
 
 /* ---- launches ---- */
 
-/* What is launched into a capture is a part of the graph that comes of it. */
+/* Of a stream that cannot be asked the driver says what is wrong. What is launched into a capture is a part of the
+ * graph that comes of it. */
+static bool runs_at_once(CUstream stream, bool per_thread)
+{
+    CUresult (*ask)(CUstream, CUstreamCaptureStatus *) =
+        per_thread ? facet_cuda_plain.cuStreamIsCapturing_ptsz : facet_cuda_plain.cuStreamIsCapturing;
+    CUstreamCaptureStatus status = 0;
+
+    return !ask || (ask(stream, &status) == CUDA_SUCCESS && !status);
+}
+
 CUresult facet_cuda_graph_hold(CUgraphExec executable, CUstream stream, bool per_thread,
                                struct facet_graph_needs *ret_hold)
 {
     *ret_hold = (struct facet_graph_needs){.bytes = {0}};
-    if (facet_cuda_is_capturing(stream, per_thread))
+    if (!runs_at_once(stream, per_thread))
         return CUDA_SUCCESS;
     return facet_graph_hold_launch((uintptr_t)executable, ret_hold) == FACET_MEMORY_TAKEN ? CUDA_SUCCESS
                                                                                           : CUDA_ERROR_OUT_OF_MEMORY;

@@ -23,7 +23,7 @@ static CUresult begin_small(uint32_t device, struct facet_cuda_charge *ret_charg
     facet_transit_enter(device, FACET_REGION_BYTES);
     facet_cuda_charge_owned(&charge);
     if (!facet_tenant_has_regions(charge.tenant))
-        result = facet_cuda_charge_resize(&charge, FACET_REGION_BYTES);
+        result = facet_cuda_charge_try_resize(&charge, FACET_REGION_BYTES);
     if (__builtin_expect(result == CUDA_SUCCESS, 1))
         *ret_charge = charge;
     else

@@ -3,16 +3,17 @@
 #include "interpose/kit/memory/managed.h"
 
 #include "charge.h"
+#include "judge.h"
 
 /* Frozen memory is waited for before anything is charged. */
-static enum facet_memory_refusal take(uint64_t bytes)
+static enum facet_memory_refusal take(uint64_t bytes, struct facet_memory_charge *ret_refusing)
 {
     if (!facet_cuda_tenant(0))
         return FACET_MEMORY_NO_VGPU;
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
         facet_tenant_thaw(facet_cuda_tenant(i));
     facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, bytes);
-    enum facet_memory_refusal refusal = facet_managed_take(bytes);
+    enum facet_memory_refusal refusal = facet_managed_try(bytes, ret_refusing);
     if (refusal != FACET_MEMORY_TAKEN)
         facet_transit_leave();
     return refusal;
@@ -30,14 +31,31 @@ static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, CU
     return result;
 }
 
+/* A driver may make more than a device has: then nothing but the quota is against it, too. */
+static CUresult refuse(uint32_t device, const CUdeviceptr *pointer, size_t bytes, unsigned flags)
+{
+    CUdeviceptr made = 0;
+    size_t much;
+    CUresult judged = facet_cuda_too_much(device, bytes, &much);
+
+    if (judged == CUDA_SUCCESS)
+        judged = facet_cuda_driver.cuMemAllocManaged(pointer ? &made : NULL, much, flags);
+    if (made)
+        facet_cuda_driver.cuMemFree_v2(made);
+    return facet_cuda_refuse(device, judged);
+}
+
 /* The driver may keep it anywhere, and in any steps. */
 CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
     struct facet_cuda_charge charge = {.bytes = facet_cuda_granted(bytes), .device = facet_cuda_current_device()};
-    enum facet_memory_refusal refusal = take(charge.bytes);
+    struct facet_memory_charge refusing;
+    enum facet_memory_refusal refusal = take(charge.bytes, &refusing);
 
+    if (refusal == FACET_MEMORY_OUT)
+        return refuse(refusing.device, pointer, bytes, flags);
     if (refusal != FACET_MEMORY_TAKEN)
-        return refusal == FACET_MEMORY_OUT ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_INITIALIZED;
+        return CUDA_ERROR_NOT_INITIALIZED;
     facet_cuda_charge_owned(&charge);
     CUresult result = facet_cuda_driver.cuMemAllocManaged(pointer, bytes, flags);
     result = keep(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);

@@ -3,6 +3,7 @@
 #include "charge.h"
 #include "graph.h"
 #include "interpose/cuda/swap/swap.h"
+#include "judge.h"
 #include "linear.h"
 
 static CUresult free_sync(uint64_t pointer, CUstream stream)
@@ -23,16 +24,35 @@ static CUresult settle(struct facet_cuda_charge *charge, CUresult result, uint64
     return result;
 }
 
+static CUresult refuse(uint32_t device, const CUdeviceptr *pointer, size_t bytes)
+{
+    CUdeviceptr made = 0;
+    size_t much;
+    CUresult judged = facet_cuda_too_much(device, bytes, &much);
+
+    if (judged == CUDA_SUCCESS)
+        judged = facet_cuda_driver.cuMemAlloc_v2(pointer ? &made : NULL, much);
+    if (made)
+        facet_cuda_driver.cuMemFree_v2(made);
+    return facet_cuda_refuse(device, judged);
+}
+
+/* What is to be swapped is made without the driver's judgement: not without a context. */
+static bool is_swapped(uint32_t device, size_t bytes)
+{
+    return facet_cuda_swap_takes(device, bytes) && facet_cuda_owner();
+}
+
 CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 {
     uint32_t device = facet_cuda_current_device();
     struct facet_cuda_charge charge;
 
-    if (facet_cuda_swap_takes(device, bytes) && pointer)
+    if (pointer && is_swapped(device, bytes))
         return facet_cuda_swap_allocate(pointer, device, bytes);
     CUresult result = facet_cuda_linear_begin(device, bytes, &charge);
-    if (result != CUDA_SUCCESS)
-        return result;
+    if (__builtin_expect(result != CUDA_SUCCESS, 0))
+        return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse(device, pointer, bytes) : result;
     result = facet_cuda_driver.cuMemAlloc_v2(pointer, bytes);
     return settle(&charge, result, bytes, result == CUDA_SUCCESS ? *pointer : 0);
 }
@@ -51,8 +71,23 @@ static bool is_swapped_pitch(uint32_t device, const size_t *pitch, size_t width,
     uint64_t bytes;
 
     return pitch && (element == 4 || element == 8 || element == 16) &&
-           !__builtin_mul_overflow(facet_cuda_round(width, 512), height, &bytes) &&
-           facet_cuda_swap_takes(device, bytes);
+           !__builtin_mul_overflow(facet_cuda_round(width, 512), height, &bytes) && is_swapped(device, bytes);
+}
+
+/* As many rows of that width as no device has memory for. */
+static CUresult refuse_pitched(uint32_t device, const CUdeviceptr *pointer, const size_t *pitch, size_t width,
+                               unsigned element)
+{
+    size_t much, row = facet_cuda_round(width, 512), chosen = 0;
+    CUdeviceptr made = 0;
+    CUresult judged = facet_cuda_too_much(device, 0, &much);
+
+    if (judged == CUDA_SUCCESS)
+        judged = facet_cuda_driver.cuMemAllocPitch_v2(pointer ? &made : NULL, pitch ? &chosen : NULL, width,
+                                                      much > row && row ? much / row : 1, element);
+    if (made)
+        facet_cuda_driver.cuMemFree_v2(made);
+    return facet_cuda_refuse(device, judged);
 }
 
 /* The pitch is known only afterwards: until then it is taken for what drivers choose. */
@@ -67,7 +102,7 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
     }
     CUresult result = facet_cuda_linear_begin(device, pitched(facet_cuda_round(width, 512), height), &charge);
     if (result != CUDA_SUCCESS)
-        return result;
+        return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_pitched(device, pointer, pitch, width, element) : result;
     result = facet_cuda_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
     bool made = result == CUDA_SUCCESS;
     return settle(&charge, result, made ? pitched(*pitch, height) : 0, made ? *pointer : 0);
@@ -76,9 +111,12 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
 /* The forms of old, with pointers of 32 bits: a 64-bit driver has them, and most likely no memory there. */
 CUresult facet_cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes)
 {
+    uint32_t device = facet_cuda_current_device();
     struct facet_cuda_charge charge;
-    CUresult result = facet_cuda_linear_begin(facet_cuda_current_device(), bytes, &charge);
+    CUresult result = facet_cuda_linear_begin(device, bytes, &charge);
 
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) /* judged in the form of now, which takes any size */
+        return refuse(device, pointer ? &(CUdeviceptr){0} : NULL, bytes);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAlloc(pointer, bytes);
@@ -88,10 +126,12 @@ CUresult facet_cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes)
 CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigned width, unsigned height,
                                unsigned element)
 {
+    uint32_t device = facet_cuda_current_device();
     struct facet_cuda_charge charge;
-    CUresult result =
-        facet_cuda_linear_begin(facet_cuda_current_device(), pitched(facet_cuda_round(width, 512), height), &charge);
+    CUresult result = facet_cuda_linear_begin(device, pitched(facet_cuda_round(width, 512), height), &charge);
 
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return refuse_pitched(device, pointer ? &(CUdeviceptr){0} : NULL, pitch ? &(size_t){0} : NULL, width, element);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAllocPitch(pointer, pitch, width, height, element);

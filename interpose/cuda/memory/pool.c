@@ -4,6 +4,7 @@
 #include "interpose/kit/memory/pool.h"
 
 #include "graph.h"
+#include "judge.h"
 
 struct taking {
     struct facet_pool_taking common; /* first: what the kit is given */
@@ -46,6 +47,25 @@ static CUresult take(struct taking *taking, uint32_t device)
     return (CUresult)result;
 }
 
+static CUresult refuse(const struct taking *taking, uint32_t device)
+{
+    CUdeviceptr made = 0;
+    size_t much;
+    struct taking asked = *taking;
+    CUresult judged = facet_cuda_too_much(device, asked.bytes, &much);
+
+    asked.pointer = &made;
+    asked.bytes = much;
+    if (judged == CUDA_SUCCESS)
+        judged = (CUresult)call_driver(&asked.common);
+    if (judged == CUDA_SUCCESS)
+        undo(&asked.common);
+    if (judged != CUDA_SUCCESS && judged != CUDA_ERROR_OUT_OF_MEMORY)
+        return judged;
+    facet_tenant_deny(taking->common.refused_by);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, uint32_t device, CUstream stream,
                          bool per_thread)
 {
@@ -60,10 +80,11 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, 
                             .per_thread = per_thread};
     CUresult result = take(&taking, device);
 
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !facet_graphs_were())
-        return result;
-    facet_graphs_let_go(device); /* not with the pools' lock */
-    return take(&taking, device);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && facet_graphs_were()) {
+        facet_graphs_let_go(device); /* not with the pools' lock */
+        result = take(&taking, device);
+    }
+    return taking.common.refused_by ? refuse(&taking, device) : result;
 }
 
 /* By way of the pool that the driver would choose, so that the pool that grows is the one that is watched. */

@@ -7,6 +7,22 @@
 
 #include "charge.h"
 #include "interpose/cuda/swap/swap.h"
+#include "judge.h"
+
+static CUresult refuse(const CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
+                       unsigned long long flags)
+{
+    CUmemGenericAllocationHandle made = 0;
+    uint32_t device = (uint32_t)properties->location.id;
+    size_t much;
+    CUresult judged = facet_cuda_too_much(device, bytes, &much);
+
+    if (judged == CUDA_SUCCESS)
+        judged = facet_cuda_driver.cuMemCreate(handle ? &made : NULL, much, properties, flags);
+    if (judged == CUDA_SUCCESS)
+        facet_cuda_driver.cuMemRelease(made);
+    return facet_cuda_refuse(device, judged);
+}
 
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                        unsigned long long flags)
@@ -15,7 +31,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const
     CUresult result = facet_cuda_charge_begin((uint32_t)properties->location.id, bytes, &charge);
 
     if (result != CUDA_SUCCESS)
-        return result;
+        return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse(handle, bytes, properties, flags) : result;
     result = facet_cuda_driver.cuMemCreate(handle, bytes, properties, flags);
     if (result == CUDA_SUCCESS &&
         !facet_virtual_made(

@@ -71,14 +71,143 @@ static int destroy_levels(uint64_t handle, void *stream)
     return facet_hip_driver.hipMipmappedArrayDestroy((hipMipmappedArray_t)(uintptr_t)handle);
 }
 
-/* The body of a hook: what it makes is freed by `free_it`; without `known` the runtime is to say what is wrong. */
-#define MAKE(known, of, call, free_it)                                                                                 \
-    struct facet_memory_charge charge;                                                                                 \
-    struct facet_memory_array whole = {0};                                                                             \
-                                                                                                                       \
-    if (known)                                                                                                         \
-        whole = of;                                                                                                    \
-    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), facet_memory_array_bytes(&whole), &charge);  \
+/* ---- what the quota refuses, and the runtime may refuse anyway ---- */
+
+#define FEW  64u /* texels of each dimension: a format may want several */
+#define LESS 4u
+
+enum way { PLAIN, PLAIN_3D, LEVELS, DESCRIBED, DESCRIBED_3D, DESCRIBED_LEVELS };
+
+struct asked {
+    enum way way;
+    bool has_place;
+    const hipChannelFormatDesc *channels; /* of the first three */
+    hipExtent extent;
+    unsigned flags;
+    HIP_ARRAY3D_DESCRIPTOR descriptor; /* of the others: its format */
+};
+
+static hipError_t make_array(const struct asked *asked, hipExtent extent, hipArray_t *array)
+{
+    HIP_ARRAY3D_DESCRIPTOR described = asked->descriptor;
+
+    described.Width = extent.width;
+    described.Height = extent.height;
+    described.Depth = extent.depth;
+    switch (asked->way) {
+    case PLAIN:
+        return facet_hip_driver.hipMallocArray(array, asked->channels, extent.width, extent.height, asked->flags);
+    case PLAIN_3D:
+        return facet_hip_driver.hipMalloc3DArray(array, asked->channels, extent, asked->flags);
+    case DESCRIBED:
+        return facet_hip_driver.hipArrayCreate(array, &(HIP_ARRAY_DESCRIPTOR){.Width = extent.width,
+                                                                              .Height = extent.height,
+                                                                              .Format = described.Format,
+                                                                              .NumChannels = described.NumChannels});
+    default:
+        return facet_hip_driver.hipArray3DCreate(array, &described);
+    }
+}
+
+static hipError_t make_levels(const struct asked *asked, hipExtent extent, hipMipmappedArray_t *array)
+{
+    HIP_ARRAY3D_DESCRIPTOR described = asked->descriptor;
+
+    if (asked->way == LEVELS)
+        return facet_hip_driver.hipMallocMipmappedArray(array, asked->channels, extent, 1, asked->flags);
+    described.Width = extent.width;
+    described.Height = extent.height;
+    described.Depth = extent.depth;
+    return facet_hip_driver.hipMipmappedArrayCreate(array, &described, 1);
+}
+
+static hipError_t make_and_free(const struct asked *asked, hipExtent extent)
+{
+    bool has_levels = asked->way == LEVELS || asked->way == DESCRIBED_LEVELS;
+    hipMipmappedArray_t levels = NULL;
+    hipArray_t array = NULL;
+    hipError_t result = has_levels ? make_levels(asked, extent, asked->has_place ? &levels : NULL)
+                                   : make_array(asked, extent, asked->has_place ? &array : NULL);
+
+    if (levels)
+        facet_hip_driver.hipMipmappedArrayDestroy(levels);
+    if (array)
+        facet_hip_driver.hipArrayDestroy(array);
+    return result;
+}
+
+static hipExtent part_of(hipExtent extent, size_t most)
+{
+    return (hipExtent){.width = extent.width < most ? extent.width : most,
+                       .height = extent.height < most ? extent.height : most,
+                       .depth = extent.depth < most ? extent.depth : most};
+}
+
+/* A dimension may be more than the runtime makes. The faces of a cube have sides of one length. */
+static hipError_t judge_sides(const struct asked *asked)
+{
+    hipExtent wide = part_of(asked->extent, LESS), high = wide, deep = wide;
+    hipError_t result;
+
+    if (asked->flags & hipArrayCubemap)
+        return hipSuccess;
+    wide.width = asked->extent.width;
+    high.height = asked->extent.height;
+    deep.depth = asked->extent.depth;
+    if ((result = make_and_free(asked, wide)) == hipSuccess && (result = make_and_free(asked, high)) == hipSuccess)
+        result = make_and_free(asked, deep);
+    return result;
+}
+
+/* By a small one of its kind: none is made that is too large for the device's memory, but not too large to be one. */
+static hipError_t refuse(const struct facet_memory_charge *charge, const struct asked *asked)
+{
+    facet_hip_judge_begin(charge->device, 0);
+    hipError_t judged = make_and_free(asked, part_of(asked->extent, FEW));
+    if (judged == hipSuccess)
+        judged = judge_sides(asked);
+    return facet_hip_judge_end(charge, judged);
+}
+
+static hipError_t take(const struct asked *asked, const struct facet_memory_array *array,
+                       struct facet_memory_charge *ret_charge)
+{
+    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), facet_memory_array_bytes(array), ret_charge);
+
+    return ret_charge->refused ? refuse(ret_charge, asked) : result;
+}
+
+static hipError_t take_plain(enum way way, const void *place, const hipChannelFormatDesc *channels, hipExtent extent,
+                             unsigned flags, unsigned levels, struct facet_memory_charge *ret_charge)
+{
+    const struct asked asked = {.way = way, .has_place = place, .channels = channels, .extent = extent, .flags = flags};
+    struct facet_memory_array array = {0}; /* without channels: the runtime is to say what is wrong */
+
+    if (channels)
+        array = of_channels(channels, extent, flags, levels);
+    return take(&asked, &array, ret_charge);
+}
+
+static hipError_t take_described(enum way way, const void *place, const HIP_ARRAY3D_DESCRIPTOR *descriptor,
+                                 unsigned levels, struct facet_memory_charge *ret_charge)
+{
+    struct asked asked = {.way = way, .has_place = place};
+    struct facet_memory_array array = {0};
+
+    if (descriptor) {
+        asked.descriptor = *descriptor;
+        asked.flags = descriptor->Flags;
+        asked.extent =
+            (hipExtent){.width = descriptor->Width, .height = descriptor->Height, .depth = descriptor->Depth};
+        array = of_descriptor(descriptor, levels);
+    }
+    return take(&asked, &array, ret_charge);
+}
+
+/* ---- the calls ---- */
+
+/* What a hook ends with: what it makes is freed by `free_it`. */
+#define MAKE(call, free_it)                                                                                            \
     if (result != hipSuccess)                                                                                          \
         return result;                                                                                                 \
     result = facet_hip_driver.call;                                                                                    \
@@ -88,45 +217,60 @@ static int destroy_levels(uint64_t handle, void *stream)
 hipError_t facet_hipMallocArray(hipArray_t *array, const hipChannelFormatDesc *channels, size_t width, size_t height,
                                 unsigned flags)
 {
-    MAKE(channels, of_channels(channels, (hipExtent){.width = width, .height = height}, flags, 1),
-         hipMallocArray(array, channels, width, height, flags), free_array);
+    struct facet_memory_charge charge;
+    hipError_t result =
+        take_plain(PLAIN, array, channels, (hipExtent){.width = width, .height = height}, flags, 1, &charge);
+
+    MAKE(hipMallocArray(array, channels, width, height, flags), free_array);
 }
 
 hipError_t facet_hipMalloc3DArray(hipArray_t *array, const hipChannelFormatDesc *channels, hipExtent extent,
                                   unsigned flags)
 {
-    MAKE(channels, of_channels(channels, extent, flags, 1), hipMalloc3DArray(array, channels, extent, flags),
-         free_array);
+    struct facet_memory_charge charge;
+    hipError_t result = take_plain(PLAIN_3D, array, channels, extent, flags, 1, &charge);
+
+    MAKE(hipMalloc3DArray(array, channels, extent, flags), free_array);
 }
 
 hipError_t facet_hipArrayCreate(hipArray_t *array, const HIP_ARRAY_DESCRIPTOR *descriptor)
 {
-    MAKE(descriptor,
-         of_descriptor(&(HIP_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-                                                 .Height = descriptor->Height,
-                                                 .Format = descriptor->Format,
-                                                 .NumChannels = descriptor->NumChannels},
-                       1),
-         hipArrayCreate(array, descriptor), destroy_array);
+    struct facet_memory_charge charge;
+    HIP_ARRAY3D_DESCRIPTOR whole = {0};
+
+    if (descriptor)
+        whole = (HIP_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+                                         .Height = descriptor->Height,
+                                         .Format = descriptor->Format,
+                                         .NumChannels = descriptor->NumChannels};
+    hipError_t result = take_described(DESCRIBED, array, descriptor ? &whole : NULL, 1, &charge);
+    MAKE(hipArrayCreate(array, descriptor), destroy_array);
 }
 
 hipError_t facet_hipArray3DCreate(hipArray_t *array, const HIP_ARRAY3D_DESCRIPTOR *descriptor)
 {
-    MAKE(descriptor, of_descriptor(descriptor, 1), hipArray3DCreate(array, descriptor), destroy_array);
+    struct facet_memory_charge charge;
+    hipError_t result = take_described(DESCRIBED_3D, array, descriptor, 1, &charge);
+
+    MAKE(hipArray3DCreate(array, descriptor), destroy_array);
 }
 
 hipError_t facet_hipMallocMipmappedArray(hipMipmappedArray_t *array, const hipChannelFormatDesc *channels,
                                          hipExtent extent, unsigned levels, unsigned flags)
 {
-    MAKE(channels, of_channels(channels, extent, flags, levels),
-         hipMallocMipmappedArray(array, channels, extent, levels, flags), free_levels);
+    struct facet_memory_charge charge;
+    hipError_t result = take_plain(LEVELS, array, channels, extent, flags, levels, &charge);
+
+    MAKE(hipMallocMipmappedArray(array, channels, extent, levels, flags), free_levels);
 }
 
 hipError_t facet_hipMipmappedArrayCreate(hipMipmappedArray_t *array, HIP_ARRAY3D_DESCRIPTOR *descriptor,
                                          unsigned levels)
 {
-    MAKE(descriptor, of_descriptor(descriptor, levels), hipMipmappedArrayCreate(array, descriptor, levels),
-         destroy_levels);
+    struct facet_memory_charge charge;
+    hipError_t result = take_described(DESCRIBED_LEVELS, array, descriptor, levels, &charge);
+
+    MAKE(hipMipmappedArrayCreate(array, descriptor, levels), destroy_levels);
 }
 
 hipError_t facet_hipFreeArray(hipArray_t array)

@@ -10,17 +10,35 @@ static _Thread_local unsigned depth;
 
 hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
 {
+    *ret_charge = (struct facet_memory_charge){0};
     if (depth) { /* the runtime itself: whoever called it is charged */
         depth++;
-        *ret_charge = (struct facet_memory_charge){0};
         return hipSuccess;
     }
     hipError_t result = facet_hip_begin(device);
     if (result == hipSuccess)
-        result = facet_hip_refusal(facet_charge_take(device, bytes, ret_charge));
+        result = facet_hip_refusal(facet_charge_try(device, bytes, ret_charge));
     if (result == hipSuccess)
         depth++;
     return result;
+}
+
+size_t facet_hip_judge_begin(uint32_t device, uint64_t bytes)
+{
+    size_t total = 0;
+
+    facet_hip_charge_pause();
+    facet_hip_driver.hipDeviceTotalMem(&total, (hipDevice_t)device); /* without it `bytes` are more than there are */
+    return facet_memory_too_much(bytes, total);
+}
+
+hipError_t facet_hip_judge_end(const struct facet_memory_charge *charge, hipError_t judged)
+{
+    facet_hip_charge_resume();
+    if (judged != hipSuccess && judged != hipErrorOutOfMemory)
+        return judged;
+    facet_charge_refuse(charge);
+    return hipErrorOutOfMemory;
 }
 
 hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hipError_t result,

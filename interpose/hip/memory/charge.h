@@ -41,9 +41,19 @@ static inline uint64_t facet_hip_owner(uint32_t device)
 
 /*
  * Before the runtime allocates `bytes` on a device: begins it, and charges. A success is followed by
- * facet_hip_charge_settle(), in the same thread, whatever the runtime says.
+ * facet_hip_charge_settle(), in the same thread, whatever the runtime says. Where `refused` is set in *ret_charge it
+ * was the quota, and facet_hip_judge_begin() follows.
  */
 hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
+
+/*
+ * What the quota has no room for the runtime may refuse anyway, whatever is asked: a pointer is NULL, a flag is wrong,
+ * or this is a child of fork(). Between the two it is asked for the same and as many bytes as are returned, more than
+ * the device has; what it makes all the same is freed again. The end returns what the program is told: what the runtime
+ * says but where it lacks nothing, or memory; then the quota refuses, and that counts as denied.
+ */
+size_t facet_hip_judge_begin(uint32_t device, uint64_t bytes);
+hipError_t facet_hip_judge_end(const struct facet_memory_charge *charge, hipError_t judged);
 
 /*
  * Behind the runtime's call with its result: remembers what was allocated under `handle`, or gives the charge back;

@@ -150,7 +150,7 @@ hipError_t facet_hipGraphAddMemAllocNode(hipGraphNode_t *node, hipGraph_t graph,
 {
     struct facet_graph_needs hold;
 
-    if (!parameters || !is_ours(&parameters->poolProps.location))
+    if (!node || !graph || !parameters || (count && !dependencies) || !is_ours(&parameters->poolProps.location))
         return facet_hip_driver.hipGraphAddMemAllocNode(node, graph, dependencies, count, parameters);
     hipError_t result = facet_hip_graph_adds((uint32_t)parameters->poolProps.location.id, parameters->bytesize, &hold);
     if (result != hipSuccess)
@@ -164,7 +164,8 @@ hipError_t facet_hipGraphAddNode(hipGraphNode_t *node, hipGraph_t graph, const h
 {
     struct facet_graph_needs hold;
 
-    if (!parameters || parameters->type != hipGraphNodeTypeMemAlloc || !is_ours(&parameters->alloc.poolProps.location))
+    if (!node || !graph || !parameters || (count && !dependencies) || parameters->type != hipGraphNodeTypeMemAlloc ||
+        !is_ours(&parameters->alloc.poolProps.location))
         return facet_hip_driver.hipGraphAddNode(node, graph, dependencies, count, parameters);
     hipError_t result =
         facet_hip_graph_adds((uint32_t)parameters->alloc.poolProps.location.id, parameters->alloc.bytesize, &hold);
@@ -174,11 +175,21 @@ hipError_t facet_hipGraphAddNode(hipGraphNode_t *node, hipGraph_t graph, const h
     return facet_hip_graph_launched(&hold, result);
 }
 
-/* What is launched into a capture is a part of the graph that comes of it. */
+/* Of a stream that cannot be asked the runtime says what is wrong. What is launched into a capture is a part of the
+ * graph that comes of it. */
+static bool runs_at_once(hipStream_t stream)
+{
+    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+
+    return facet_hip_begin(facet_hip_current_device()) != hipSuccess || !facet_hip_plain.hipStreamIsCapturing ||
+           (facet_hip_plain.hipStreamIsCapturing(stream, &status) == hipSuccess &&
+            status == hipStreamCaptureStatusNone);
+}
+
 hipError_t facet_hip_graph_hold(hipGraphExec_t executable, hipStream_t stream, struct facet_graph_needs *ret_hold)
 {
     *ret_hold = (struct facet_graph_needs){.bytes = {0}};
-    if (facet_hip_is_capturing(stream))
+    if (!runs_at_once(stream))
         return hipSuccess;
     return facet_hip_refusal(facet_graph_hold_launch((uintptr_t)executable, ret_hold));
 }

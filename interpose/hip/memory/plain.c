@@ -28,14 +28,42 @@ static hipError_t settle(const struct facet_memory_charge *charge, hipError_t re
                                    result == hipSuccess && pointer ? (uintptr_t)*pointer : 0, free_now);
 }
 
+/* ---- what the quota refuses, and the runtime may refuse anyway ---- */
+
+enum way { PLAIN, FLAGGED, MANAGED };
+
+static hipError_t call(enum way way, void **pointer, size_t bytes, unsigned flags)
+{
+    switch (way) {
+    case FLAGGED:
+        return facet_hip_driver.hipExtMallocWithFlags(pointer, bytes, flags);
+    case MANAGED:
+        return facet_hip_driver.hipMallocManaged(pointer, bytes, flags);
+    default:
+        return facet_hip_driver.hipMalloc(pointer, bytes);
+    }
+}
+
+static hipError_t refuse(const struct facet_memory_charge *charge, enum way way, void **pointer, size_t bytes,
+                         unsigned flags)
+{
+    void *made = NULL;
+    size_t much = facet_hip_judge_begin(charge->device, bytes);
+    hipError_t judged = call(way, pointer ? &made : NULL, much, flags);
+
+    if (made)
+        facet_hip_driver.hipFree(made);
+    return facet_hip_judge_end(charge, judged);
+}
+
 hipError_t facet_hipMalloc(void **pointer, size_t bytes)
 {
     struct facet_memory_charge charge;
     hipError_t result = facet_hip_charge_take(facet_hip_current_device(), granted(bytes), &charge);
 
     if (result != hipSuccess)
-        return result;
-    result = facet_hip_driver.hipMalloc(pointer, bytes);
+        return charge.refused ? refuse(&charge, PLAIN, pointer, bytes, 0) : result;
+    result = call(PLAIN, pointer, bytes, 0);
     return settle(&charge, result, pointer);
 }
 
@@ -46,8 +74,8 @@ hipError_t facet_hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned fl
     hipError_t result = facet_hip_charge_take(facet_hip_current_device(), paid, &charge);
 
     if (result != hipSuccess)
-        return result;
-    result = facet_hip_driver.hipExtMallocWithFlags(pointer, bytes, flags);
+        return charge.refused ? refuse(&charge, FLAGGED, pointer, bytes, flags) : result;
+    result = call(FLAGGED, pointer, bytes, flags);
     return settle(&charge, result, pointer);
 }
 
@@ -58,9 +86,13 @@ static hipError_t take_managed(uint64_t bytes, struct facet_memory_charge *ret_c
 
     if (result != hipSuccess || !ret_charge->tenant)
         return result;
-    result = facet_hip_refusal(facet_managed_take(bytes));
-    if (result != hipSuccess)
-        return settle(ret_charge, result, NULL);
+    struct facet_memory_charge refusing = {0};
+    result = facet_hip_refusal(facet_managed_try(bytes, &refusing));
+    if (result != hipSuccess) {
+        settle(ret_charge, result, NULL);
+        *ret_charge = refusing;
+        return result;
+    }
     ret_charge->bytes = bytes;
     ret_charge->managed = true;
     return hipSuccess;
@@ -72,8 +104,8 @@ hipError_t facet_hipMallocManaged(void **pointer, size_t bytes, unsigned flags)
     hipError_t result = take_managed(granted(bytes), &charge);
 
     if (result != hipSuccess)
-        return result;
-    result = facet_hip_driver.hipMallocManaged(pointer, bytes, flags);
+        return charge.refused ? refuse(&charge, MANAGED, pointer, bytes, flags) : result;
+    result = call(MANAGED, pointer, bytes, flags);
     return settle(&charge, result, pointer);
 }
 
@@ -102,13 +134,58 @@ static hipError_t take_pitched(uint64_t width, uint64_t height, struct facet_mem
                                  ret_charge);
 }
 
+/* As many rows of that width as no device has memory for. */
+static size_t judge_rows(const struct facet_memory_charge *charge, size_t width)
+{
+    size_t row = facet_memory_round(width, PITCH_STEP), much = facet_hip_judge_begin(charge->device, 0);
+
+    return row && row < much ? much / row : 1;
+}
+
+static hipError_t refuse_pitched(const struct facet_memory_charge *charge, void *made, hipError_t judged)
+{
+    if (made)
+        facet_hip_driver.hipFree(made);
+    return facet_hip_judge_end(charge, judged);
+}
+
+static hipError_t refuse_rows(const struct facet_memory_charge *charge, void **pointer, size_t *pitch, size_t width)
+{
+    size_t rows = judge_rows(charge, width), chosen = 0;
+    void *made = NULL;
+    hipError_t judged = facet_hip_driver.hipMallocPitch(pointer ? &made : NULL, pitch ? &chosen : NULL, width, rows);
+
+    return refuse_pitched(charge, made, judged);
+}
+
+static hipError_t refuse_elements(const struct facet_memory_charge *charge, hipDeviceptr_t *pointer, size_t *pitch,
+                                  size_t width, unsigned element)
+{
+    size_t rows = judge_rows(charge, width), chosen = 0;
+    hipDeviceptr_t made = NULL;
+    hipError_t judged =
+        facet_hip_driver.hipMemAllocPitch(pointer ? &made : NULL, pitch ? &chosen : NULL, width, rows, element);
+
+    return refuse_pitched(charge, (void *)made, judged);
+}
+
+static hipError_t refuse_extent(const struct facet_memory_charge *charge, hipPitchedPtr *pointer, size_t width)
+{
+    size_t rows = judge_rows(charge, width);
+    hipPitchedPtr made = {0};
+    hipError_t judged =
+        facet_hip_driver.hipMalloc3D(pointer ? &made : NULL, (hipExtent){.width = width, .height = rows, .depth = 1});
+
+    return refuse_pitched(charge, judged == hipSuccess ? made.ptr : NULL, judged);
+}
+
 hipError_t facet_hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
 {
     struct facet_memory_charge charge;
     hipError_t result = take_pitched(width, height, &charge);
 
     if (result != hipSuccess)
-        return result;
+        return charge.refused ? refuse_rows(&charge, pointer, pitch, width) : result;
     result = facet_hip_driver.hipMallocPitch(pointer, pitch, width, height);
     return settle_pitched(&charge, result, pointer, result == hipSuccess ? *pitch : 0, height);
 }
@@ -119,7 +196,7 @@ hipError_t facet_hipMemAllocPitch(hipDeviceptr_t *pointer, size_t *pitch, size_t
     hipError_t result = take_pitched(width, height, &charge);
 
     if (result != hipSuccess)
-        return result;
+        return charge.refused ? refuse_elements(&charge, pointer, pitch, width, element) : result;
     result = facet_hip_driver.hipMemAllocPitch(pointer, pitch, width, height, element);
     return settle_pitched(&charge, result, pointer, result == hipSuccess ? *pitch : 0, height);
 }
@@ -133,7 +210,7 @@ hipError_t facet_hipMalloc3D(hipPitchedPtr *pointer, hipExtent extent)
         rows = UINT64_MAX;
     hipError_t result = take_pitched(extent.width, rows, &charge);
     if (result != hipSuccess)
-        return result;
+        return charge.refused ? refuse_extent(&charge, pointer, extent.width) : result;
     result = facet_hip_driver.hipMalloc3D(pointer, extent);
     return settle_pitched(&charge, result, pointer ? &pointer->ptr : NULL, result == hipSuccess ? pointer->pitch : 0,
                           rows);

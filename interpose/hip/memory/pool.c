@@ -2,6 +2,7 @@
 /* Owns: HIP's pools, over interpose/kit/memory/pool.h. Never: touches a stream that is being captured. */
 #include "interpose/kit/memory/pool.h"
 
+#include "charge.h"
 #include "graph.h"
 #include "interpose/hip/begin.h"
 
@@ -33,6 +34,20 @@ static void undo(struct facet_pool_taking *common)
     facet_hip_driver.hipMemPoolTrimTo(taking->pool, 0);
 }
 
+static hipError_t refuse(const struct taking *taking, uint32_t device)
+{
+    const struct facet_memory_charge charge = {.tenant = taking->common.refused_by, .device = device};
+    struct taking asked = *taking;
+    void *made = NULL;
+
+    asked.pointer = &made;
+    asked.bytes = facet_hip_judge_begin(device, taking->bytes);
+    hipError_t judged = allocate(&asked.common);
+    if (judged == hipSuccess)
+        undo(&asked.common);
+    return facet_hip_judge_end(&charge, judged);
+}
+
 static hipError_t take(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t device, hipStream_t stream)
 {
     struct taking taking = {
@@ -43,10 +58,11 @@ static hipError_t take(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t
         .stream = stream};
 
     hipError_t result = facet_pool_allocate(pool, device, bytes, &taking.common);
-    if (result != hipErrorOutOfMemory || !facet_graphs_were())
-        return result;
-    facet_graphs_let_go(device); /* not with the pools' lock */
-    return facet_pool_allocate(pool, device, bytes, &taking.common);
+    if (result == hipErrorOutOfMemory && facet_graphs_were()) {
+        facet_graphs_let_go(device); /* not with the pools' lock */
+        result = facet_pool_allocate(pool, device, bytes, &taking.common);
+    }
+    return taking.common.refused_by ? refuse(&taking, device) : result;
 }
 
 /* By way of the pool that the runtime would choose, so that the pool that grows is the one that is watched. */

@@ -5,17 +5,29 @@
 #include "charge.h"
 #include "interpose/hip/begin.h"
 
+static hipError_t refuse(const struct facet_memory_charge *charge, const hipMemGenericAllocationHandle_t *handle,
+                         size_t bytes, const hipMemAllocationProp *properties, unsigned long long flags)
+{
+    hipMemGenericAllocationHandle_t made = NULL;
+    size_t much = facet_hip_judge_begin(charge->device, bytes);
+    hipError_t judged = facet_hip_driver.hipMemCreate(handle ? &made : NULL, much, properties, flags);
+
+    if (judged == hipSuccess)
+        facet_hip_driver.hipMemRelease(made);
+    return facet_hip_judge_end(charge, judged);
+}
+
 static hipError_t create(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *properties,
                          unsigned long long flags)
 {
-    struct facet_memory_charge charge;
+    struct facet_memory_charge charge = {0};
     uint32_t device = (uint32_t)properties->location.id;
     hipError_t result = facet_hip_begin(device);
 
     if (result == hipSuccess)
-        result = facet_hip_refusal(facet_charge_take(device, bytes, &charge));
+        result = facet_hip_refusal(facet_charge_try(device, bytes, &charge));
     if (result != hipSuccess)
-        return result;
+        return charge.refused ? refuse(&charge, handle, bytes, properties, flags) : result;
     result = facet_hip_driver.hipMemCreate(handle, bytes, properties, flags);
     if (result == hipSuccess) {
         if (facet_virtual_made(&charge, (uintptr_t)*handle))

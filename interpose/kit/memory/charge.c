@@ -9,7 +9,7 @@
 #define ROW_STEP   UINT64_C(512)
 #define ARRAY_STEP (UINT64_C(64) << 10)
 
-enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
+enum facet_memory_refusal facet_charge_try(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(device);
 
@@ -19,10 +19,26 @@ enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, str
         facet_pools_let_go(device);
     if (facet_graphs_were() && facet_tenant_lacks(tenant, bytes))
         facet_graphs_let_go(device);
-    if (!facet_tenant_reserve(tenant, bytes))
-        return FACET_MEMORY_OUT;
-    *ret_charge = (struct facet_memory_charge){.tenant = tenant, .bytes = bytes, .device = device};
-    return FACET_MEMORY_TAKEN;
+    bool taken = facet_tenant_try_reserve(tenant, bytes);
+    *ret_charge = (struct facet_memory_charge){.tenant = tenant, .bytes = bytes, .device = device, .refused = !taken};
+    return taken ? FACET_MEMORY_TAKEN : FACET_MEMORY_OUT;
+}
+
+void facet_charge_refuse(const struct facet_memory_charge *charge)
+{
+    facet_tenant_deny(charge->tenant);
+}
+
+enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
+{
+    struct facet_memory_charge charge;
+    enum facet_memory_refusal refusal = facet_charge_try(device, bytes, &charge);
+
+    if (refusal == FACET_MEMORY_TAKEN)
+        *ret_charge = charge;
+    else if (refusal == FACET_MEMORY_OUT)
+        facet_charge_refuse(&charge);
+    return refusal;
 }
 
 void facet_charge_drop(const struct facet_memory_charge *charge)

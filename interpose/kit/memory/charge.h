@@ -32,6 +32,7 @@ struct facet_memory_charge {
     uint64_t bytes;
     uint32_t device;
     bool managed; /* of each GPU (managed.h) */
+    bool refused; /* by the quota, and not counted as that yet */
 };
 
 /* A key of the ledger: pointers and handles of different kinds may be equal. Who frees a pointer knows no kind of it.
@@ -51,6 +52,23 @@ static inline uint64_t facet_memory_round(uint64_t bytes, uint64_t step)
 
 /* Refused when the quota has not so much left, also after pools and graphs let go of what nobody uses. */
 enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
+
+/*
+ * The same before the library has judged the call. What the quota refuses is not counted as denied: the library may
+ * refuse the call anyway, and then it is its answer that the program is told. So the caller asks it for the same and
+ * more than any device has, and ends with facet_charge_refuse() where that lacks nothing but memory. In *ret_charge it
+ * finds the tenant, the device, and `refused`.
+ */
+enum facet_memory_refusal facet_charge_try(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
+void facet_charge_refuse(const struct facet_memory_charge *charge);
+
+/* More than a device of `total` bytes has, in its steps where `bytes` is. */
+static inline uint64_t facet_memory_too_much(uint64_t bytes, uint64_t total)
+{
+    uint64_t most = UINT64_C(1) << 56, twice = (total < most ? 2 * total : 2 * most) & ~((UINT64_C(2) << 20) - 1);
+
+    return bytes > twice ? bytes : twice + bytes % (UINT64_C(2) << 20);
+}
 void facet_charge_drop(const struct facet_memory_charge *charge);
 
 /* Makes a charge larger or smaller, as it turned out. */

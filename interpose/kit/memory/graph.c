@@ -23,7 +23,7 @@ static bool settle(uint32_t device, uint64_t hold)
 
     if (!tenant)
         return false;
-    if (holds > paid && !facet_tenant_reserve(tenant, holds - paid)) {
+    if (holds > paid && !facet_tenant_try_reserve(tenant, holds - paid)) {
         charged[device] = paid;
         return false;
     }
@@ -122,10 +122,19 @@ static enum facet_memory_refusal hold_on(uint32_t device, uint64_t bytes, uint64
     uint64_t more = missing(device, bytes);
     if (facet_tenant_lacks(tenant, more) && facet_pools_any())
         facet_pools_let_go(device);
-    if (!facet_tenant_reserve(tenant, more))
+    if (!facet_tenant_try_reserve(tenant, more))
         return FACET_MEMORY_OUT;
     *ret_hold = more;
     return FACET_MEMORY_TAKEN;
+}
+
+static enum facet_memory_refusal hold_and_count(uint32_t device, uint64_t bytes, uint64_t *ret_hold)
+{
+    enum facet_memory_refusal refusal = hold_on(device, bytes, ret_hold);
+
+    if (refusal == FACET_MEMORY_OUT)
+        facet_tenant_deny(facet_memory_driver.tenant(device));
+    return refusal;
 }
 
 enum facet_memory_refusal facet_graph_hold(const struct facet_graph_needs *needs, struct facet_graph_needs *ret_hold)
@@ -137,7 +146,7 @@ enum facet_memory_refusal facet_graph_hold(const struct facet_graph_needs *needs
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < FACET_GRAPH_DEVICES && refusal == FACET_MEMORY_TAKEN; i++)
         if (needs->bytes[i])
-            refusal = hold_on(i, needs->bytes[i], &ret_hold->bytes[i]);
+            refusal = hold_and_count(i, needs->bytes[i], &ret_hold->bytes[i]);
     if (refusal != FACET_MEMORY_TAKEN)
         drop(ret_hold);
     pthread_mutex_unlock(&lock);

@@ -18,13 +18,12 @@ static uint32_t devices(void)
     return facet_memory_driver.tenant(0) ? facet_memory_driver.devices() : 0;
 }
 
-enum facet_memory_refusal facet_managed_take(uint64_t bytes)
+enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_charge *ret_refusing)
 {
     enum facet_memory_refusal refusal = FACET_MEMORY_NO_VGPU;
-    struct facet_memory_charge one;
 
     for (uint32_t i = 0, count = devices(); i < count; i++) {
-        refusal = facet_charge_take(i, bytes, &one);
+        refusal = facet_charge_try(i, bytes, ret_refusing);
         if (refusal != FACET_MEMORY_TAKEN) {
             release(i, bytes);
             return refusal;
@@ -40,7 +39,7 @@ bool facet_managed_reserve(uint64_t bytes)
     uint32_t count = devices();
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!facet_tenant_reserve(facet_memory_driver.tenant(i), bytes)) {
+        if (!facet_tenant_try_reserve(facet_memory_driver.tenant(i), bytes)) {
             release(i, bytes);
             return false;
         }

@@ -11,10 +11,10 @@
 
 #include "charge.h"
 
-/* As facet_charge_take(), of each GPU. */
-enum facet_memory_refusal facet_managed_take(uint64_t bytes);
+/* As facet_charge_try(), of each GPU. In *ret_refusing is the one whose quota refused it. */
+enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_charge *ret_refusing);
 
-/* The same where pools may not be asked to let go, as their lock is held. */
+/* Where pools may not be asked to let go, as their lock is held. */
 bool facet_managed_reserve(uint64_t bytes);
 
 void facet_managed_release(uint64_t bytes);

@@ -40,7 +40,7 @@ static bool is_charged_on(const struct pool *pool, uint32_t device)
 
 static bool reserve(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
 {
-    return pool->place == FACET_POOL_MANAGED ? facet_managed_reserve(bytes) : facet_tenant_reserve(tenant, bytes);
+    return pool->place == FACET_POOL_MANAGED ? facet_managed_reserve(bytes) : facet_tenant_try_reserve(tenant, bytes);
 }
 
 static void release(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
@@ -215,6 +215,7 @@ static int take(struct pool *pool, uint64_t asked, struct facet_pool_taking *tak
     uint64_t bytes = facet_memory_round(asked, GRAIN), hold;
     enum facet_memory_refusal refusal = make_room(pool, bytes, &hold);
 
+    taking->refused_by = refusal == FACET_MEMORY_OUT ? facet_memory_driver.tenant(pool->device) : NULL;
     if (refusal != FACET_MEMORY_TAKEN)
         return refusal == FACET_MEMORY_OUT ? taking->out : taking->no_vgpu;
     int result = taking->allocate(taking);
@@ -223,6 +224,7 @@ static int take(struct pool *pool, uint64_t asked, struct facet_pool_taking *tak
         return result;
     taking->undo(taking);
     settle(pool, 0);
+    taking->refused_by = paid ? NULL : facet_memory_driver.tenant(pool->device);
     return taking->out;
 }
 

@@ -46,7 +46,8 @@ struct facet_pool_taking {
     int (*allocate)(struct facet_pool_taking *taking); /* 0 for success, and then sets `pointer` */
     void (*undo)(struct facet_pool_taking *taking);
     uint64_t pointer;
-    int out, no_vgpu; /* what is answered when it is refused */
+    int out, no_vgpu;                /* what is answered when it is refused */
+    struct facet_tenant *refused_by; /* set: whose quota it was, and has not counted it yet; NULL: nobody's */
 };
 
 /* `device` is the pool's where this process did not see it made, and the library does not know (driver.h). */

@@ -60,6 +60,7 @@ static cl_int get_device_info(cl_device_id device, cl_device_info name, size_t s
     const cl_platform_id platform = &fake_platform;
     const cl_ulong memory = FAKE_MEMORY, largest = FAKE_MAX_ALLOC;
     const cl_uint queue_size = 16384;
+    const cl_uint largest_packet = FAKE_MAX_PACKET;
     const size_t free_kib[2] = {FAKE_MEMORY / 1024, FAKE_MAX_ALLOC / 1024};
 
     switch (name) {
@@ -83,6 +84,8 @@ static cl_int get_device_info(cl_device_id device, cl_device_info name, size_t s
         return fake_answer(&device->units, sizeof device->units, size, value, ret);
     case CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE:
         return fake_answer(&queue_size, sizeof queue_size, size, value, ret);
+    case CL_DEVICE_PIPE_MAX_PACKET_SIZE:
+        return fake_answer(&largest_packet, sizeof largest_packet, size, value, ret);
     case CL_DEVICE_GLOBAL_FREE_MEMORY_AMD:
         return fake_answer(free_kib, sizeof free_kib, size, value, ret);
     case CL_DEVICE_REFERENCE_COUNT:

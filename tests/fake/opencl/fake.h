@@ -20,10 +20,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define FAKE_MEMORY    (UINT64_C(1) << 30)
-#define FAKE_MAX_ALLOC (UINT64_C(512) << 20)
-#define FAKE_DEVICES   2
-#define FAKE_UNITS     4
+#define FAKE_MEMORY     (UINT64_C(1) << 30)
+#define FAKE_MAX_ALLOC  (UINT64_C(512) << 20)
+#define FAKE_MAX_PACKET 4096u /* of a pipe */
+#define FAKE_DEVICES    2
+#define FAKE_UNITS      4
 
 /* What clGetExtensionFunctionAddress("facetFakeCounters") returns a pointer to: what is alive in the driver. */
 struct fake_counters {

@@ -6,6 +6,7 @@
 #include "fake.h"
 
 #define ROW_ALIGNMENT 256
+#define FAKE_MAX_SIDE 2097152 /* of an image */
 
 static void add_destructor(cl_mem memory, struct fake_destructor *destructor)
 {
@@ -33,11 +34,25 @@ static cl_mem make_memory(cl_context context, cl_mem_object_type type, size_t si
     return memory;
 }
 
+/* As the specification has it: CL_INVALID_VALUE, CL_INVALID_HOST_PTR, or CL_SUCCESS. */
+static cl_int judge_host(cl_mem_flags flags, const void *host)
+{
+    const cl_mem_flags access = flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY);
+
+    if (access & (access - 1))
+        return CL_INVALID_VALUE;
+    return !host == !(flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) ? CL_SUCCESS : CL_INVALID_HOST_PTR;
+}
+
 /* Small buffers hold data, so that copies can be looked at; large ones only a size, so that tests stay light. */
 static cl_mem create_buffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *errcode_ret)
 {
     if (!size || size > FAKE_MAX_ALLOC) {
         fake_error(errcode_ret, CL_INVALID_BUFFER_SIZE);
+        return NULL;
+    }
+    if (judge_host(flags, host) != CL_SUCCESS) {
+        fake_error(errcode_ret, judge_host(flags, host));
         return NULL;
     }
     cl_mem memory = make_memory(context, CL_MEM_OBJECT_BUFFER, size, size <= 4096, errcode_ret);
@@ -93,6 +108,14 @@ static cl_mem create_image(cl_context context, cl_mem_flags flags, const cl_imag
         fake_error(errcode_ret, CL_INVALID_IMAGE_SIZE);
         return NULL;
     }
+    if (desc->image_width > FAKE_MAX_SIDE || desc->image_height > FAKE_MAX_SIDE || desc->image_depth > FAKE_MAX_SIDE) {
+        fake_error(errcode_ret, CL_INVALID_IMAGE_SIZE);
+        return NULL;
+    }
+    if (judge_host(flags, host) != CL_SUCCESS) {
+        fake_error(errcode_ret, judge_host(flags, host));
+        return NULL;
+    }
     if (desc->mem_object)
         return make_child(desc->mem_object, desc->image_type, errcode_ret);
 
@@ -133,7 +156,7 @@ static cl_mem create_image_3d(cl_context context, cl_mem_flags flags, const cl_i
 static cl_mem create_pipe(cl_context context, cl_mem_flags flags, cl_uint packet, cl_uint count,
                           const cl_pipe_properties *properties, cl_int *errcode_ret)
 {
-    if (!packet || !count) {
+    if (!packet || !count || packet > FAKE_MAX_PACKET) {
         fake_error(errcode_ret, CL_INVALID_PIPE_SIZE);
         return NULL;
     }

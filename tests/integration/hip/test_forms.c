@@ -91,7 +91,9 @@ static void role_arrays(void *argument)
     CHECK_CHARGED(fake_asked(0));
     CHECK_EQUAL(hip.hipMipmappedArrayDestroy(levels), hipSuccess);
     CHECK_CHARGED(0);
-    flat.Height = 10 * 1000 * 1000;
+    flat.Height = 10 * 1000 * 1000; /* more than there can be */
+    CHECK_EQUAL(hip.hipArrayCreate(&array, &flat), hipErrorInvalidValue);
+    flat.Height = 65536;
     CHECK_EQUAL(hip.hipArrayCreate(&array, &flat), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipMalloc3DArray(&array, &four, (hipExtent){1000, 1000, 1000}, 0), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipMallocMipmappedArray(&levels, &four, (hipExtent){1000, 1000, 1000}, 3, 0), hipErrorOutOfMemory);

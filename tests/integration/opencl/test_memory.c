@@ -192,8 +192,10 @@ static void test_pipe(void **state)
     assert_int_equal(error, CL_SUCCESS);
     assert_int_equal(fixture_held(), MIB);
     clReleaseMemObject(pipe);
-    assert_null(clCreatePipe(fixture.context, 0, UINT32_MAX, UINT32_MAX, NULL, &error));
+    assert_null(clCreatePipe(fixture.context, 0, 1024, UINT32_MAX, NULL, &error));
     assert_int_equal(error, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    assert_null(clCreatePipe(fixture.context, 0, UINT32_MAX, UINT32_MAX, NULL, &error));
+    assert_int_equal(error, CL_INVALID_PIPE_SIZE);
     assert_int_equal(fixture_held(), 0);
 }
 
@@ -317,6 +319,68 @@ static void test_refused_destructor(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
+static uint64_t denied(void)
+{
+    return test_segment_totals(&fixture.segment).denied;
+}
+
+static void refused(const void *made, cl_int error, cl_int expected, uint64_t counted)
+{
+    assert_null(made);
+    assert_int_equal(error, expected);
+    assert_int_equal(denied() - counted, expected == CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    assert_int_equal(fixture_held(), 0);
+}
+
+#define REFUSED(call, expected)                                                                                        \
+    do {                                                                                                               \
+        uint64_t counted = denied();                                                                                   \
+        cl_int error = CL_SUCCESS;                                                                                     \
+        const void *made = call;                                                                                       \
+                                                                                                                       \
+        refused(made, error, expected, counted);                                                                       \
+    } while (0)
+
+/* More than the quota has, when half of it is taken, and not more than a device may be asked for. */
+static void test_what_the_driver_refuses_anyway_is_refused_in_its_words(void **state)
+{
+    const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4096, .image_height = 4096};
+    const cl_image_desc wide = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = SIZE_MAX / 64, .image_height = 4};
+    const cl_mem_flags both = CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
+    char host[1];
+
+    REFUSED(clCreateBuffer(fixture.context, both, FIXTURE_MEMORY + 1, NULL, &error), CL_INVALID_VALUE);
+    REFUSED(clCreateBuffer(fixture.context, 0, FIXTURE_MEMORY + 1, host, &error), CL_INVALID_HOST_PTR);
+    REFUSED(clCreateBuffer(fixture.context, CL_MEM_USE_HOST_PTR, FIXTURE_MEMORY + 1, NULL, &error),
+            CL_INVALID_HOST_PTR);
+    REFUSED(clCreateBuffer(NULL, 0, FIXTURE_MEMORY + 1, NULL, &error), CL_INVALID_CONTEXT);
+    REFUSED(clCreateBuffer(fixture.context, 0, SIZE_MAX, NULL, &error), CL_INVALID_BUFFER_SIZE); /* the device's own */
+    REFUSED(clCreateBufferWithProperties(fixture.context, NULL, both, FIXTURE_MEMORY + 1, NULL, &error),
+            CL_INVALID_VALUE);
+    REFUSED(clCreateImage(fixture.context, 0, &rgba, &flat, host, &error), CL_INVALID_HOST_PTR);
+    REFUSED(clCreateImage(fixture.context, both, &rgba, &flat, NULL, &error), CL_INVALID_VALUE);
+    REFUSED(clCreateImageWithProperties(fixture.context, NULL, both, &rgba, &flat, NULL, &error), CL_INVALID_VALUE);
+    REFUSED(clCreateImage2D(fixture.context, both, &rgba, 4096, 4096, 0, NULL, &error), CL_INVALID_VALUE);
+    REFUSED(clCreateImage3D(fixture.context, both, &rgba, 256, 256, 256, 0, 0, NULL, &error), CL_INVALID_VALUE);
+    /* PoCL's word for it is another. */
+    REFUSED(clCreateImage(fixture.context, 0, &rgba, &wide, NULL, &error),
+            fixture.fake ? CL_INVALID_IMAGE_SIZE : CL_INVALID_OPERATION);
+    REFUSED(clCreateImage(fixture.context, 0, &rgba, &flat, NULL, &error), CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    REFUSED(clCreateImage3D(fixture.context, 0, &rgba, 256, 256, 256, 0, 0, NULL, &error),
+            CL_MEM_OBJECT_ALLOCATION_FAILURE);
+}
+
+/* It cannot say why, but what is counted is the quota's. */
+static void test_shared_memory_is_denied_by_the_quota_alone(void **state)
+{
+    uint64_t counted = denied();
+
+    assert_null(clSVMAlloc(fixture.context, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY, FIXTURE_MEMORY + 1, 0));
+    assert_int_equal(denied(), counted);
+    assert_null(clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, FIXTURE_MEMORY + 1, 0));
+    assert_int_equal(denied(), counted + 1);
+}
+
 int main(int argc, char **argv)
 {
     int status = fixture_begin(argc > 1 ? argv[1] : NULL, 0);
@@ -337,6 +401,8 @@ int main(int argc, char **argv)
         test_on_fake(test_image_padding_over_quota),
         cmocka_unit_test(test_image_over_buffer_is_free),
         test_on_fake(test_pipe),
+        cmocka_unit_test(test_what_the_driver_refuses_anyway_is_refused_in_its_words),
+        test_on_pocl(test_shared_memory_is_denied_by_the_quota_alone),
         cmocka_unit_test(test_svm),
         cmocka_unit_test(test_svm_queued_free),
         test_on_fake(test_usm),

@@ -124,10 +124,14 @@ static void role_arrays(void *argument)
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * 64 * KIB);
     CHECK_EQUAL(fake_asked(0), 4 * 64 * KIB);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
-    flat.Height = 10 * 1000 * 1000;
+    flat.Height = 10 * 1000 * 1000; /* more than there can be */
+    CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_ERROR_INVALID_VALUE);
+    flat.Height = 65536;
     CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_ERROR_OUT_OF_MEMORY);
     deep.Height = 100 * 1000;
     deep.Depth = 1000;
+    CHECK_EQUAL(cuda.cuArray3DCreate(&array, &deep), CUDA_ERROR_INVALID_VALUE);
+    deep.Height = 10 * 1000;
     CHECK_EQUAL(cuda.cuArray3DCreate(&array, &deep), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuArrayCreate(&array, NULL), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuArray3DCreate(&array, NULL), CUDA_ERROR_INVALID_VALUE);

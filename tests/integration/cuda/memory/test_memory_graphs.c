@@ -147,6 +147,10 @@ static void role_refused(void *argument)
 
     CHECK_EQUAL(cuda.cuGraphLaunch(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuGraphUpload(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuCtxSetCurrent(NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(large, NULL), CUDA_ERROR_INVALID_CONTEXT); /* that is wrong, however large */
+    CHECK_EQUAL(cuda.cuGraphUpload(large, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    role_enter(0);
     CHECK_EQUAL(launches(), 0); /* the driver was not called */
     CHECK_HELD(0);
     CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* 320 in sum, 40 at a time */
