@@ -14,15 +14,22 @@
 #include <unistd.h>
 
 #include "session/control.h"
+#include "session/keeper.h"
 #include "session/serve.h"
 
-/* Whether a session is at the other end of the descriptor it would be at. */
-static bool is_started_by_a_session(int count)
+static bool is_socket(int fd)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
 
-    return count == 3 && getsockopt(FACET_CONTROL_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+}
+
+/* Whether a session is at the other end of the descriptors it would be at. Its arguments are the provider, the ABI, and
+ * the number of its process, for people who look at a list of processes. */
+static bool is_started_by_a_session(int count)
+{
+    return count == 4 && is_socket(FACET_CONTROL_FD) && is_socket(FACET_KEEPER_FD);
 }
 
 /* A crash is told by its signal: whoever handles it before us (a sanitizer does) would hide that. */
@@ -43,6 +50,7 @@ int main(int count, char **arguments)
     }
     reset_signals();
     setrlimit(RLIMIT_CORE, &no_core);
+    facet_keeper_split();
     /* A program that the provider starts must not keep the session open. */
     fcntl(FACET_CONTROL_FD, F_SETFD, FD_CLOEXEC);
     bool served = facet_serve(FACET_CONTROL_FD, arguments[1], (uint16_t)strtoul(arguments[2], NULL, 10));

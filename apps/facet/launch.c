@@ -140,8 +140,6 @@ enum facet_status launch_run(char *const *command, const struct launch_place *pl
 {
     sigset_t taken, before;
 
-    /* Whoever started us may ignore SIGCHLD; then no status would ever come. */
-    signal(SIGCHLD, SIG_DFL);
     taken_signals(&taken);
     sigprocmask(SIG_BLOCK, &taken, &before);
     uint64_t start = facet_clock_now_ns();

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,7 @@ int main(int argc, char **argv)
 {
     /* Only characters: numbers are read and written the same everywhere. */
     setlocale(LC_CTYPE, "");
+    signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; then no child's status would ever come */
     if (!open_standard_streams())
         return EXIT_REFUSED;
     return close_output(dispatch(argc, argv));

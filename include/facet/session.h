@@ -21,6 +21,10 @@
  * texts are terminated and printable, enumerations known, counts and sizes bounded; what is not so is FACET_CORRUPT. In
  * this process there is no such wall: that road is for providers one trusts, where a call must cost nanoseconds.
  *
+ * The child is not one of the program's own: no SIGCHLD tells of its end, and wait() neither returns nor waits for it,
+ * unless the program adopts orphans (the first process of a PID namespace, or PR_SET_CHILD_SUBREAPER). So a program may
+ * ignore SIGCHLD, or wait for all of its children wherever it likes.
+ *
  * Thread rule: open, close and restart by one thread; the operations by any number. In a child of fork() a
  * session is nobody's: operations answer FACET_BAD_STATE (in this process: must not be called), close does nothing.
  */

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,10 +84,14 @@ static void read_answer(int from, char *text, size_t size)
     text[length] = '\0';
 }
 
-/* By then it has answered, or will not. */
-static void end(pid_t child)
+/* By then it has answered, or will not. Where there is no descriptor it has ended, and our program has waited for it:
+ * its number may be somebody else's. */
+static void end(pid_t child, int process)
 {
-    kill(child, SIGKILL);
+    if (process >= 0) {
+        pidfd_send_signal(process, SIGKILL, NULL, 0);
+        close(process);
+    }
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
 }
@@ -116,8 +121,10 @@ static void ask(const char *command, char *text, size_t size)
     close(out[1]);
     close_both(in);
     if (started) {
+        int process = pidfd_open(child, 0);
+
         read_answer(out[0], text, size);
-        end(child);
+        end(child, process);
     }
     close(out[0]);
 }

@@ -115,11 +115,14 @@ static enum ending listen_to(struct run *run)
 static int reap(pid_t pid)
 {
     siginfo_t info;
-    int status;
+    int status, ended;
     pid_t waited;
 
-    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-        ;
+    do
+        ended = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+    while (ended < 0 && errno == EINTR);
+    if (ended < 0) /* somebody else has taken it: its number may be of others by now */
+        return -1;
     kill(-pid, SIGKILL);
     do
         waited = waitpid(pid, &status, 0);

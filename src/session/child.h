@@ -2,11 +2,13 @@
 /*
  * The process that a provider runs in.
  *
- * Owns: starting facet-provider-host, its process group, its end, and telling how it ended.
- * Never: talks to it beyond the socket it hands out, or leaves one behind.
+ * Owns: starting facet-provider-host, its end, and telling how it ended.
+ * Never: talks to it beyond the socket it hands out, leaves one behind, or lets the program around us notice one.
  *
- * The child is spawned, not forked, so that programs with threads may have one. It ends when its socket's other end is
- * closed, thus with its parent; a parent-death signal would not do, for it fires when the starting thread ends.
+ * The program is spawned, not forked, so that programs with threads may have one, and is nobody's child
+ * (base/hidden.h). It becomes two (keeper.h): one that runs the provider, and its keeper, which says how that one
+ * ended. The child ends when its socket's other end is closed, thus with this program; a parent-death signal would not
+ * do, for it fires when the starting thread ends.
  */
 #ifndef FACET_SESSION_CHILD_H
 #define FACET_SESSION_CHILD_H
@@ -14,15 +16,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include <facet/error.h>
 
+/* -1 each: none. */
 struct facet_child {
-    pid_t pid;   /* 0: none */
-    int pidfd;   /* readable once it ended; -1 when that could not be had */
-    int control; /* our end of the socket */
+    int control; /* our end of the child's socket */
+    int keeper;  /* our end of the keeper's, readable once the child has ended */
+    int pidfd;   /* the keeper; may be -1 all the same */
 };
+
+#define FACET_CHILD_NONE ((struct facet_child){-1, -1, -1})
 
 /* Starts the program for the provider at `path`. Errors: FACET_NOT_FOUND (no program), FACET_BUSY, FACET_IO. */
 enum facet_status facet_child_start(const char *path, uint16_t abi_minor, struct facet_child *ret_child,
@@ -32,9 +36,9 @@ enum facet_status facet_child_start(const char *path, uint16_t abi_minor, struct
 bool facet_child_has_ended(const struct facet_child *child);
 
 /*
- * Ends it: waits for at most `patience_ns` until it has ended by itself, then kills it, and whatever it started, and
- * reaps it. Says in `ret_how` what became of it: "crashed with signal 11 (Segmentation fault)", "called exit(3)",
- * "ended its process". True when it ended as it should, with status 0.
+ * Ends it: waits for at most `patience_ns` until it has ended by itself, then has it killed, and whatever it started.
+ * Says in `ret_how` what became of it: "crashed with signal 11 (Segmentation fault)", "called exit(3)", "ended its
+ * process". True when it ended as it should, with status 0.
  */
 bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_how, size_t size);
 

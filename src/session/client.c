@@ -48,7 +48,7 @@ enum facet_status facet_client_init(struct facet_client *client, struct facet_er
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a session");
     }
     pthread_mutex_init(&client->lock, NULL);
-    client->child = (struct facet_child){.pidfd = -1, .control = -1};
+    client->child = FACET_CHILD_NONE;
     for (size_t i = 0; i < FACET_CLIENT_CHANNELS; i++)
         client->channels[i].fd = -1;
     return FACET_OK;

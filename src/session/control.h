@@ -2,7 +2,7 @@
 /*
  * What a session and its child say to each other beside the calls: how far the child got, and the end.
  *
- * Owns: the two packets, of fixed size, on the socket that the child is started with.
+ * Owns: the packets, of fixed size, on the sockets that the child and its keeper are started with.
  * Never: carries a call; those go through channels, which are handed over here.
  */
 #ifndef FACET_SESSION_CONTROL_H
@@ -10,8 +10,9 @@
 
 #include <facet/provider.h>
 
-/* The child's end of the socket. */
+/* The child's end of its socket, and the keeper's of its own. */
 #define FACET_CONTROL_FD 3
+#define FACET_KEEPER_FD  4
 
 #define FACET_HOST_PROGRAM "facet-provider-host"
 
@@ -42,6 +43,14 @@ struct facet_report_packet {
     uint16_t abi_major, abi_minor; /* negotiated */
     uint64_t traits;
     char name[64], version[64], description[160];
+};
+
+/* To the keeper, any byte: end the child at once. */
+
+/* From the keeper, before it ends: how the child ended. */
+struct facet_end_packet {
+    int32_t code;   /* CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0: it could not be started */
+    int32_t status; /* its exit status, the signal, or the errno */
 };
 
 #endif

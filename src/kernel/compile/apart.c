@@ -226,6 +226,8 @@ static _Noreturn void compile_in_copy(struct facet_compile_copy *copy, int fd)
     pthread_t thread;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGCHLD,
+           SIG_DFL); /* the copy runs programs and asks how they ended, whatever ours does about its children */
     fd = out_of_the_way(fd);
     in_copy.fd = fd;
     close_others(fd);

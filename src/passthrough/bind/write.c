@@ -12,12 +12,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hidden.h"
 #include "passthrough/bind/host.h"
 #include "passthrough/scan/tree.h"
 
@@ -56,12 +58,25 @@ static void close_others(const struct kept *kept)
 
 /* ---- waiting for an answer ---- */
 
+/* What a child says. */
+struct answer {
+    pid_t writer; /* who works in its place, and is what may hang; 0: this is the last answer */
+    int errnum;
+};
+
+static _Noreturn void tell(int fd, int errnum)
+{
+    const struct answer answer = {.errnum = errnum};
+
+    _exit(write(fd, &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 1);
+}
+
 /* The errno that the child sent; EPIPE when it ended without a word, ETIMEDOUT when nothing came. */
-static int take_answer(int fd, uint64_t deadline_ns)
+static int take_answer(int fd, uint64_t deadline_ns, pid_t *writer)
 {
     uint64_t now = facet_clock_now_ns(), end = deadline_ns > UINT64_MAX - now ? UINT64_MAX : now + deadline_ns;
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-    int answer = 0;
+    struct answer answer;
 
     for (; now < end; now = facet_clock_now_ns()) {
         struct timespec left = facet_ns_timespec(end - now);
@@ -69,42 +84,36 @@ static int take_answer(int fd, uint64_t deadline_ns)
 
         if (count < 0 && errno != EINTR)
             return errno;
-        if (count > 0)
-            return read(fd, &answer, sizeof answer) == (ssize_t)sizeof answer ? answer : EPIPE;
+        if (count <= 0)
+            continue;
+        if (read(fd, &answer, sizeof answer) != (ssize_t)sizeof answer)
+            return EPIPE;
+        if (answer.writer == 0)
+            return answer.errnum;
+        *writer = answer.writer;
     }
     return ETIMEDOUT;
 }
 
-/* The exit status; 0 where somebody else takes the children of this program. */
-static int reap(pid_t pid, int options)
-{
-    int status = 0;
-
-    while (waitpid(pid, &status, options) < 0)
-        if (errno != EINTR)
-            return 0;
-    return status;
-}
-
 /* A child that sleeps where signals do not reach is left behind; who ends us, or the machine, buries it. */
-static int wait_for(struct bind_host *host, pid_t pid, int fd, uint64_t deadline_ns, struct bind_stuck *ret_stuck,
-                    int *ret_exit)
+static int wait_for(struct bind_host *host, pid_t pid, int fd, uint64_t deadline_ns, struct bind_stuck *ret_stuck)
 {
-    int answer = take_answer(fd, deadline_ns);
+    pid_t writer = pid;
+    int answer = take_answer(fd, deadline_ns, &writer);
 
     if (answer == ETIMEDOUT) {
-        uint64_t start = bind_start_of(host->root, pid);
+        uint64_t start = bind_start_of(host->root, writer);
 
         kill(pid, SIGKILL);
-        int late = take_answer(fd, KILLED_WAIT_NS);
+        int late = take_answer(fd, KILLED_WAIT_NS, &writer);
         if (late == ETIMEDOUT) {
-            *ret_stuck = (struct bind_stuck){.pid = pid, .start = start};
-            reap(pid, WNOHANG);
+            *ret_stuck = (struct bind_stuck){.pid = writer, .start = start};
+            facet_hidden_wait(pid, WNOHANG);
             return ETIMEDOUT;
         }
         answer = late == EPIPE ? ETIMEDOUT : late;
     }
-    *ret_exit = reap(pid, 0);
+    facet_hidden_wait(pid, 0);
     return answer;
 }
 
@@ -113,14 +122,10 @@ static int wait_for(struct bind_host *host, pid_t pid, int fd, uint64_t deadline
 /* Only calls that are allowed after fork() in a program with threads. */
 static _Noreturn void write_in_child(int fd, const char *text, size_t length, int answer_fd, const struct kept *kept)
 {
-    int answer = 0;
-
     close_others(kept);
     if (write(fd, text, length) != (ssize_t)length)
-        answer = errno ? errno : EIO;
-    if (write(answer_fd, &answer, sizeof answer) != (ssize_t)sizeof answer)
-        _exit(1);
-    _exit(0);
+        tell(answer_fd, errno ? errno : EIO);
+    tell(answer_fd, 0);
 }
 
 int bind_write(struct bind_host *host, const char *path, const char *text, uint64_t deadline_ns,
@@ -141,13 +146,12 @@ int bind_write(struct bind_host *host, const char *path, const char *text, uint6
     for (size_t i = 0; i < host->lock_count; i++)
         keep(&kept, host->locks[i]);
     errno = 0;
-    pid_t pid = fork();
+    pid_t pid = facet_hidden_fork();
     if (pid == 0)
         write_in_child(fd, text, strlen(text), ends[1], &kept);
     int failure = errno;
     close(ends[1]);
-    int status = 0;
-    return pid < 0 ? failure : wait_for(host, pid, reader, deadline_ns, ret_stuck, &status);
+    return pid < 0 ? failure : wait_for(host, pid, reader, deadline_ns, ret_stuck);
 }
 
 /* ---- modules ---- */
@@ -165,10 +169,32 @@ static _Noreturn void run_modprobe(const char *module, int answer_fd)
             dup2(quiet, i);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         execve(places[i], arguments, environment);
-    int answer = errno;
-    if (write(answer_fd, &answer, sizeof answer) < 0)
-        _exit(2);
-    _exit(127);
+    tell(answer_fd, errno);
+}
+
+/* A program sends its parent a signal at its end, and is a child that wait() returns. So its parent is one that our
+ * program does not notice, which waits for it; killed in its place, it takes it along if it can. */
+static _Noreturn void load_in_child(const char *module, int answer_fd)
+{
+    pid_t parent = getpid();
+
+    signal(SIGCHLD, SIG_DFL); /* what our program does at a child's end is not to be done here */
+    if (answer_fd <= STDERR_FILENO)
+        answer_fd = fcntl(answer_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close_others(&(struct kept){.fds = {answer_fd}, .count = 1});
+    pid_t program = facet_hidden_fork();
+    if (program < 0)
+        tell(answer_fd, errno);
+    if (program == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            run_modprobe(module, answer_fd);
+        _exit(1);
+    }
+    const struct answer started = {.writer = program};
+    if (write(answer_fd, &started, sizeof started) != (ssize_t)sizeof started)
+        _exit(1);
+    tell(answer_fd, facet_hidden_wait(program, 0) == 0 ? 0 : ENOENT);
 }
 
 /* Modules are of the kernel that runs: never because of a copy of another machine's files. */
@@ -180,7 +206,7 @@ static bool is_this_machine(int root)
            ours.st_ino == theirs.st_ino;
 }
 
-/* Its end closes the pipe; whether it did what it should shows in the list of drivers. */
+/* Whether it did what it should shows in the list of drivers. */
 int bind_load(struct bind_host *host, const char *module, uint64_t deadline_ns, struct bind_stuck *ret_stuck)
 {
     FACET_CLEANUP_FD int reader = -1;
@@ -191,16 +217,10 @@ int bind_load(struct bind_host *host, const char *module, uint64_t deadline_ns, 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return errno;
     reader = ends[0];
-    pid_t pid = fork();
+    pid_t pid = facet_hidden_fork();
     if (pid == 0)
-        run_modprobe(module, ends[1]);
+        load_in_child(module, ends[1]);
     int failure = errno;
     close(ends[1]);
-    if (pid < 0)
-        return failure;
-    int status = 0;
-    int answer = wait_for(host, pid, reader, deadline_ns, ret_stuck, &status);
-    if (answer == EPIPE)
-        return status == 0 ? 0 : ENOENT;
-    return answer;
+    return pid < 0 ? failure : wait_for(host, pid, reader, deadline_ns, ret_stuck);
 }

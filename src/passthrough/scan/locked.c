@@ -10,18 +10,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hidden.h"
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
 
@@ -108,22 +106,16 @@ static _Noreturn void answer_all(int root, const struct facet_pci_snapshot *snap
     _exit(0);
 }
 
-/* As fork(), without a signal at the child's end. */
-static pid_t clone_quietly(void)
-{
-    return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-}
-
 /* A reader has a parent of its own, which can be killed where the reader cannot: then the reader is init's to bury. */
 static _Noreturn void read_in_child(int root, const struct facet_pci_snapshot *snapshot, size_t from, int fd)
 {
-    pid_t reader = clone_quietly();
+    pid_t reader = facet_hidden_fork();
 
     if (reader == 0)
         answer_all(root, snapshot, from, fd);
     close(fd);
-    while (reader > 0 && waitpid(reader, NULL, __WALL) < 0 && errno == EINTR)
-        ;
+    if (reader > 0)
+        facet_hidden_wait(reader, 0);
     _exit(reader < 0);
 }
 
@@ -133,7 +125,7 @@ static pid_t start(int root, const struct facet_pci_snapshot *snapshot, size_t f
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
-    pid_t pid = clone_quietly();
+    pid_t pid = facet_hidden_fork();
     if (pid == 0)
         read_in_child(root, snapshot, from, ends[1]);
     close(ends[1]);
@@ -221,8 +213,7 @@ static size_t take_answers(struct facet_pci_snapshot *snapshot, size_t from, int
     }
     if (got < 0)
         kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-        ;
+    facet_hidden_wait(pid, 0);
     if (got == 0)
         return snapshot->count;
     from = first_wanted(snapshot, from);

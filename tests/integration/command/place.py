@@ -28,6 +28,20 @@ def wait_until(condition, what):
     raise AssertionError(f"waited {DEADLINE} s in vain: {what}")
 
 
+def provider_processes(user):
+    """Those that run a provider for a process, or keep one that does: they name it as their last argument."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", encoding="utf-8", errors="replace") as file:
+                words = file.read().split("\0")[:-1]
+        except OSError:
+            continue
+        if len(words) == 4 and words[0] == "facet-provider-host" and words[3] == str(user):
+            found.append(int(name))
+    return found
+
+
 class Place:
     """With real=False, `facetd` is the stand-in of tests/fake/daemon.py and the layer an empty file."""
 

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 
-from place import BUILD, SOURCE, Place, wait_until
+from place import BUILD, SOURCE, Place, provider_processes, wait_until
 from tap import Skip, contains, equal, main, test
 
 SCHEMA = os.path.join(SOURCE, "schemas", "measurements.schema.json")
@@ -114,9 +114,8 @@ def a_device_that_is_lost_is_refused_and_later_gone():
             with open(f"/proc/{process.pid}/syscall", encoding="ascii") as file:
                 return file.read().split()[0] in ("230", "115")  # clock_nanosleep of x86-64, of aarch64
         wait_until(between_looks, "the time between the looks")
-        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
-            for child in file.read().split():
-                os.kill(int(child), signal.SIGKILL)
+        for provider in provider_processes(process.pid):
+            os.kill(provider, signal.SIGKILL)
         node, device = json.loads(process.communicate(timeout=60)[0])["subjects"]
         equal(process.returncode, 0)
         equal({item["unmeasured"] for item in device["measurements"]}, {"gone"})

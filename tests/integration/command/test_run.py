@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from place import FACET, LAYER, Place, wait_until
+from place import BUILD, FACET, LAYER, Place, wait_until
 from tap import contains, equal, main, test
 
 
@@ -268,6 +268,19 @@ def ignored_child_signal_does_not_lose_the_status():
         done = place.facet("run", "sh", "-c", "exit 4",
                            preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         equal(done.returncode, 4)
+
+
+@test
+def commands_work_where_the_child_signal_is_ignored():
+    with Place(real=True) as place:
+        def outcome(*words, **options):
+            done = place.facet(*words, **options)
+            return done.returncode, done.stdout, done.stderr
+
+        ignored = {"preexec_fn": lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)}
+        provider = os.path.join(BUILD, "facet-provider-null.so")
+        for words in (["provider", "list"], ["provider", "check", provider], ["pci", "doctor", "--json"]):
+            equal(outcome(*words, **ignored), outcome(*words), " ".join(words))
 
 
 @test

@@ -24,6 +24,8 @@
 
 #include <facet/session.h>
 
+#include "../../provider_process.h"
+
 #define LAUNCHES  1000u
 #define WORDS     4096u
 #define CONTEXTS  3u
@@ -115,23 +117,9 @@ static void stream_again(struct world *world, struct presence *presence)
         is_ok(world, ops->create_stream(world->instance, presence->context, stream, &world->error));
 }
 
-/* The process of the provider: the one child that this program has. */
-static pid_t child_of_session(void)
-{
-    char path[64], text[256] = "";
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
-    FILE *file = fopen(path, "re");
-    assert_non_null(file);
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    assert_true(length > 0);
-    return (pid_t)atoi(text);
-}
-
 static void kill_and_restart(struct world *world)
 {
-    int fd = (int)syscall(SYS_pidfd_open, child_of_session(), 0);
+    int fd = (int)syscall(SYS_pidfd_open, provider_process(getpid()), 0);
 
     assert_true(fd >= 0);
     assert_int_equal(syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0), 0);

@@ -30,6 +30,8 @@
 #include <facet/session.h>
 #include <facet/vgpu.h>
 
+#include "../../provider_process.h"
+
 #define KIB     (UINT64_C(1) << 10)
 #define MIB     (UINT64_C(1) << 20)
 #define MS      UINT64_C(1000000)
@@ -179,24 +181,10 @@ static inline int wait_for_word(uint32_t id, uint64_t execution, uint32_t status
     return 0;
 }
 
-/* The provider's process: the youngest child of this one; 0: none. */
+/* The provider's process: the youngest of this program's; 0: none. */
 static inline pid_t world_child(void)
 {
-    char path[64], text[4096] = "";
-    long child = 0;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *file = fopen(path, "r");
-
-    if (file) {
-        if (!fgets(text, sizeof text, file))
-            text[0] = '\0';
-        fclose(file);
-    }
-    for (char *at = text, *end; (child = strtol(at, &end, 10)) > 0 && end != at; at = end)
-        if (strtol(end, NULL, 10) == 0)
-            break;
-    return (pid_t)child;
+    return provider_process(getpid());
 }
 
 /* The image, for all tests of a program. */

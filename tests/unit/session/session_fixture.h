@@ -13,15 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include <facet/session.h>
 
-/* The path of a fixture; valid until the next is asked for. */
+#include "../../provider_process.h"
+
+/* The path of a fixture; valid until the thread asks for the next. */
 static inline const char *fixture(const char *name)
 {
-    static char path[512];
+    static _Thread_local char path[512];
 
     snprintf(path, sizeof path, "%s/session_%s.so", getenv("FACET_TEST_FIXTURES"), name);
     return path;
@@ -61,8 +64,9 @@ static inline int count_entries(const char *folder)
 
 static inline void assert_no_child_is_left(void)
 {
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
+    assert_true(provider_processes_end(getpid()));
 }
 
 #endif

@@ -87,7 +87,7 @@ static void test_writes(void **state)
     assert_string_equal(text, "vfio-pci");
     assert_int_equal(stuck.pid, 0);
     assert_int_equal(bind_write(&place->host, "/none", "x", FACET_NS_PER_S, &stuck), ENOENT);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* all children are buried */
+    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1); /* all children are buried */
     assert_int_equal(errno, ECHILD);
 }
 
@@ -136,8 +136,44 @@ static void test_given_up_on(void **state)
     limit_files(SIG_DFL);
     assert_int_equal(errnum, ETIMEDOUT);
     assert_int_equal(stuck.pid, 0); /* it could be killed */
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
+}
+
+/* ---- what the program does about its own children ---- */
+
+static volatile sig_atomic_t signals;
+
+static void reap_all(int number)
+{
+    signals++;
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+}
+
+static void test_children_of_the_program(void **state)
+{
+    struct place *place = *state;
+    struct bind_host machine = {
+        .ops = &bind_host_real, .root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .state = -1};
+    struct bind_stuck stuck = {.pid = 0};
+    void (*const handlers[])(int) = {SIG_IGN, reap_all, SIG_DFL};
+    char text[32];
+
+    for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++) {
+        signal(SIGCHLD, handlers[i]);
+        snprintf(text, sizeof text, "vfio-%zu", i);
+        assert_int_equal(bind_write(&place->host, "/file", text, 1000 * FACET_NS_PER_S, &stuck), 0);
+        /* The kernel need not have it, nor this machine the program: either is told, and nothing is changed. */
+        assert_int_equal(bind_load(&machine, "facet-there-is-none", 1000 * FACET_NS_PER_S, &stuck), ENOENT);
+        assert_int_equal(stuck.pid, 0);
+        assert_int_equal(signals, 0);
+        assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+        assert_int_equal(errno, ECHILD);
+    }
+    read_file(place, text, sizeof text);
+    assert_string_equal(text, "vfio-2");
+    close(machine.root);
 }
 
 /* ---- killed while a write hangs ---- */
@@ -230,6 +266,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_writes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refuses_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_given_up_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_children_of_the_program, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lock_outlives_us, setup, teardown),
         cmocka_unit_test(test_alive),
     };

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the system calls behind hidden.h. Never: leaves a process between us and an orphan. */
+#include "base/hidden.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Of the process in the middle, whose frames a sanitizer makes larger. */
+#define STACK_BYTES ((size_t)256 << 10)
+
+/* ThreadSanitizer takes every clone() for a fork, and starts anew in the child: which it must not do in our memory. */
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define MEMORY_FLAGS 0
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+#define MEMORY_FLAGS 0
+#endif
+#ifndef MEMORY_FLAGS
+#define MEMORY_FLAGS CLONE_VM /* as posix_spawn() does it: copying a large program's page tables takes its time */
+#endif
+
+pid_t facet_hidden_fork(void)
+{
+    return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+}
+
+int facet_hidden_wait(pid_t pid, int options)
+{
+    int status = 0;
+    pid_t waited;
+
+    do
+        waited = waitpid(pid, &status, options | __WALL);
+    while (waited < 0 && errno == EINTR);
+    return waited < 0 ? -1 : status;
+}
+
+/* What both processes see: it lies below the stack of the one in the middle. */
+struct birth {
+    const struct facet_hidden_program *program;
+    int errnum, pidfd;
+};
+
+/* The process in the middle. It has our descriptors, so that the one that it opens is ours. */
+static int give_birth(void *data)
+{
+    struct birth *birth = data;
+    const struct facet_hidden_program *program = birth->program;
+    pid_t pid;
+
+    birth->errnum = posix_spawn(&pid, program->path, program->actions, program->attributes, program->arguments,
+                                program->environment);
+    if (birth->errnum == 0)
+        birth->pidfd = pidfd_open(pid, 0);
+    return 0;
+}
+
+/* This thread stands still until the one in the middle has ended, and with it whatever it does to our memory. */
+static void run_middle(struct birth *birth, char *stack_end)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t middle = clone(give_birth, stack_end, MEMORY_FLAGS | CLONE_VFORK | CLONE_FILES, birth);
+    if (middle < 0)
+        birth->errnum = errno;
+    else
+        facet_hidden_wait(middle, 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int facet_hidden_spawn(const struct facet_hidden_program *program, int *ret_pidfd)
+{
+    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (stack == MAP_FAILED)
+        return errno;
+    struct birth *birth = (struct birth *)(void *)stack;
+    *birth = (struct birth){.program = program, .errnum = ECHILD, .pidfd = -1};
+    run_middle(birth, stack + STACK_BYTES);
+    int errnum = birth->errnum;
+    if (errnum == 0)
+        *ret_pidfd = birth->pidfd;
+    munmap(stack, STACK_BYTES);
+    return errnum;
+}
+
+void facet_hidden_bury(int pidfd)
+{
+    siginfo_t info;
+
+    while (pidfd >= 0 && waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) < 0 && errno == EINTR)
+        ;
+}

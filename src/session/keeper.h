@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process between a session and the provider's child.
+ *
+ * The session's program may wait for, or ignore, every child that it has; so the provider's child is none of them, but
+ * this one's, and this one is nobody's.
+ *
+ * Owns: the child's process group, ending it when the session says so, and telling the session how it ended.
+ * Never: runs a provider's code, or outlives the child.
+ */
+#ifndef FACET_SESSION_KEEPER_H
+#define FACET_SESSION_KEEPER_H
+
+/* Returns in the child, a process group of its own. The keeper, which called, stays behind until the child has ended.
+ */
+void facet_keeper_split(void);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the proof that a hidden process is one: no signal, nothing for wait(), and yet its end is known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/hidden.h"
+
+extern char **environ;
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number)
+{
+    signals++;
+}
+
+static void assert_nothing_is_noticed(void)
+{
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    assert_int_equal(signals, 0);
+}
+
+/* However the program treats its children. */
+static void a_hidden_child_tells_its_end(void **state)
+{
+    void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, count_signal};
+
+    for (size_t i = 0; i < 3; i++) {
+        signal(SIGCHLD, handlers[i]);
+        pid_t child = facet_hidden_fork();
+        if (child == 0)
+            _exit(7);
+        assert_true(child > 0);
+        assert_nothing_is_noticed();
+        int status = facet_hidden_wait(child, 0);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 7);
+        assert_nothing_is_noticed();
+        assert_int_equal(facet_hidden_wait(child, 0), -1); /* not twice */
+    }
+    signal(SIGCHLD, SIG_DFL);
+}
+
+static void one_that_runs_is_waited_for_or_not(void **state)
+{
+    int ends[2];
+    char byte;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t child = facet_hidden_fork();
+    if (child == 0)
+        _exit(read(ends[0], &byte, 1) != 1);
+    assert_int_equal(facet_hidden_wait(child, WNOHANG), 0);
+    kill(child, SIGKILL);
+    int status = facet_hidden_wait(child, 0);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* What a program started this way writes, to the end of its output. */
+static int run(const char *path, const char *script, char *text, size_t size, int *ret_pidfd)
+{
+    char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)script, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    size_t length = 0;
+    ssize_t got;
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    int errnum =
+        facet_hidden_spawn(&(struct facet_hidden_program){path, arguments, environ, &actions, &attributes}, ret_pidfd);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    close(ends[1]);
+    while ((got = read(ends[0], text + length, size - 1 - length)) > 0)
+        length += (size_t)got;
+    text[length] = '\0';
+    close(ends[0]);
+    return errnum;
+}
+
+static void an_orphan_is_none_of_our_children(void **state)
+{
+    void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, count_signal};
+
+    for (size_t i = 0; i < 3; i++) {
+        int pidfd = -1, parent = 0;
+        char text[64], rest[16];
+
+        signal(SIGCHLD, handlers[i]);
+        assert_int_equal(run("/bin/sh", "echo $PPID there", text, sizeof text, &pidfd), 0);
+        assert_int_equal(sscanf(text, "%d %15s", &parent, rest), 2);
+        assert_string_equal(rest, "there");
+        assert_int_not_equal(parent, getpid());
+        assert_true(pidfd >= 0);
+        assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
+        assert_nothing_is_noticed();
+        assert_int_equal(poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 60000), 1); /* it has ended */
+        facet_hidden_bury(pidfd);                                                             /* not ours: nothing */
+        close(pidfd);
+    }
+    signal(SIGCHLD, SIG_DFL);
+}
+
+static void what_cannot_be_started_says_why(void **state)
+{
+    int pidfd = -7;
+    char text[16];
+
+    assert_int_equal(run("/no/such/program", "", text, sizeof text, &pidfd), ENOENT);
+    assert_int_equal(pidfd, -7);
+    assert_int_equal(run("/etc/passwd", "", text, sizeof text, &pidfd), EACCES);
+    assert_string_equal(text, "");
+    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* As the first process of a PID namespace, which adopts every orphan. */
+static void an_orphan_of_ours_is_buried(void **state)
+{
+    int pidfd = -1;
+    char text[16];
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    assert_int_equal(run("/bin/sh", "exit 3", text, sizeof text, &pidfd), 0);
+    facet_hidden_bury(pidfd);
+    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    close(pidfd);
+    facet_hidden_bury(-1);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+/* The caller's mask is its own again, and what it blocked it still blocks. */
+static void the_mask_is_left_as_it_was(void **state)
+{
+    sigset_t before, after;
+    int pidfd = -1;
+    char text[16];
+
+    sigemptyset(&before);
+    sigaddset(&before, SIGUSR1);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    assert_int_equal(run("/bin/sh", "kill -s USR1 $$; echo alive", text, sizeof text, &pidfd), 0);
+    assert_string_equal(text, ""); /* the program's mask is the one that was asked for */
+    sigprocmask(SIG_SETMASK, NULL, &after);
+    for (int number = 1; number < NSIG; number++)
+        assert_int_equal(sigismember(&after, number), sigismember(&before, number));
+    sigemptyset(&before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(pidfd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hidden_child_tells_its_end),      cmocka_unit_test(one_that_runs_is_waited_for_or_not),
+        cmocka_unit_test(an_orphan_is_none_of_our_children), cmocka_unit_test(what_cannot_be_started_says_why),
+        cmocka_unit_test(an_orphan_of_ours_is_buried),       cmocka_unit_test(the_mask_is_left_as_it_was),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

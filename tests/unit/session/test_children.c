@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the proof that it does not matter what a program does about its children: a session opens, says how a provider
+ * ended, is opened again and closes, whether SIGCHLD is ignored or a handler waits for every child. And that the
+ * program notices none of it: no signal, and no child that wait() returns or waits for.
+ */
+#include "session_fixture.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "full.h"
+
+static volatile sig_atomic_t signals, reaped;
+
+static void count_signal(int number)
+{
+    signals++;
+}
+
+/* As in the manual of every system: all that have ended. */
+static void reap_ended(int number)
+{
+    int before = errno;
+
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        reaped++;
+    errno = before;
+}
+
+/* Without WNOHANG: as long as there is a child, this does not return. */
+static void reap_all(int number)
+{
+    int before = errno;
+
+    while (waitpid(-1, NULL, 0) > 0)
+        reaped++;
+    errno = before;
+}
+
+static void handle(void (*handler)(int number), int flags)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+
+    signals = reaped = 0;
+    sigemptyset(&action.sa_mask);
+    assert_int_equal(sigaction(SIGCHLD, &action, NULL), 0);
+}
+
+static enum facet_status ask_health(struct facet_session *session, uint32_t device, struct facet_error *error)
+{
+    uint32_t health = 0;
+
+    return facet_session_provider(session)->device->health(facet_session_instance(session), device, &health, error);
+}
+
+/* All that a session goes through, with the reasons that it gives where the program has no children at all. */
+static void live_beside_others(void)
+{
+    struct facet_session *session = open_session("full", FACET_SESSION_CHILD);
+    struct facet_error error = {0};
+
+    assert_int_equal(ask_health(session, 0, &error), FACET_OK);
+    assert_int_equal(ask_health(session, FULL_CRASH, &error), FACET_DEVICE_LOST);
+    assert_string_equal(error.message, "crashed with signal 11 (Segmentation fault) during device.health");
+    assert_int_equal(facet_session_restart(session, &error), FACET_OK);
+    assert_int_equal(ask_health(session, FULL_EXIT, &error), FACET_DEVICE_LOST);
+    assert_string_equal(error.message, "called exit(3) during device.health");
+    if (facet_session_restart(session, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    facet_session_close(session);
+}
+
+static void live(void)
+{
+    live_beside_others();
+    assert_no_child_is_left();
+}
+
+static void a_program_may_ignore_its_children(void **state)
+{
+    handle(SIG_IGN, 0);
+    live();
+    handle(SIG_DFL, SA_NOCLDWAIT);
+    live();
+    handle(SIG_DFL, 0);
+}
+
+static void a_program_may_wait_for_all_its_children(void **state)
+{
+    struct facet_session *session;
+
+    handle(reap_ended, 0);
+    live();
+    assert_int_equal(reaped, 0);
+    handle(reap_all, SA_RESTART);
+    live();
+    session = open_session("full", FACET_SESSION_CHILD);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(7);
+    while (reaped == 0) /* the handler comes back, though a provider is open */
+        poll(NULL, 0, 1);
+    assert_int_equal(reaped, 1);
+    facet_session_close(session);
+    handle(SIG_DFL, 0);
+}
+
+static void no_signal_and_no_child_is_noticed(void **state)
+{
+    int status = 0;
+
+    handle(count_signal, 0);
+    struct facet_session *session = open_session("full", FACET_SESSION_CHILD);
+    assert_int_equal(waitpid(-1, &status, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(7);
+    pid_t waited = wait(&status);
+    while (waited < 0 && errno == EINTR)
+        waited = wait(&status);
+    assert_int_equal(waited, child);
+    assert_int_equal(WEXITSTATUS(status), 7);
+    assert_int_equal(wait(NULL), -1); /* the loop over all children ends */
+    assert_int_equal(errno, ECHILD);
+    assert_int_equal(signals, 1);
+    facet_session_close(session);
+    live();
+    assert_int_equal(signals, 1);
+    handle(SIG_DFL, 0);
+}
+
+static void *open_and_close(void *data)
+{
+    for (int i = 0; i < 5; i++)
+        live_beside_others();
+    return NULL;
+}
+
+/* Several threads, while others start and wait for children of their own. */
+static void threads_do_not_mix_their_children_up(void **state)
+{
+    pthread_t threads[3];
+
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, NULL), 0);
+    for (int i = 0; i < 50; i++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0)
+            _exit(i);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(WEXITSTATUS(status), i);
+    }
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    assert_no_child_is_left();
+}
+
+/* As the first process of a container does: what is nobody's becomes ours, and is not left for us to bury. */
+static void who_adopts_orphans_is_left_none(void **state)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    live();
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* Then the provider has nobody to tell how it ended, and ends as well. */
+static void a_keeper_that_is_killed_takes_its_child_along(void **state)
+{
+    struct facet_session *session = open_session("full", FACET_SESSION_CHILD);
+    struct facet_error error = {0};
+    pid_t keeper = provider_process_find(getpid(), true);
+
+    assert_true(keeper > 0);
+    assert_true(provider_process(getpid()) > 0);
+    kill(keeper, SIGKILL);
+    assert_true(provider_processes_end(getpid()));
+    assert_false(facet_session_alive(session, &error));
+    assert_string_equal(error.message, "ended its process between two calls");
+    assert_int_equal(facet_session_restart(session, &error), FACET_OK);
+    facet_session_close(session);
+    assert_no_child_is_left();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_may_ignore_its_children),
+        cmocka_unit_test(a_program_may_wait_for_all_its_children),
+        cmocka_unit_test(no_signal_and_no_child_is_noticed),
+        cmocka_unit_test(threads_do_not_mix_their_children_up),
+        cmocka_unit_test(who_adopts_orphans_is_left_none),
+        cmocka_unit_test(a_keeper_that_is_killed_takes_its_child_along),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
