@@ -154,8 +154,10 @@ static int print_answer(const struct command *self, const struct options *option
 {
     if (view_has(answer, "warning"))
         command_warn(self, "%s", view_text(answer, "warning"));
-    if (options->json)
-        return command_print_json(answer);
+    if (options->json) {
+        int printed = command_print_json(answer);
+        return printed == EXIT_DONE && options->render && !view_has(answer, "rendered") ? EXIT_REFUSED : printed;
+    }
     if (options->render)
         return print_rendered(self, answer);
     json_t *list = json_pack("[O]", answer);

@@ -132,8 +132,21 @@ static json_t *left_json(const struct facet_violations *left)
     return array;
 }
 
-static enum facet_status set_rendered(const struct facet_workload *workload, uint32_t form, json_t *object,
-                                      struct facet_error *error)
+/* `{}`, or with nothing in any of its members, as {"env": []}. */
+static bool is_empty(const json_t *value)
+{
+    const char *name;
+    json_t *member;
+
+    if (!json_is_object(value))
+        return json_is_array(value) && json_array_size(value) == 0;
+    json_object_foreach((json_t *)(uintptr_t)value, name, member) if (!is_empty(member)) return false;
+    return true;
+}
+
+/* An empty configuration would be taken for one that does something. */
+static enum facet_status set_rendered(const struct facet_workload *workload, uint32_t form, const char *warning,
+                                      json_t *object, struct facet_error *error)
 {
     FACET_CLEANUP_FREE char *text = NULL;
     struct facet_violations *left = NULL;
@@ -141,10 +154,17 @@ static enum facet_status set_rendered(const struct facet_workload *workload, uin
 
     if (status != FACET_OK)
         return status;
-    json_object_set_new(object, "rendered",
-                        json_pack("{s:s, s:o, s:o}", "form", facet_render_name(form), "configuration",
-                                  json_loads(text, 0, NULL), "left", left_json(left)));
+    json_t *configuration = json_loads(text, 0, NULL), *rest = left_json(left);
     facet_violations_destroy(left);
+    if (is_empty(configuration) && json_array_size(rest) == 0) {
+        json_decref(configuration);
+        json_decref(rest);
+        return facet_error_set(error, FACET_UNSUPPORTED, "there is nothing to render: %s",
+                               warning[0] ? warning : "what it has asks nothing of a workload");
+    }
+    json_object_set_new(
+        object, "rendered",
+        json_pack("{s:s, s:o, s:o}", "form", facet_render_name(form), "configuration", configuration, "left", rest));
     return FACET_OK;
 }
 
@@ -182,7 +202,7 @@ static enum facet_status set_workload(const struct daemon *daemon, const struct 
     facet_text_make_line(warning); /* made of words that were cut */
     if (warning[0])
         set_text(object, "warning", warning);
-    return form ? set_rendered(workload, *form, object, error) : FACET_OK;
+    return form ? set_rendered(workload, *form, warning, object, error) : FACET_OK;
 }
 
 /* In full. What was granted is granted: a configuration that cannot be made now is said, and can be asked for again. */

@@ -137,10 +137,13 @@ static enum facet_status add_part(struct building *building, const struct reserv
         warn(building, part, part->trouble[0] ? part->trouble : "the device is not there");
         return FACET_OK;
     }
-    if (!(device->info.capabilities & FACET_CAN_CONTAINER)) {
+    bool says = device->info.capabilities & FACET_CAN_CONTAINER;
+    if (!facet_device_takes_programs(device))
+        warn(building, part, "it runs kernels only, as 'facet kernel run' or the library has it: no program enters it");
+    else if (!says)
         warn(building, part, "its provider does not say what a container needs");
+    if (!says)
         return FACET_OK;
-    }
     if (ask(building, device, part, &items, &count, &reason) != FACET_OK) {
         warn(building, part, reason.message);
         return FACET_OK;

@@ -74,10 +74,17 @@ void burn_close(struct burn *burn);
 void burn_launch(const struct burner *burner, const struct burn *burn, uint32_t stream, uint64_t ns,
                  uint64_t *ret_execution);
 
+#define PATH_ROOM 80u
+
+/* process.c */
+
+/* Runs our provider, or keeps the process that does. */
+bool provider_is_ours(const char *pid);
+void provider_find(char *ret_pid, size_t size);
+
 /* waits.c */
 
 #define UNITS_MOST 64u
-#define PATH_ROOM  80u
 
 /* The accounts that the kernel keeps of the device's threads. */
 struct waits {

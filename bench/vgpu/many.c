@@ -5,9 +5,6 @@
  * Prints {"count","create_us","list_us","destroy_us","per_second","resident_bytes","device_bytes"}: each per vGPU, but
  * list_us; resident: of this process, device: of the provider's.
  */
-#include <dirent.h>
-#include <stdbool.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common.h"
@@ -24,43 +21,6 @@ static uint64_t resident_bytes(const char *process)
         die(path, "cannot be read");
     fclose(file);
     return (pages - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Whether it is a process of the provider's: those name ours as their last argument. Its keeper has the same. */
-static bool is_provider(const char *pid)
-{
-    char path[64], words[4096], ours[16];
-
-    snprintf(path, sizeof path, "/proc/%.16s/cmdline", pid);
-    FILE *file = fopen(path, "r");
-    size_t length = file ? fread(words, 1, sizeof words, file) : 0;
-    if (file)
-        fclose(file);
-    size_t size = (size_t)snprintf(ours, sizeof ours, "%d", (int)getpid()) + 1;
-    return length > size && strncmp(words, "facet-provider-host", length) == 0 &&
-           memcmp(words + length - size, ours, size) == 0;
-}
-
-/* Of the two, the one whose parent is the other. It is the younger, but a number may have begun anew. */
-static void find_provider(char *ret_pid, size_t size)
-{
-    DIR *processes = opendir("/proc");
-    const struct dirent *entry;
-    char parent[16], path[64];
-
-    while (processes && (entry = readdir(processes))) {
-        snprintf(path, sizeof path, "/proc/%.16s/stat", entry->d_name);
-        FILE *file = is_provider(entry->d_name) ? fopen(path, "r") : NULL;
-        bool read = file && fscanf(file, "%*s %*s %*s %15s", parent) == 1;
-        if (file)
-            fclose(file);
-        if (!read || !is_provider(parent))
-            continue;
-        snprintf(ret_pid, size, "%.16s", entry->d_name);
-        closedir(processes);
-        return;
-    }
-    die("provider", "has no process");
 }
 
 static double us_each(uint64_t start, uint32_t count)
@@ -83,7 +43,7 @@ int many_main(char **arguments)
     for (uint32_t i = 0; i < count; i++)
         infos[i].size = sizeof infos[i];
     must(facet_driver_open(&config, &driver, &error), &error, "driver");
-    find_provider(child, sizeof child);
+    provider_find(child, sizeof child);
     uint64_t before = resident_bytes("self"), device_before = resident_bytes(child), start = now_ns();
     for (uint32_t i = 0; i < count; i++)
         must(facet_vgpu_create(driver, &vgpu, NULL, &error), &error, "create");

@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how long the threads of the device, which lives in a child of this process, were ready to run and did not,
+ * Owns: how long the threads of the device, which lives in a process of its own, were ready to run and did not,
  * since somebody else had the processor. Never: counts what they waited for each other's work.
  */
 #include "common.h"
 
 #include <dirent.h>
-#include <unistd.h>
 
 static unsigned long number_of(const struct dirent *entry)
 {
     return strtoul(entry->d_name, NULL, 10);
-}
-
-static bool is_child(unsigned long process)
-{
-    char path[PATH_ROOM];
-    int parent = 0;
-
-    snprintf(path, sizeof path, "/proc/%lu/stat", process);
-    FILE *file = fopen(path, "re");
-    bool child = file && fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1 && parent == getpid();
-    if (file)
-        fclose(file);
-    return child;
 }
 
 /* The units of the device are named after it. */
@@ -60,7 +46,7 @@ void waits_open(struct waits *ret_waits)
 
     *ret_waits = (struct waits){0};
     for (const struct dirent *entry; folder && (entry = readdir(folder));)
-        if (number_of(entry) && is_child(number_of(entry)))
+        if (number_of(entry) && provider_is_ours(entry->d_name))
             add_units(number_of(entry), ret_waits);
     if (folder)
         closedir(folder);

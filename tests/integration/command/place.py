@@ -29,17 +29,19 @@ def wait_until(condition, what):
 
 
 def provider_processes(user):
-    """Those that run a provider for a process, or keep one that does: they name it as their last argument."""
-    found = []
+    """Those that run a provider for a process, which they name as their last argument; their parents, which keep them,
+    do so too."""
+    parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/cmdline", encoding="utf-8", errors="replace") as file:
                 words = file.read().split("\0")[:-1]
-        except OSError:
+            if len(words) == 4 and words[0] == "facet-provider-host" and words[3] == str(user):
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):  # a process that has just ended
             continue
-        if len(words) == 4 and words[0] == "facet-provider-host" and words[3] == str(user):
-            found.append(int(name))
-    return found
+    return [pid for pid, parent in parents.items() if parent in parents]
 
 
 class Place:

@@ -4,9 +4,10 @@
 
 Owns: the rule that a device without an isolation mode is not for programs. Never: runs a kernel.
 """
+import json
 import os
 
-from place import BUILD, SOURCE, wait_until
+from place import BUILD, SOURCE, provider_processes, wait_until
 from real import Real
 from tap import contains, equal, main, test
 
@@ -63,19 +64,15 @@ def programs_are_refused_with_what_to_do():
         equal(place.names(), [])
 
 
-def provider_processes(place):
-    """The files of the providers that the daemon's children run."""
-    daemon, found = place.daemon_pid(), set()
-    for pid in (pid for pid in os.listdir("/proc") if pid.isdigit()):
+def provider_files(place):
+    """Of the providers that the daemon runs."""
+    found = set()
+    for pid in provider_processes(place.daemon_pid()):
         try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-                parent = int(file.read().rsplit(")", 1)[1].split()[1])
             with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
-                words = file.read().split("\0")
+                found |= {word for word in file.read().split("\0") if word in place.providers}
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if parent == daemon:
-            found |= {word for word in words if word in place.providers}
     return found
 
 
@@ -83,8 +80,31 @@ def provider_processes(place):
 def the_daemon_keeps_no_process_for_it():
     with Machine(KERNELS, SIMULATED) as place:
         equal(place.facet("vgpu", "create").returncode, 0)
-        wait_until(lambda: SIMULATED in provider_processes(place), "the daemon watches what programs run on")
-        equal(provider_processes(place), {SIMULATED})
+        wait_until(lambda: SIMULATED in provider_files(place), "the daemon watches what programs run on")
+        equal(provider_files(place), {SIMULATED})
+
+
+@test
+def a_reservation_of_it_has_nothing_to_render():
+    with Machine(KERNELS, SIMULATED) as place:
+        slot = next(spec["slot_name"] for spec in place.json("spec", "show", "--json")["resource_specs"]
+                    if spec["slot_name"].startswith("kernels"))
+        for form in ("docker", "oci", "cdi", "environment"):
+            for more in ([], ["--dry-run"]):
+                done = place.facet("place", "--slot", f"{slot}=1", "--name", form, "--render", form, *more)
+                equal((done.returncode, done.stdout), (1, ""), form)
+                if form != "cdi":  # which is refused as it is for any workload
+                    contains(done.stderr, "there is nothing to render: kernels:")
+                    contains(done.stderr, "it runs kernels only, as 'facet kernel run' or the library has it: no program enters it")
+                if not more:
+                    equal(place.facet("place", "release", form).returncode, 0)
+        done = place.facet("place", "--slot", f"{slot}=1", "--render", "docker", "--json")
+        equal((done.returncode, json.loads(done.stdout)["state"], "rendered" in json.loads(done.stdout)), (1, "held", False))
+        equal(place.facet("place", "release", json.loads(done.stdout)["id"]).returncode, 0)
+        both = place.facet("place", "--slot", f"{slot}=1", "--slot", "sim.device=1", "--render", "docker")
+        equal(both.returncode, 0, both.stderr)
+        contains(both.stdout, "HostConfig")
+        contains(both.stderr, "no program enters it")
 
 
 @test

@@ -10,22 +10,11 @@ import select
 import signal
 
 from facetd import BUILD, SOURCE, Facetd
+from place import provider_processes
 from tap import Skip
 
 PROVIDER = os.path.join(BUILD, "facet-provider-sim.so")
 DEVICE = "sim:0"
-
-
-def children_of(pid):
-    """By parent: a thread's list of children moves to another thread when that one ends, and is missed."""
-    children = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a process that has just ended
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                state, parent = file.read().rpartition(")")[2].split()[:2]
-            if int(parent) == pid and state != "Z":
-                children.append(int(entry))
-    return children
 
 
 class Simulated(Facetd):
@@ -65,13 +54,15 @@ class Simulated(Facetd):
                 file.write("not a record of anything")
 
     def kill_provider(self):
-        children = children_of(self.process.pid)
-        for child in children:
-            pidfd = os.pidfd_open(child)
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            select.select([pidfd], [], [], 20)  # it is dead, not dying, when we go on
-            os.close(pidfd)
-        return len(children)
+        killed = 0
+        for process in provider_processes(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):  # which has just ended
+                pidfd = os.pidfd_open(process)
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                select.select([pidfd], [], [], 20)  # it is dead, not dying, when we go on
+                os.close(pidfd)
+                killed += 1
+        return killed
 
     def device(self, device=DEVICE):
         return self.get(f"/v1/devices/{device}").json
