@@ -52,6 +52,8 @@ enum facet_status client_open(struct client *ret_client, bool may_start, struct 
         status = find_socket(client.socket_path, sizeof client.socket_path, error);
     if (status != FACET_OK)
         return status;
+    size_t length = (size_t)(strrchr(client.socket_path, '/') - client.socket_path);
+    memcpy(client.folder, client.socket_path, length);
     status = http_open(&client.http, error);
     if (status == FACET_OK)
         *ret_client = client;
@@ -111,10 +113,32 @@ static enum facet_status transport_error(const struct client *client, const stru
         if (failure->number)
             return facet_error_errno(error, failure->number, "cannot connect to %s", client->socket_path);
         break;
+    case HTTP_STRANGER:
+        return facet_error_set(error, FACET_PERMISSION,
+                               "a process of user %lu listens on %s; only one of user %lu or root is believed",
+                               (unsigned long)failure->user, client->socket_path, (unsigned long)geteuid());
     case HTTP_BROKEN:
         break;
     }
     return facet_error_set(error, FACET_IO, "the daemon on %s went away: %s", client->socket_path, failure->why);
+}
+
+/*
+ * Whoever can change the folder could put a socket of theirs there. Looked at anew before each call: a folder that is
+ * not there yet may be anybody's the next time.
+ */
+static enum facet_status judge_folder(struct client *client, struct facet_error *error)
+{
+    struct facet_error reason;
+    enum facet_status status = facet_path_trust_folder(client->folder, &reason);
+
+    client->unreachable = status == FACET_NOT_FOUND;
+    if (client->unreachable)
+        return transport_error(client, NULL, error);
+    if (status == FACET_OK)
+        return FACET_OK;
+    return facet_error_set(error, status, "the daemon's folder cannot be trusted: %s; %s chooses another",
+                           reason.message, facet_config_setting(FACET_SETTING_RUNTIME_DIR)->variable);
 }
 
 /* One exchange, whatever its HTTP status. */
@@ -130,9 +154,12 @@ static enum facet_status exchange_once(struct client *client, const char *method
                                    .note = provider ? "waiting for the daemon and the device's provider ..."
                                                     : "waiting for the daemon ...",
                                    .most = ANSWER_MAX,
+                                   .only_own = true,
                                    .timeout_ms = provider ? PROVIDER_MS : CALL_MS};
 
-    client->unreachable = false;
+    enum facet_status status = judge_folder(client, error);
+    if (status != FACET_OK)
+        return status;
     if (http_exchange(client->http, &call, ret_answer, &failure))
         return FACET_OK;
     client->unreachable =

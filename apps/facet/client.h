@@ -2,7 +2,8 @@
 /*
  * Talking to the daemon: HTTP/1.1 with JSON bodies over its Unix socket (docs/api.md).
  *
- * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors.
+ * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors; and that
+ * nobody but the user's own daemon and root's is believed: not by a folder that others can change, nor by its process.
  * Never: prints, except the passing note on a terminal that the daemon takes its time.
  *
  * Thread rule: one thread.
@@ -22,6 +23,7 @@ struct http;
 
 struct client {
     struct http *http;
+    char folder[FACET_PATH_SIZE]; /* of the socket: who can change it could answer in the daemon's place */
     char socket_path[FACET_PATH_SIZE];
     bool may_start;   /* start a private daemon when none listens */
     bool unreachable; /* the last call failed because no daemon listens */

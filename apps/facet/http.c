@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "terminal.h"
@@ -107,6 +109,9 @@ struct exchange {
     const struct http_call *call;
     struct http_answer answer;
     uint64_t since_ns;
+    int socket;
+    uid_t stranger; /* who listens, where that is another user */
+    bool is_stranger;
     bool noted;
     bool too_long;
 };
@@ -139,11 +144,34 @@ static int on_progress(void *context, curl_off_t down_all, curl_off_t down, curl
     return 0;
 }
 
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct exchange *exchange = context;
+
+    exchange->socket = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    return exchange->socket;
+}
+
+/* Connected, and nothing said yet: who listens is known to the kernel. */
+static int judge_peer(void *context, char *their_address, char *our_address, int their_port, int our_port)
+{
+    struct exchange *exchange = context;
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t size = sizeof peer;
+
+    if (getsockopt(exchange->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+        (peer.uid == geteuid() || peer.uid == 0))
+        return CURL_PREREQFUNC_OK;
+    exchange->is_stranger = true;
+    exchange->stranger = peer.uid;
+    return CURL_PREREQFUNC_ABORT;
+}
+
 /*
  * The user's proxy, .netrc and redirects have no business with a Unix socket. A connection serves one call: an open one
  * would keep a private daemon from leaving, and curl repeats a call by itself when a kept connection turns out dead.
  */
-static void prepare(struct http *http, struct exchange *exchange, struct curl_slist *headers)
+static CURLcode prepare(struct http *http, struct exchange *exchange, struct curl_slist *headers)
 {
     const struct http_call *call = exchange->call;
     __typeof__(http->curl.set) set = http->curl.set;
@@ -167,6 +195,12 @@ static void prepare(struct http *http, struct exchange *exchange, struct curl_sl
     set(handle, CURLOPT_XFERINFODATA, exchange);
     if (call->body)
         set(handle, CURLOPT_POSTFIELDS, call->body);
+    if (!call->only_own)
+        return CURLE_OK;
+    set(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    set(handle, CURLOPT_OPENSOCKETDATA, exchange);
+    set(handle, CURLOPT_PREREQDATA, exchange);
+    return set(handle, CURLOPT_PREREQFUNCTION, judge_peer); /* not known before libcurl 7.80: then no call is made */
 }
 
 static struct http_failure failure_of(struct http *http, const struct exchange *exchange, CURLcode code)
@@ -174,7 +208,10 @@ static struct http_failure failure_of(struct http *http, const struct exchange *
     struct http_failure failure = {.kind = HTTP_BROKEN, .why = http->curl.explain(code)};
     long number = 0;
 
-    if (code == CURLE_COULDNT_CONNECT) {
+    if (exchange->is_stranger) {
+        failure.kind = HTTP_STRANGER;
+        failure.user = exchange->stranger;
+    } else if (code == CURLE_COULDNT_CONNECT) {
         http->curl.get(http->handle, CURLINFO_OS_ERRNO, &number);
         failure.kind = HTTP_NOT_CONNECTED;
         failure.number = (int)number;
@@ -202,13 +239,14 @@ static struct curl_slist *make_headers(struct http *http)
 bool http_exchange(struct http *http, const struct http_call *call, struct http_answer *ret_answer,
                    struct http_failure *ret_failure)
 {
-    struct exchange exchange = {.call = call, .since_ns = facet_clock_now_ns()};
+    struct exchange exchange = {.call = call, .socket = -1, .since_ns = facet_clock_now_ns()};
     struct curl_slist *headers = make_headers(http);
     CURLcode code = CURLE_OUT_OF_MEMORY;
 
     if (headers) {
-        prepare(http, &exchange, headers);
-        code = http->curl.perform(http->handle);
+        code = prepare(http, &exchange, headers);
+        if (code == CURLE_OK)
+            code = http->curl.perform(http->handle);
         http->curl.free_list(headers);
     }
     if (exchange.noted)

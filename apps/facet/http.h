@@ -4,7 +4,7 @@
  *
  * Owns: finding libcurl when the first call is to be made (it brings some thirty libraries along, which most commands
  * have no use for), one handle, the bound on an answer's size.
- * Never: makes a call twice, or knows who answers.
+ * Never: makes a call twice.
  *
  * Thread rule: one thread.
  */
@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <facet/error.h>
 
@@ -26,6 +27,7 @@ struct http_call {
     const char *note; /* what a terminal is told when it takes its time; NULL: nothing */
     size_t most;      /* bytes that an answer may have */
     long timeout_ms;  /* above 0 */
+    bool only_own;    /* nothing is said to a process of another user than the caller's or root */
 };
 
 struct http_answer {
@@ -39,12 +41,14 @@ enum http_failure_kind {
     HTTP_LATE = 1,     /* no whole answer in time */
     HTTP_TOO_LONG = 2, /* an answer above `most` */
     HTTP_NO_MEMORY = 3,
-    HTTP_BROKEN = 4, /* it was begun, and came to no end */
+    HTTP_BROKEN = 4,   /* it was begun, and came to no end */
+    HTTP_STRANGER = 5, /* another user's process listens, and `only_own` was asked for */
 };
 
 struct http_failure {
     enum http_failure_kind kind;
     int number;      /* errno of HTTP_NOT_CONNECTED; 0: not told */
+    uid_t user;      /* of HTTP_STRANGER */
     const char *why; /* libcurl's words */
 };
 

@@ -47,6 +47,7 @@ static enum facet_status broken(const struct http_failure *failure, struct facet
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
     case HTTP_NOT_CONNECTED:
     case HTTP_BROKEN:
+    case HTTP_STRANGER: /* whose machine it is does not matter here */
         break;
     }
     return facet_error_set(error, FACET_IO, "%s", failure->why);

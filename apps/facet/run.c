@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "command.h"
 #include "launch.h"
+#include "launch_answer.h"
 #include "limiter/belief.h"
 #include "limiter/owner.h"
 #include "limiter/tenant.h"
@@ -357,13 +358,16 @@ static enum facet_status join_places(const struct run *run, char dirs[LAUNCH_DIR
     size_t used = 0;
 
     for (size_t i = 0; i < run->count; i++) {
-        json_t *own = json_object_get(run->entered[i].vgpu, "environment");
-        used += (size_t)snprintf(dirs + used, LAUNCH_DIRS_SIZE - used, "%s%s", i ? ":" : "",
-                                 view_text(run->entered[i].vgpu, "segment"));
+        const char *segment = view_text(run->entered[i].vgpu, "segment");
+        enum facet_status status = launch_answer_check_segment(segment, error);
+
+        used += (size_t)snprintf(dirs + used, LAUNCH_DIRS_SIZE - used, "%s%s", i ? ":" : "", segment);
         if (used >= LAUNCH_DIRS_SIZE)
             return facet_error_set(error, FACET_OUT_OF_RANGE, "the paths of the virtual GPUs' folders are too long");
-        if (own && json_object_update(environment, own) != 0)
-            return facet_error_set(error, FACET_NO_MEMORY, "no memory for the program's variables");
+        if (status == FACET_OK)
+            status = launch_answer_add_environment(run->self, run->entered[i].vgpu, environment, error);
+        if (status != FACET_OK)
+            return status;
     }
     return FACET_OK;
 }

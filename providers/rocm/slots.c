@@ -50,16 +50,46 @@ static void parse(struct rocm_slots *slots)
         slots->names[i] = strtoull(end, &end, 16);
 }
 
+/* The folder, where nobody else can put a file. One in /tmp may have been made by another user first. */
+static enum facet_status open_folder(const char *path, int *ret_folder, struct facet_error *error)
+{
+    struct stat status;
+
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return facet_kit_fail(error, FACET_IO, "%.200s: %s", path, strerror(errno));
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || fstat(folder, &status) != 0) {
+        enum facet_status failed = facet_kit_fail(error, FACET_IO, "%.200s: %s", path, strerror(errno));
+        if (folder >= 0)
+            close(folder);
+        return failed;
+    }
+    if ((status.st_uid != geteuid() && status.st_uid != 0) || status.st_mode & (S_IWGRP | S_IWOTH)) {
+        close(folder);
+        return facet_kit_fail(error, FACET_PERMISSION,
+                              "%.200s belongs to user %u and has mode %04o: expected this user or root, and no others "
+                              "that may write it",
+                              path, (unsigned)status.st_uid, (unsigned)status.st_mode & 07777u);
+    }
+    *ret_folder = folder;
+    return FACET_OK;
+}
+
 enum facet_status rocm_slots_open(const char *pci_address, struct rocm_slots *ret_slots, struct facet_error *error)
 {
     struct rocm_slots slots = {.file = -1};
-    char folder[1024], path[1100];
+    char path[1024], name[64];
+    int folder = -1;
 
-    folder_of(folder, sizeof folder);
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return facet_kit_fail(error, FACET_IO, "%.200s: %s", folder, strerror(errno));
-    snprintf(path, sizeof path, "%s/rocm-%s", folder, pci_address);
-    slots.file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    folder_of(path, sizeof path);
+    enum facet_status opened = open_folder(path, &folder, error);
+    if (opened != FACET_OK)
+        return opened;
+    snprintf(name, sizeof name, "rocm-%.50s", pci_address);
+    slots.file = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int number = errno;
+    close(folder);
+    errno = number;
     if (slots.file < 0)
         return facet_kit_fail(error, FACET_IO, "%.200s: %s", path, strerror(errno));
     while (flock(slots.file, LOCK_EX) != 0) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: working out and making the folders of paths.h. Never: trusts a folder that somebody else could have put there.
- */
+/* Owns: working out the folders of paths.h. Never: touches one: path_trust.c makes and judges them. */
 #include "base/paths.h"
 
 #include <dlfcn.h>
@@ -10,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -188,51 +186,6 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
         return status;
     return facet_error_set(error, FACET_NOT_FOUND, "%s is neither in %s nor in %s; %s names another folder", file,
                            library, FACET_PLUGIN_DIR, facet_config_setting(FACET_SETTING_LIB_DIR)->variable);
-}
-
-static bool owned_by_us_or_root(const struct stat *info)
-{
-    return info->st_uid == geteuid() || info->st_uid == 0;
-}
-
-/* A link is followed only when its owner is trusted: in a sticky /tmp anybody may have put one in our way. */
-static enum facet_status check_folder(const char *path, struct facet_error *error)
-{
-    struct stat info;
-
-    if (lstat(path, &info) < 0)
-        return facet_error_errno(error, errno, "cannot look at folder %s", path);
-    if (S_ISLNK(info.st_mode) && owned_by_us_or_root(&info) && stat(path, &info) < 0)
-        return facet_error_errno(error, errno, "cannot follow link %s", path);
-    if (!owned_by_us_or_root(&info))
-        return facet_error_set(error, FACET_PERMISSION, "%s belongs to user %lu, expected user %lu or root", path,
-                               (unsigned long)info.st_uid, (unsigned long)geteuid());
-    if (!S_ISDIR(info.st_mode))
-        return facet_error_set(error, FACET_PERMISSION, "%s is not a folder", path);
-    if (info.st_mode & S_IWOTH)
-        return facet_error_set(error, FACET_PERMISSION, "%s may be written by anybody (mode %04o)", path,
-                               (unsigned)info.st_mode & 07777u);
-    return FACET_OK;
-}
-
-enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error)
-{
-    char part[FACET_PATH_SIZE];
-    enum facet_status status = path_print(part, sizeof part, error, "%s", path);
-
-    if (status != FACET_OK)
-        return status;
-    if (part[0] == '\0')
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "path", "cannot make a folder without a name");
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, mode) < 0 && errno != EEXIST)
-            return facet_error_errno(error, errno, "cannot make folder %s", part);
-        *slash = '/';
-    }
-    if (mkdir(part, mode) < 0 && errno != EEXIST)
-        return facet_error_errno(error, errno, "cannot make folder %s", part);
-    return check_folder(path, error);
 }
 
 enum facet_status facet_path_make_chosen(const char *path, mode_t mode, enum facet_setting_id setting,

@@ -36,8 +36,17 @@ enum facet_status facet_path_socket(char *ret_path, size_t size, struct facet_er
  * places tried. */
 enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t size, struct facet_error *error);
 
-/* Makes `path` and its missing parents with `mode`; an existing folder is kept as it is, but must be a folder that is
- * owned by us or by root and not writable by others (sticky or not), else FACET_PERMISSION. */
+/*
+ * Whether nobody but the caller's user and root can change what a path leads to. Each component is judged in turn, and
+ * each link on the way: it belongs to the user or to root, and others may not write it. A folder on the way may be one
+ * that all write to when it is sticky (/tmp), or of a group that has nobody else in it. Once a path is found good
+ * nobody else can make it bad, so that what is in it may be opened by its name. FACET_PERMISSION names the component;
+ * FACET_NOT_FOUND: something on the way is not there.
+ */
+enum facet_status facet_path_trust_folder(const char *path, struct facet_error *error);
+enum facet_status facet_path_trust_file(const char *path, struct facet_error *error);
+
+/* The same, and makes the folder and its missing parents with `mode`; an existing one is kept as it is. */
 enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error);
 
 /* The same for a folder that a setting chooses: the refusal says which. */

@@ -24,41 +24,23 @@ enum { NAME_SIZE = 96 };
 
 /* --- the folder ------------------------------------------------------------------------------------------------- */
 
-/* Programs are taken from here: nobody else may have put one in. */
-static enum facet_status check_folder(int folder, const char *path, struct facet_error *error)
-{
-    struct stat info;
-
-    if (fstat(folder, &info) < 0)
-        return facet_error_errno(error, errno, "cannot look at the kernel cache %s", path);
-    if (info.st_uid != geteuid() && info.st_uid != 0)
-        return facet_error_argument(error, FACET_PERMISSION, "cache_dir",
-                                    "the kernel cache %s belongs to user %lu; expected user %lu or root", path,
-                                    (unsigned long)info.st_uid, (unsigned long)geteuid());
-    if (info.st_mode & (S_IWGRP | S_IWOTH))
-        return facet_error_argument(error, FACET_PERMISSION, "cache_dir",
-                                    "the kernel cache %s may be written by others (mode %04o); expected 0700", path,
-                                    (unsigned)info.st_mode & 07777u);
-    return FACET_OK;
-}
-
-/* One that is only to be read and is not there is an empty one. */
+/* Programs are taken from here: nobody else may have put one in. A folder that is only to be read and is not there is
+ * an empty one. */
 static enum facet_status open_folder(const char *path, bool make, int *ret_folder, struct facet_error *error)
 {
     FACET_CLEANUP_FD int folder = -1;
-    enum facet_status status = make ? facet_path_make(path, 0700, error) : FACET_OK;
+    struct facet_error why = {0};
+    enum facet_status status = make ? facet_path_make(path, 0700, &why) : facet_path_trust_folder(path, &why);
 
-    if (status != FACET_OK)
-        return status;
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0 && errno == ENOENT && !make)
+    if (status == FACET_NOT_FOUND && !make)
         return FACET_OK;
+    if (status != FACET_OK)
+        return facet_error_argument(error, status, "cache_dir", "%s", why.message);
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return facet_error_errno(error, errno, "cannot open the kernel cache %s", path);
-    status = check_folder(folder, path, error);
-    if (status == FACET_OK)
-        *ret_folder = FACET_TAKE_FD(folder);
-    return status;
+    *ret_folder = FACET_TAKE_FD(folder);
+    return FACET_OK;
 }
 
 static enum facet_status choose_folder(const char *chosen, char *ret_path, struct facet_error *error)

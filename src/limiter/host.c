@@ -39,7 +39,8 @@ static enum facet_status find_lock(const char *dir, char *ret_path, struct facet
     char runtime[FACET_PATH_SIZE], folder[FACET_PATH_SIZE];
 
     if (facet_path_runtime(runtime, sizeof runtime, NULL) == FACET_OK &&
-        join(folder, runtime, DAEMON_FOLDER, NULL) == FACET_OK && same_file(folder, dir))
+        facet_path_trust_folder(runtime, NULL) == FACET_OK && join(folder, runtime, DAEMON_FOLDER, NULL) == FACET_OK &&
+        same_file(folder, dir))
         return join(ret_path, runtime, DAEMON_LOCK, error);
     return join(ret_path, dir, HOST_LOCK, error);
 }

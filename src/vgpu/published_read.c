@@ -106,10 +106,12 @@ enum facet_status facet_published_read(struct facet_published **ret_drivers, uin
     uint32_t count = 0;
     struct dirent *entry;
 
-    if (status != FACET_OK)
+    if (status == FACET_OK)
+        status = facet_path_trust_folder(path, error);
+    if (status != FACET_OK && status != FACET_NOT_FOUND)
         return status;
-    FACET_CLEANUP_DIR DIR *folder = opendir(path);
-    if (!folder && errno != ENOENT)
+    FACET_CLEANUP_DIR DIR *folder = status == FACET_OK ? opendir(path) : NULL;
+    if (!folder && status == FACET_OK)
         return facet_error_errno(error, errno, "%s", path);
     drivers = calloc(FILES, sizeof *drivers);
     if (!drivers)

@@ -8,7 +8,7 @@ Never: enforces a limit, ships, or replaces a test against the real daemon.
 Usage: daemon.py [--private] [--ready-fd N]; the socket is $FACET_RUNTIME_DIR/facetd.sock.
 FAKE_FAULT: refuse_start (one line on the ready pipe), silent_start (leaves without a word), not_json, no_reason,
 hang_up (closes the connection instead of answering), die_on_delete (leaves when a vGPU is deleted).
-Every change is a line of $FACET_RUNTIME_DIR/fake.log.
+FAKE_ENVIRONMENT is the `environment` of every vGPU, as JSON. Every change is a line of $FACET_RUNTIME_DIR/fake.log.
 """
 import argparse
 import http.server
@@ -121,6 +121,8 @@ class State:
                 "compute_limit_milli": request.get("compute_limit_milli", 1000), "device_time_ns": 12345678901,
                 "launches": 100, "throttled_ns": 2000000000, "denied_allocations": 1, "processes": 2,
                 "created_ns": 1700000000000000000, "segment": segment}
+        if "FAKE_ENVIRONMENT" in os.environ:
+            vgpu["environment"] = json.loads(os.environ["FAKE_ENVIRONMENT"])
         if asked:
             vgpu["share_milli"] = asked - 5
         if sum(other["compute_request_milli"] for other in self.vgpus) + asked > 1000:

@@ -23,7 +23,9 @@ struct facet_provider_instance;
 enum facet_container_kind {
     FACET_CONTAINER_DEVICE_NODE = 1, /* host and guest: paths */
     FACET_CONTAINER_MOUNT = 2,       /* host and guest: paths */
-    FACET_CONTAINER_ENVIRONMENT = 3, /* guest: the variable's name; host: its value */
+    /* guest: the variable's name; host: its value. A program that `facet run` starts is given NAME_VISIBLE_DEVICES with
+     * a list of devices, and no other variable of a provider that does not ship with Facet. */
+    FACET_CONTAINER_ENVIRONMENT = 3,
 };
 
 #define FACET_CONTAINER_READ_ONLY (UINT32_C(1) << 0)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What facetd is asked over its socket: vGPUs and readings (docs/api.md).
 
-Owns: one connection a call, and errors as FacetError. Never: starts the daemon; its owner does.
+Owns: one connection a call, and errors as FacetError. Never: starts the daemon; its owner does. Never: asks one of
+another user, or in a folder that others can change.
 """
 import http.client
 import json
@@ -12,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from urllib.parse import quote
 
 from .library import IO, NOT_FOUND, FacetError, load
+from .trust import check_folder, check_peer
 
 TIMEOUT_S = 10
 _LINE = re.compile(r"^(facet_[a-z0-9_]+)\{(.*)\} (\S+)$")
@@ -42,7 +44,9 @@ class _Connection(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         self.sock.settimeout(self.timeout)
+        check_folder(os.path.dirname(self._path))
         self.sock.connect(self._path)
+        check_peer(self.sock)
 
 
 class Daemon:

@@ -6,6 +6,7 @@ Owns: the object and its end. Never: renders by itself; every form comes from fa
 import ctypes
 import json
 import os
+import re
 from ctypes import byref, c_void_p
 
 from . import library as lib
@@ -15,6 +16,8 @@ LAYER = "libfacet-opencl-layer.so"
 CUDA_FOLDERS, CUDA_TARGET = ("interpose/cuda", "cuda"), "/opt/facet/cuda"
 CUDA_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 VGPU_VARIABLE = "FACET_VGPU_DIR"
+# The variables of a daemon's answer that Facet defines: an answer could as well set LD_PRELOAD.
+_DEFINED = re.compile(r"[A-Z0-9_]+_VISIBLE_DEVICES|POCL_AFFINITY|FACET_SIM_PROFILE|FACET_SIM_STATE")
 
 
 class Workload:
@@ -94,7 +97,8 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
     workload.add_mount(segment, segment, writable=True)
     workload.add_mount(layer, layer_target)
     for name, value in (vgpu.get("environment") or {}).items():
-        workload.set(lib.ENVIRONMENT, name, value)
+        if _DEFINED.fullmatch(name):
+            workload.set(lib.ENVIRONMENT, name, value)
     workload.set(lib.ENVIRONMENT, "OPENCL_LAYERS", layer_target)
     workload.set(lib.ENVIRONMENT, VGPU_VARIABLE, segment)
 

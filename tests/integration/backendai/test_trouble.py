@@ -25,6 +25,7 @@ from facet_backendai import daemon, library, lifecycle
 from facet_backendai.library import FacetError
 from facet_backendai.maps import FacetAllocMap
 from facet_backendai.plugin import LABEL, FacetPlugin
+from facet_backendai.workload import Workload, enter_vgpu
 from tap import Skip, contains, equal, main, test
 
 world.simulate("dual-socket", "cpu")
@@ -317,7 +318,7 @@ def the_end_of_the_loop_leaves_nothing():
 def whatever_fails_after_the_vgpu_was_made_takes_it_back():
     async def look():
         plugin = await ready()
-        for answer in ({}, {"segment": "/x", "environment": {"A\0": "1"}}, {"segment": 7, "environment": 7}):
+        for answer in ({}, {"segment": "/x", "environment": {"A_VISIBLE_DEVICES": "1\0"}}, {"segment": 7, "environment": 7}):
             create = plugin.daemon.create
 
             def broken(name, *arguments, create=create, answer=answer, **options):
@@ -330,6 +331,64 @@ def whatever_fails_after_the_vgpu_was_made_takes_it_back():
             plugin.daemon.create = create
             equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
     asyncio.run(look())
+
+
+@test
+def a_daemon_that_others_can_replace_is_not_asked():
+    folder = tempfile.mkdtemp(prefix="facet-test-")
+    inner = os.path.join(folder, "run")
+    os.mkdir(inner, 0o700)
+    client = daemon.Daemon(os.path.join(inner, "facetd.sock"))
+    refused(FacetError, client.list)
+    for path, mode, fragment in ((inner, 0o777, "may be written by anybody (mode 0777)"),
+                                 (inner, 0o770, "may be written by others (mode 0770)"),
+                                 (folder, 0o777, "may be written by anybody (mode 0777)")):
+        os.chmod(path, mode)
+        try:
+            client.list()
+        except FacetError as error:
+            equal(error.status, library.PERMISSION)
+            contains(str(error), f"{path} {fragment}")
+        else:
+            raise AssertionError("it was asked")
+        os.chmod(path, 0o700)
+    if os.geteuid() == 0 and shutil.which("setpriv"):  # a socket of another user's process, in a folder of ours
+        os.chmod(folder, 0o711)
+        listener = subprocess.Popen(["setpriv", "--reuid", "65534", "--clear-groups", sys.executable, "-c", LISTEN,
+                                     tempfile.gettempdir()], stdout=subprocess.PIPE, text=True)
+        path = listener.stdout.readline().strip()
+        os.rename(path, os.path.join(inner, "facetd.sock"))
+        try:
+            client.list()
+        except FacetError as error:
+            contains(str(error), "is of a process of user 65534")
+        else:
+            raise AssertionError("it was asked")
+        finally:
+            listener.kill()
+            listener.wait()
+    shutil.rmtree(folder)
+
+
+LISTEN = """
+import os, socket, sys, time
+path = os.path.join(sys.argv[1], f"facet-test-{os.getpid()}.sock")
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(path)
+listener.listen()
+print(path, flush=True)
+time.sleep(60)
+"""
+
+
+@test
+def a_container_is_given_no_variable_that_facet_does_not_define():
+    given = {"LD_PRELOAD": "/evil.so", "PATH": "/evil", "X_VISIBLE_DEVICES": "1", "POCL_AFFINITY": "1"}
+    with Workload() as workload:
+        enter_vgpu(workload, {"segment": "/run/facet/x", "environment": given}, "/layer.so")
+        environment = workload.document()["environment"]
+    equal({name: value for name, value in environment.items() if name in given},
+          {"X_VISIBLE_DEVICES": "1", "POCL_AFFINITY": "1"})
 
 
 # --- lifecycle ---

@@ -372,6 +372,25 @@ static void a_file_of_garbage_is_one_of_nothing(void **state)
     provider->device->close(instance);
 }
 
+/* A file there would say of parts whose they are. */
+static void a_folder_that_others_may_write_holds_no_parts(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_partition_info found[8];
+    struct facet_error error;
+    uint32_t count = 9;
+
+    setenv("FACET_ROCM_PARTITIONS", "1", 1);
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    assert_int_equal(chmod(place, 0770), 0);
+    assert_int_equal(provider->partition->list(instance, 0, found, sizeof found[0], 8, &count, &error),
+                     FACET_PERMISSION);
+    assert_non_null(strstr(error.message, "has mode 0770"));
+    assert_int_equal(chmod(place, 0700), 0);
+    assert_int_equal(provider->partition->list(instance, 0, found, sizeof found[0], 8, &count, &error), FACET_OK);
+    provider->device->close(instance);
+}
+
 /* --- events --- */
 
 static void notifications_are_told(void **state)
@@ -457,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup(parts_outlive_who_took_them, sources_are_all_there),
         cmocka_unit_test_setup(parts_of_memory_are_told_where_they_are_as_many, sources_are_all_there),
         cmocka_unit_test_setup(a_file_of_garbage_is_one_of_nothing, sources_are_all_there),
+        cmocka_unit_test_setup(a_folder_that_others_may_write_holds_no_parts, sources_are_all_there),
         cmocka_unit_test_setup(notifications_are_told, sources_are_all_there),
         cmocka_unit_test_setup(a_gpu_that_is_lost_does_not_hide_the_other, sources_are_all_there),
         cmocka_unit_test_setup(gpus_are_joined_by_the_fabric_or_by_their_processors, sources_are_all_there),

@@ -35,7 +35,7 @@ static void a_folder_without_them_is_named_with_its_variable(void **state)
 }
 
 /* TensorFusion mounts its base with mode 0777. */
-static void a_base_that_is_everybodys_is_refused_and_a_folder_inside_is_made(void **state)
+static void a_base_that_is_everybodys_is_refused_and_a_folder_inside_a_sticky_one_is_made(void **state)
 {
     char base[] = "/tmp/facet-test-base-XXXXXX", inside[64], lock[72];
     struct stat info;
@@ -46,6 +46,10 @@ static void a_base_that_is_everybodys_is_refused_and_a_folder_inside_is_made(voi
     tf_listen();
     assert_int_equal(tf.LimiterInit(base), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "may be written by anybody (mode 0777)"));
+    assert_int_equal(tf.LimiterInit(inside), ACCEL_ERROR_OPERATION_FAILED);
+    assert_non_null(strstr(tf_log.last, "expected 'chmod +t'"));
+    assert_int_equal(stat(inside, &info), -1);
+    assert_int_equal(chmod(base, 01777), 0);
     if (tf.LimiterInit(inside) != ACCEL_SUCCESS)
         fail_msg("LimiterInit: %s", tf_log.last);
     assert_int_equal(stat(inside, &info), 0);
@@ -63,7 +67,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_own_files_are_found_beside_the_library),
         cmocka_unit_test(a_folder_without_them_is_named_with_its_variable),
-        cmocka_unit_test(a_base_that_is_everybodys_is_refused_and_a_folder_inside_is_made),
+        cmocka_unit_test(a_base_that_is_everybodys_is_refused_and_a_folder_inside_a_sticky_one_is_made),
     };
 
     tf_open();

@@ -181,6 +181,94 @@ static void folders_that_others_may_write_are_refused(void **state)
     assert_non_null(strstr(error.message, "1777"));
 }
 
+/* Who may write a folder on the way may exchange what is below it. */
+static void folders_below_one_that_others_may_write_are_refused(void **state)
+{
+    struct facet_error error;
+
+    assert_int_equal(facet_path_make(in_folder("open/ours/run"), 0700, NULL), FACET_OK);
+    assert_int_equal(chmod(in_folder("open"), 0777), 0);
+    assert_int_equal(facet_path_make(in_folder("open/ours/run"), 0700, &error), FACET_PERMISSION);
+    assert_non_null(strstr(error.message, in_folder("open, which leads to ")));
+    assert_non_null(strstr(error.message, "may be written by anybody (mode 0777)"));
+    assert_int_equal(facet_path_trust_folder(in_folder("open/ours/run"), NULL), FACET_PERMISSION);
+    assert_int_equal(facet_path_make(in_folder("open/new"), 0700, NULL), FACET_PERMISSION);
+    assert_int_equal(access(in_folder("open/new"), F_OK), -1);
+    /* Where all may put something and none may take away what is another's, ours stays ours. */
+    assert_int_equal(chmod(in_folder("open"), 01777), 0);
+    assert_int_equal(facet_path_make(in_folder("open/ours/run"), 0700, NULL), FACET_OK);
+    assert_int_equal(facet_path_trust_folder(in_folder("open/ours/run"), NULL), FACET_OK);
+}
+
+static void folders_that_a_group_may_write_are_refused(void **state)
+{
+    struct facet_error error;
+
+    assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_OK);
+    assert_int_equal(chmod(in_folder("shared/run"), 0770), 0);
+    assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, &error), FACET_PERMISSION);
+    assert_non_null(strstr(error.message, "may be written by others (mode 0770)"));
+    assert_int_equal(chmod(in_folder("shared/run"), 0700), 0);
+    if (geteuid() != 0)
+        skip();
+    /* On the way, the group that root has for itself is nobody else. */
+    assert_int_equal(chmod(in_folder("shared"), 0770), 0);
+    assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_OK);
+    assert_int_equal(chown(in_folder("shared"), 0, 12345), 0);
+    assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_PERMISSION);
+}
+
+static void every_link_on_the_way_is_judged(void **state)
+{
+    struct facet_error error;
+
+    assert_int_equal(facet_path_make(in_folder("a/b/run"), 0700, NULL), FACET_OK);
+    assert_int_equal(symlink("b/../b", in_folder("a/near")), 0);
+    assert_int_equal(symlink(in_folder("a/near"), in_folder("far")), 0);
+    assert_int_equal(facet_path_trust_folder(in_folder("far/./run/"), NULL), FACET_OK);
+    assert_int_equal(facet_path_trust_folder(in_folder("far/../b/run"), NULL), FACET_OK);
+    assert_int_equal(facet_path_trust_folder("/", NULL), FACET_OK);
+    assert_int_equal(symlink("loop", in_folder("loop")), 0);
+    assert_int_equal(facet_path_trust_folder(in_folder("loop/run"), &error), FACET_IO);
+    assert_int_equal(chmod(in_folder("a/b"), 0777), 0);
+    assert_int_equal(facet_path_trust_folder(in_folder("far/run"), &error), FACET_PERMISSION);
+    assert_non_null(strstr(error.message, in_folder("a/b, which leads to ")));
+    assert_int_equal(chmod(in_folder("a/b"), 0700), 0);
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(lchown(in_folder("a/near"), 65534, 65534), 0);
+    assert_int_equal(facet_path_trust_folder(in_folder("far/run"), &error), FACET_PERMISSION);
+    assert_non_null(strstr(error.message, in_folder("a/near, which leads to ")));
+    assert_non_null(strstr(error.message, "belongs to user 65534, expected root"));
+}
+
+static void a_path_from_here_is_judged_from_the_root(void **state)
+{
+    char before[FACET_PATH_SIZE];
+
+    assert_int_equal(facet_path_make(in_folder("open/here"), 0700, NULL), FACET_OK);
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(in_folder("open/here")), 0);
+    assert_int_equal(facet_path_make("run", 0700, NULL), FACET_OK);
+    assert_int_equal(chmod(in_folder("open"), 0777), 0);
+    assert_int_equal(facet_path_make("run", 0700, NULL), FACET_PERMISSION);
+    assert_int_equal(chdir(before), 0);
+}
+
+static void a_file_is_trusted_like_a_folder(void **state)
+{
+    int fd = open(in_folder("file"), O_CREAT | O_WRONLY, 0644);
+
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(facet_path_trust_file(in_folder("file"), NULL), FACET_OK);
+    assert_int_equal(facet_path_trust_folder(in_folder("file"), NULL), FACET_PERMISSION);
+    assert_int_equal(facet_path_trust_file(folder, NULL), FACET_PERMISSION);
+    assert_int_equal(facet_path_trust_file(in_folder("nothing"), NULL), FACET_NOT_FOUND);
+    assert_int_equal(chmod(in_folder("file"), 0664), 0);
+    assert_int_equal(facet_path_trust_file(in_folder("file"), NULL), FACET_PERMISSION);
+}
+
 static void folders_of_others_are_refused(void **state)
 {
     if (geteuid() != 0)
@@ -221,6 +309,11 @@ int main(void)
         TEST(folders_are_made_with_their_parents),
         TEST(an_existing_folder_is_kept_as_it_is),
         TEST(folders_that_others_may_write_are_refused),
+        TEST(folders_below_one_that_others_may_write_are_refused),
+        TEST(folders_that_a_group_may_write_are_refused),
+        TEST(every_link_on_the_way_is_judged),
+        TEST(a_path_from_here_is_judged_from_the_root),
+        TEST(a_file_is_trusted_like_a_folder),
         TEST(folders_of_others_are_refused),
         TEST(what_is_no_folder_is_refused),
     };

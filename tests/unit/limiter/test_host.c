@@ -69,6 +69,26 @@ static void test_open_refuses(void **state)
     facet_limiter_close(NULL);
 }
 
+static void test_open_refuses_what_others_can_change(void **state)
+{
+    struct host *host = *state;
+    struct facet_limiter *limiter = NULL;
+    char outer[128], inner[160];
+
+    snprintf(outer, sizeof outer, "%s/outer", host->root);
+    snprintf(inner, sizeof inner, "%s/inner", outer);
+    assert_int_equal(mkdir(outer, 0700), 0);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    assert_int_equal(chmod(inner, 0770), 0);
+    assert_int_equal(facet_limiter_open(inner, &limiter, &error), FACET_PERMISSION);
+    assert_int_equal(chmod(inner, 0700), 0);
+    assert_int_equal(chmod(outer, 0777), 0);
+    assert_int_equal(facet_limiter_open(inner, &limiter, &error), FACET_PERMISSION);
+    assert_non_null(strstr(error.message, "may be written by anybody (mode 0777)"));
+    assert_int_equal(rmdir(inner), 0);
+    assert_int_equal(rmdir(outer), 0);
+}
+
 /* ---- workers ---- */
 
 static void refuse_create(const struct host *host, const struct facet_limiter_worker *worker,
@@ -513,6 +533,7 @@ int main(void)
         TEST(test_one_manager_a_folder),
         TEST(test_default_folder_keeps_facetd_out),
         TEST(test_open_refuses),
+        TEST(test_open_refuses_what_others_can_change),
         TEST(test_create_refuses),
         TEST(test_no_quota_is_the_devices),
         TEST(test_workers_outlive_the_handle),

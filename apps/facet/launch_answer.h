@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program is given of the daemon's answer about a vGPU.
+ *
+ * Owns: which variables and folders are taken from it. An answer could set LD_PRELOAD as well as anything else.
+ * Never: sets a variable.
+ */
+#ifndef FACET_LAUNCH_ANSWER_H
+#define FACET_LAUNCH_ANSWER_H
+
+#include <jansson.h>
+
+#include <facet/error.h>
+
+struct command;
+
+/* FACET_PERMISSION: others can change what is in the segment's folder. */
+enum facet_status launch_answer_check_segment(const char *segment, struct facet_error *error);
+
+/*
+ * Adds to `environment` the variables of the answer that Facet defines: NAME_VISIBLE_DEVICES with a list of devices,
+ * POCL_AFFINITY, and FACET_SIM_PROFILE and FACET_SIM_STATE with paths that others cannot change. Warns of each that is
+ * left out.
+ */
+enum facet_status launch_answer_add_environment(const struct command *self, const json_t *vgpu, json_t *environment,
+                                                struct facet_error *error);
+
+#endif

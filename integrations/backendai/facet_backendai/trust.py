@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether nobody but this user and root can change what a path leads to; as src/base/path_trust.c judges it.
+
+Owns: the rule. Never: opens what it judges.
+"""
+import os
+import stat
+import struct
+import socket
+
+from .library import PERMISSION, FacetError
+
+LINKS_MOST = 40
+
+
+def _refuse(path, what):
+    raise FacetError(PERMISSION, "permission", "facetd", f"facetd is not asked: {path} {what}")
+
+
+def _judge(path, status, last):
+    if status.st_uid not in (0, os.geteuid()):
+        _refuse(path, f"belongs to user {status.st_uid}, expected user {os.geteuid()} or root")
+    mode = stat.S_IMODE(status.st_mode)
+    if stat.S_ISLNK(status.st_mode) or not mode & 0o022 or (not last and mode & stat.S_ISVTX):
+        return
+    _refuse(path, f"may be written by {'anybody' if mode & 0o002 else 'others'} (mode {mode:04o})")
+
+
+def check_folder(path):
+    """FileNotFoundError when something on the way is not there; FacetError names the component that others can change."""
+    left, reached, links = os.path.abspath(path).split("/")[1:], "/", 0
+    _judge("/", os.lstat("/"), False)
+    while left:
+        name = left.pop(0)
+        if name in ("", "."):
+            continue
+        at = os.path.dirname(reached) if name == ".." else os.path.join(reached, name)
+        status = os.lstat(at)
+        _judge(at, status, not any(left))
+        if not stat.S_ISLNK(status.st_mode):
+            reached = at
+            continue
+        links += 1
+        if links > LINKS_MOST:
+            raise OSError(f"{path}: too many links")
+        target = os.readlink(at)
+        reached = "/" if target.startswith("/") else reached
+        left = target.split("/") + left
+
+
+def check_peer(connection):
+    """The process that listens is this user's or root's."""
+    _, user, _ = struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    if user not in (0, os.geteuid()):
+        _refuse("its socket", f"is of a process of user {user}, expected user {os.geteuid()} or root")

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the walk along a path that asks of each component who can change it.
+ * Never: believes a component before all that lead to it were judged: then nobody can exchange one that was.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/paths.h"
+
+enum {
+    LINKS_MOST = 40, /* as many as the kernel follows */
+    STRINGS_SIZE = 4096,
+};
+
+struct walk {
+    const char *path;               /* as the caller named it */
+    char reached[FACET_PATH_SIZE];  /* judged, without a link in it; empty: the root */
+    char left[2 * FACET_PATH_SIZE]; /* still to go */
+    unsigned links;
+    bool makes;
+    mode_t mode;
+    bool is_shared;     /* `reached` is a folder like /tmp, in which everybody may put something */
+    uid_t root;         /* who owns the root folder: 0, but in a namespace that cannot show that */
+    struct stat status; /* of `reached` */
+};
+
+static bool is_trusted_owner(const struct walk *walk, uid_t owner)
+{
+    return owner == geteuid() || owner == 0 || (owner == walk->root && !walk->is_shared);
+}
+
+/* Whether a group is the one that systems make for each user, and has nobody else in it. */
+static bool is_group_of(gid_t group, uid_t user)
+{
+    char user_strings[STRINGS_SIZE], group_strings[STRINGS_SIZE];
+    struct passwd user_entry, *owner = NULL;
+    struct group group_entry, *found = NULL;
+
+    if (getpwuid_r(user, &user_entry, user_strings, sizeof user_strings, &owner) != 0 || !owner ||
+        owner->pw_gid != group || getgrgid_r(group, &group_entry, group_strings, sizeof group_strings, &found) != 0 ||
+        !found || strcmp(found->gr_name, owner->pw_name) != 0)
+        return false;
+    for (char **member = found->gr_mem; *member; member++)
+        if (strcmp(*member, owner->pw_name) != 0)
+            return false;
+    return true;
+}
+
+/* Under a umask of 0002 many folders of a user's own are their group's, too. An access list shows as group rights. */
+static bool is_only_ours(const char *path, const struct stat *status)
+{
+    return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0 &&
+           (is_group_of(status->st_gid, geteuid()) || is_group_of(status->st_gid, 0));
+}
+
+static enum facet_status refuse(const struct walk *walk, const char *at, const char *what, struct facet_error *error)
+{
+    if (strcmp(at, walk->path) == 0)
+        return facet_error_set(error, FACET_PERMISSION, "%s %s", at, what);
+    return facet_error_set(error, FACET_PERMISSION, "%s, which leads to %.200s, %s", at, walk->path, what);
+}
+
+static enum facet_status judge_owner(const struct walk *walk, const char *at, const struct stat *status,
+                                     struct facet_error *error)
+{
+    char what[96];
+
+    if (is_trusted_owner(walk, status->st_uid))
+        return FACET_OK;
+    if (geteuid() == 0)
+        snprintf(what, sizeof what, "belongs to user %lu, expected root", (unsigned long)status->st_uid);
+    else
+        snprintf(what, sizeof what, "belongs to user %lu, expected user %lu or root", (unsigned long)status->st_uid,
+                 (unsigned long)geteuid());
+    return refuse(walk, at, what, error);
+}
+
+/* On the way, a folder in which all may put something, and none may take away what is another's, is as good. */
+static enum facet_status judge_mode(const struct walk *walk, const char *at, const struct stat *status, bool last,
+                                    struct facet_error *error)
+{
+    unsigned mode = status->st_mode & 07777u;
+    bool by_anybody = mode & S_IWOTH, by_group = mode & S_IWGRP;
+    char what[96];
+
+    if ((!by_anybody && !by_group) || (!last && mode & S_ISVTX) || (!last && !by_anybody && is_only_ours(at, status)))
+        return FACET_OK;
+    snprintf(what, sizeof what, "may be written by %s (mode %04o)%s", by_anybody ? "anybody" : "others", mode,
+             last ? "" : ": expected 'chmod +t' or 'chmod go-w' of it");
+    return refuse(walk, at, what, error);
+}
+
+/* Cuts the next name off what is left; false at the end. */
+static bool next_name(struct walk *walk, char name[FACET_PATH_SIZE])
+{
+    const char *at = walk->left + strspn(walk->left, "/");
+    size_t length = strcspn(at, "/");
+
+    snprintf(name, FACET_PATH_SIZE, "%.*s", (int)length, at);
+    at += length;
+    at += strspn(at, "/");
+    memmove(walk->left, at, strlen(at) + 1);
+    return length > 0;
+}
+
+static enum facet_status too_long(const struct walk *walk, struct facet_error *error)
+{
+    return facet_error_set(error, FACET_OUT_OF_RANGE, "path '%.200s...' is longer than %d bytes", walk->path,
+                           FACET_PATH_SIZE - 1);
+}
+
+/* What is left begins with where the link leads. */
+static enum facet_status follow(struct walk *walk, const char *link, struct facet_error *error)
+{
+    char target[FACET_PATH_SIZE], left[sizeof walk->left];
+    struct stat status;
+    ssize_t length = readlink(link, target, sizeof target - 1);
+
+    /* One that leads nowhere is no reason to make a folder there. */
+    if (length < 0 || stat(link, &status) < 0)
+        return facet_error_errno(error, errno, "cannot follow link %s", link);
+    target[length] = '\0';
+    if (++walk->links > LINKS_MOST)
+        return facet_error_errno(error, ELOOP, "%s", walk->path);
+    int size = snprintf(left, sizeof left, "%s/%s", target, walk->left);
+    if ((size_t)length == sizeof target - 1 || size < 0 || (size_t)size >= sizeof left)
+        return too_long(walk, error);
+    memcpy(walk->left, left, (size_t)size + 1);
+    if (target[0] == '/') {
+        walk->reached[0] = '\0';
+        walk->is_shared = false;
+    }
+    return FACET_OK;
+}
+
+/* Judges the folder or file that was reached, which is no link. */
+static enum facet_status arrive(struct walk *walk, const char *at, const struct stat *status, struct facet_error *error)
+{
+    bool last = walk->left[0] == '\0';
+    enum facet_status verdict = judge_owner(walk, at, status, error);
+
+    if (verdict == FACET_OK && !last && !S_ISDIR(status->st_mode))
+        return facet_error_errno(error, ENOTDIR, "cannot enter %s", at);
+    if (verdict == FACET_OK)
+        verdict = judge_mode(walk, at, status, last, error);
+    walk->status = *status;
+    walk->is_shared = status->st_mode & S_IWOTH;
+    return verdict;
+}
+
+static enum facet_status look(const struct walk *walk, const char *at, struct stat *ret_status,
+                              struct facet_error *error)
+{
+    if (lstat(at, ret_status) == 0)
+        return FACET_OK;
+    if (errno != ENOENT || !walk->makes)
+        return facet_error_errno(error, errno, "cannot look at %s", at);
+    /* Whoever was quicker is judged like anybody. */
+    if (mkdir(at, walk->mode) < 0 && errno != EEXIST)
+        return facet_error_errno(error, errno, "cannot make folder %s", at);
+    if (lstat(at, ret_status) < 0)
+        return facet_error_errno(error, errno, "cannot look at folder %s", at);
+    return FACET_OK;
+}
+
+/* Where a name leads from what was reached; false: that is too long. */
+static bool join(const struct walk *walk, const char *name, char at[FACET_PATH_SIZE])
+{
+    const char *slash = strrchr(walk->reached, '/');
+
+    if (strcmp(name, ".") == 0)
+        return snprintf(at, FACET_PATH_SIZE, "%s", walk->reached) >= 0;
+    if (strcmp(name, "..") == 0)
+        return snprintf(at, FACET_PATH_SIZE, "%.*s", slash ? (int)(slash - walk->reached) : 0, walk->reached) >= 0;
+    return snprintf(at, FACET_PATH_SIZE, "%s/%s", walk->reached, name) < FACET_PATH_SIZE;
+}
+
+static enum facet_status step(struct walk *walk, const char *name, struct facet_error *error)
+{
+    char at[FACET_PATH_SIZE];
+    const char *shown = at;
+    struct stat status;
+
+    if (!join(walk, name, at))
+        return too_long(walk, error);
+    if (!at[0])
+        shown = "/";
+    enum facet_status verdict = look(walk, shown, &status, error);
+    if (verdict != FACET_OK)
+        return verdict;
+    if (S_ISLNK(status.st_mode)) {
+        verdict = judge_owner(walk, shown, &status, error);
+        return verdict == FACET_OK ? follow(walk, shown, error) : verdict;
+    }
+    verdict = arrive(walk, shown, &status, error);
+    memcpy(walk->reached, at, sizeof at);
+    return verdict;
+}
+
+/* From the root, or from where the process stands, to the end. */
+static enum facet_status walk_all(struct walk *walk, struct facet_error *error)
+{
+    char name[FACET_PATH_SIZE], here[FACET_PATH_SIZE] = "";
+    struct stat status;
+
+    if (walk->path[0] == '\0')
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "path", "cannot look for a folder without a name");
+    if (strlen(walk->path) >= FACET_PATH_SIZE)
+        return too_long(walk, error);
+    if (walk->path[0] != '/' && !getcwd(here, sizeof here))
+        return facet_error_errno(error, errno, "%s: cannot tell the current folder", walk->path);
+    snprintf(walk->left, sizeof walk->left, "%s/%s", here, walk->path);
+    if (lstat("/", &status) < 0)
+        return facet_error_errno(error, errno, "cannot look at /");
+    walk->root = status.st_uid;
+    enum facet_status verdict = judge_mode(walk, "/", &status, false, error);
+    walk->status = status;
+    while (verdict == FACET_OK && next_name(walk, name))
+        verdict = step(walk, name, error);
+    return verdict;
+}
+
+static enum facet_status expect(const struct walk *walk, mode_t kind, const char *words, struct facet_error *error)
+{
+    if ((walk->status.st_mode & S_IFMT) == kind)
+        return FACET_OK;
+    return facet_error_set(error, FACET_PERMISSION, "%s is not a %s", walk->path, words);
+}
+
+enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error)
+{
+    struct walk walk = {.path = path, .makes = true, .mode = mode};
+    enum facet_status status = walk_all(&walk, error);
+
+    return status == FACET_OK ? expect(&walk, S_IFDIR, "folder", error) : status;
+}
+
+enum facet_status facet_path_trust_folder(const char *path, struct facet_error *error)
+{
+    struct walk walk = {.path = path};
+    enum facet_status status = walk_all(&walk, error);
+
+    return status == FACET_OK ? expect(&walk, S_IFDIR, "folder", error) : status;
+}
+
+enum facet_status facet_path_trust_file(const char *path, struct facet_error *error)
+{
+    struct walk walk = {.path = path};
+    enum facet_status status = walk_all(&walk, error);
+
+    return status == FACET_OK ? expect(&walk, S_IFREG, "file", error) : status;
+}

@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who is believed: folders that others can change, daemons of other users, and answers that set what Facet does not."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from place import BUILD, FACET, SOURCE, Place, wait_until
+from tap import Skip, contains, equal, main, test
+
+VICTIM, ATTACKER = 4001, 4002
+
+# Whatever asks a daemon, or reads what others put beside its socket.
+VERBS = (["run", "touch", "ran"], ["vgpu", "list"], ["vgpu", "list", "--no-start"], ["vgpu", "show", "x"],
+         ["vgpu", "create"], ["vgpu", "set", "x", "-m", "1G"], ["vgpu", "freeze", "x"], ["vgpu", "destroy", "x"],
+         ["top", "--once"], ["metrics"], ["place", "list"], ["place", "show", "x", "--render", "docker"],
+         ["place", "release", "x"])
+
+
+def refused_by_all(place, *fragments):
+    for verb in VERBS:
+        done = place.facet(*verb)
+        equal(done.returncode, 1, f"{verb}: {done.stdout}{done.stderr}")
+        equal(done.stdout, "", verb)
+        for fragment in fragments:
+            contains(done.stderr, fragment)
+    equal(place.log(), [], "no daemon was started or asked")
+    equal(place.exists("ran"), False)
+
+
+@test
+def a_folder_that_others_may_write_is_not_used():
+    for mode, who in ((0o777, "anybody"), (0o770, "others"), (0o1777, "anybody")):
+        with Place() as place:
+            os.mkdir(place.runtime)
+            os.chmod(place.runtime, mode)
+            refused_by_all(place, f"{place.runtime}", f"may be written by {who} (mode {mode:04o})")
+
+
+@test
+def a_folder_below_one_that_others_may_write_is_not_used():
+    with Place() as place:
+        os.makedirs(place.path("open/run"))
+        os.chmod(place.path("open"), 0o777)
+        place.env["FACET_RUNTIME_DIR"] = place.path("open/run")
+        refused_by_all(place, f"{place.path('open')}, which leads to {place.path('open/run')}",
+                       "may be written by anybody (mode 0777)")
+        os.chmod(place.path("open"), 0o1777)
+        equal(place.facet("vgpu", "list", "--no-start").stderr.count("no daemon listens"), 1)
+
+
+@test
+def a_variable_that_facet_does_not_define_is_not_taken_from_an_answer():
+    with Place() as place:
+        profile = place.write("profile.json", "{}")
+        given = {"LD_PRELOAD": place.path("evil.so"), "PATH": "/evil", "BASH_ENV": "/evil", "FACET_LIB_DIR": "/evil",
+                 "X=Y_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "a b", "VENDOR_VISIBLE_DEVICES": "MIG-1/2,GPU-3:4",
+                 "POCL_AFFINITY": "1", "FACET_SIM_PROFILE": profile, "FACET_SIM_STATE": "/nowhere"}
+        place.env["FAKE_ENVIRONMENT"] = json.dumps(given)
+        done = place.facet("run", "env", "-0")
+        equal(done.returncode, 0, done.stderr)
+        got = dict(line.split("=", 1) for line in done.stdout.split("\0") if line)
+        taken = {"VENDOR_VISIBLE_DEVICES", "POCL_AFFINITY", "FACET_SIM_PROFILE"}
+        equal({name for name in given if got.get(name) == given[name]}, taken)
+        equal(got["PATH"], place.env["PATH"])
+        for name in set(given) - taken:
+            contains(done.stderr, f"the program is not given the daemon's {name}: ")
+
+
+@test
+def a_path_in_an_answer_is_of_a_file_that_others_cannot_change():
+    with Place() as place:
+        os.mkdir(place.path("open"))
+        profile = place.write("open/profile.json", "{}")
+        os.chmod(place.path("open"), 0o777)
+        place.env["FAKE_ENVIRONMENT"] = json.dumps({"FACET_SIM_PROFILE": profile})
+        done = place.facet("run", "sh", "-c", 'echo "<$FACET_SIM_PROFILE>"')
+        equal(done.stdout, "<>\n")
+        contains(done.stderr, "may be written by anybody (mode 0777)")
+
+
+class Users:
+    """Two users, each with a home: one runs `facet`, the other attacks."""
+
+    def __init__(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            raise Skip("needs root and setpriv")
+        self.root = tempfile.mkdtemp(prefix="facet-test-", dir="/tmp")
+        os.chmod(self.root, 0o711)
+        self.started = []
+        for user in (VICTIM, ATTACKER):
+            os.mkdir(self.home(user), 0o700)
+            os.chown(self.home(user), user, user)
+        if self.as_user(VICTIM, FACET, "--version").returncode:
+            shutil.rmtree(self.root)
+            raise Skip("another user cannot run the program from this tree")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.started:
+            process.kill()
+            process.wait()
+        shutil.rmtree(self.root)
+
+    def home(self, user):
+        return os.path.join(self.root, f"home-{user}")
+
+    def command(self, user, *words):
+        return ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", *words]
+
+    def as_user(self, user, *words, **environment):
+        env = {"PATH": os.environ["PATH"], "HOME": self.home(user), "LC_ALL": "C.UTF-8", **environment}
+        return subprocess.run(self.command(user, *words), env=env, capture_output=True, text=True, timeout=60,
+                              cwd="/", check=False)
+
+    def listen(self, runtime):
+        """The attacker's daemon in that folder, with a socket that all may use; its log tells who asked."""
+        evil = json.dumps({"LD_PRELOAD": os.path.join(self.root, "evil.so")})
+        self.started.append(subprocess.Popen(
+            self.command(ATTACKER, "/usr/bin/python3", os.path.join(SOURCE, "tests", "fake", "daemon.py")),
+            env={"PATH": os.environ["PATH"], "FACET_RUNTIME_DIR": runtime, "FAKE_ENVIRONMENT": evil}))
+        path = os.path.join(runtime, "facetd.sock")
+        wait_until(lambda: os.path.exists(path), "the attacker's socket")
+        os.chmod(path, 0o777)
+        return path
+
+
+def lib(users):
+    """A folder with the layer: `facet run` wants it before anything else."""
+    folder = os.path.join(users.root, "lib")
+    os.mkdir(folder)
+    os.chmod(folder, 0o755)
+    os.symlink(os.path.join(BUILD, "facetd"), os.path.join(folder, "facetd"))
+    with open(os.path.join(folder, "libfacet-opencl-layer.so"), "w", encoding="utf-8"):
+        pass
+    return folder
+
+
+@test
+def a_folder_that_another_user_made_first_is_not_used():
+    with Users() as users:
+        runtime, environment = os.path.join(users.root, "facet"), {"FACET_LIB_DIR": lib(users)}
+        os.mkdir(runtime)
+        os.chmod(runtime, 0o777)
+        os.chown(runtime, ATTACKER, ATTACKER)
+        users.listen(runtime)
+        ran = os.path.join(users.home(VICTIM), "ran")
+        for verb in (["run", "touch", ran], *VERBS[1:]):
+            done = users.as_user(VICTIM, FACET, *verb, FACET_RUNTIME_DIR=runtime, **environment)
+            equal((done.returncode, done.stdout), (1, ""), f"{verb}: {done.stderr}")
+            contains(done.stderr, f"{runtime}")
+            contains(done.stderr, f"belongs to user {ATTACKER}, expected user {VICTIM} or root")
+        equal(os.path.exists(ran), False)
+        equal(os.path.exists(os.path.join(runtime, "fake.log")), True, "the attacker's daemon has started")
+        with open(os.path.join(runtime, "fake.log"), encoding="utf-8") as log:
+            equal([line for line in log if not line.startswith("start")], [], "nobody asked it")
+        done = users.as_user(VICTIM, os.path.join(BUILD, "facetd"), "--foreground", FACET_RUNTIME_DIR=runtime)
+        equal(done.returncode, 1)
+        contains(done.stderr, f"belongs to user {ATTACKER}")
+
+
+@test
+def a_folder_whose_link_another_user_laid_is_not_used():
+    with Users() as users:
+        link, mine = os.path.join(users.root, "facet"), os.path.join(users.home(VICTIM), "run")
+        os.mkdir(mine, 0o700)
+        os.chown(mine, VICTIM, VICTIM)
+        os.symlink(mine, link)
+        os.chown(link, ATTACKER, ATTACKER, follow_symlinks=False)
+        done = users.as_user(VICTIM, FACET, "vgpu", "list", "--no-start", FACET_RUNTIME_DIR=link)
+        contains(done.stderr, f"{link} belongs to user {ATTACKER}")
+        os.chown(link, VICTIM, VICTIM, follow_symlinks=False)
+        done = users.as_user(VICTIM, FACET, "vgpu", "list", "--no-start", FACET_RUNTIME_DIR=link)
+        contains(done.stderr, "no daemon listens")
+
+
+@test
+def a_daemon_of_another_user_is_not_asked():
+    with Users() as users:
+        theirs, mine = os.path.join(users.root, "theirs"), os.path.join(users.root, "mine")
+        for folder, user in ((theirs, ATTACKER), (mine, VICTIM)):
+            os.mkdir(folder, 0o700)
+            os.chown(folder, user, user)
+        os.link(users.listen(theirs), os.path.join(mine, "facetd.sock"))
+        for verb in VERBS[1:]:
+            done = users.as_user(VICTIM, FACET, *verb, FACET_RUNTIME_DIR=mine, FACET_LIB_DIR=BUILD)
+            equal((done.returncode, done.stdout), (1, ""), f"{verb}: {done.stderr}")
+            contains(done.stderr, f"a process of user {ATTACKER} listens on {mine}/facetd.sock")
+        with open(os.path.join(theirs, "fake.log"), encoding="utf-8") as log:
+            equal([line for line in log if not line.startswith("start")], [], "nobody asked it")
+
+
+@test
+def a_user_without_a_session_has_a_folder_of_its_own():
+    """Nothing set: /tmp/facet-UID, which is sticky, and nobody's yet."""
+    with Users() as users:
+        shutil.rmtree(f"/tmp/facet-{VICTIM}", ignore_errors=True)
+        try:
+            done = users.as_user(VICTIM, FACET, "vgpu", "list", FACET_LIB_DIR=BUILD, FACET_IDLE_EXIT_S="0",
+                                 FACET_PROVIDER_PATH=os.path.join(BUILD, "facet-provider-null.so"))
+            equal(done.returncode, 0, done.stderr)
+            with open(f"/tmp/facet-{VICTIM}/facetd.lock", encoding="utf-8") as lock:
+                pid = int(lock.read())
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+            wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the daemon ends")
+        finally:
+            shutil.rmtree(f"/tmp/facet-{VICTIM}", ignore_errors=True)
+
+
+main()
