@@ -7,7 +7,7 @@ Markdown: blocks, fenced or indented by four spaces. Where lines begin with "$ "
 are output; else every line is a command, and its first word is one of PROGRAMS: a block that begins so and goes on with
 something else is an error, because a command might be overlooked in it. A "\\" at the end goes on in the next line.
 Man pages: .Bd -literal, where a line begins with one of PROGRAMS. Help: lines of two spaces and "facet ", up to the next
-two spaces, behind which an explanation may stand.
+two spaces, behind which an explanation may stand. Prose, in which commands need not be whole: `facet ...`, .Ql facet ....
 """
 import dataclasses
 import re
@@ -114,3 +114,10 @@ def of_help(document, text):
             text = "\n".join([re.split(r" {2,}(?!\\)", first)[0], *rest])
             found.append(Command(document, number, 0, text, []))
     return found
+
+
+def in_prose(text):
+    """The words behind "facet" of each command that Markdown or a man page names outside of its blocks."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    named = re.findall(r"`(?:\./build/)?facet ([^`]+)`", prose) + re.findall(r"^\.Ql facet (.+)$", prose, re.MULTILINE)
+    return [words.split() for words in named]

@@ -5,7 +5,7 @@
 The commands are taken from the documents (commands.py), so a new one is tested with no word here. Those of a document
 are run one after the other in one shell, on a machine of their own (machines.py); what cannot be run is in CANNOT, with
 the reason. Beyond its exit status, a command prints the headings that the document shows; one whose shown output begins
-with a message of Facet's fails with such a message.
+with a message of Facet's fails with such a message. Prose names parts of commands: these are looked up in the help.
 
 Owns: what a command must do, and the list of those that cannot be run. Never: holds a figure against another.
 """
@@ -172,6 +172,34 @@ def a_line_that_might_be_a_command_is_not_passed_over():
 def each_kind_of_document_has_commands():
     for pattern in ("README", "docs/", "man/", "tests/golden/help"):
         equal(any(command.document.startswith(pattern) for command in ALL), True, pattern)
+
+
+def help_of(words):
+    """The help of the longest command that these words begin with, and how many words it has; 0: there is none."""
+    golden = Path(SOURCE, "tests", "golden")
+    for count in (3, 2, 1):
+        name = "-".join(["help", *words[:count]])
+        if (golden / f"{name}.txt").exists():
+            is_group = any(golden.glob(f"{name}-*.txt"))
+            unknown = is_group and len(words) > count and re.fullmatch("[a-z]+", words[count])
+            return (golden / f"{name}.txt").read_text(encoding="utf-8"), 0 if unknown else count
+    return "", 0
+
+
+@test
+def what_prose_names_is_in_the_help():
+    named = 0
+    for pattern in ("*.md", "docs/**/*.md", "integrations/*/README.md", "man/*.[1-8]"):
+        for path in Path(SOURCE).glob(pattern):
+            for words in commands.in_prose(path.read_text(encoding="utf-8")):
+                text, count = help_of(words)
+                equal(count > 0, True, f"{path.name}: a command 'facet {' '.join(words)}'")
+                own = words[count:words.index("--") if "--" in words else None]
+                for option in re.findall(r"(?<!\S)(--[a-z-]+|-[A-Za-z])", " ".join(own)):
+                    equal(bool(re.search(rf"(?<![\w-]){option}(?![\w-])", text)), True,
+                          f"{path.name}: the option {option} of 'facet {' '.join(words)}'")
+                named += 1
+    equal(named > 50, True, f"{named} commands: more than 50 in prose")
 
 
 @test
