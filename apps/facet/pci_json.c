@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/integer.h"
 #include "base/text.h"
 #include "pci.h"
 
@@ -52,7 +53,7 @@ static void set_hex(json_t *object, const char *name, uint32_t value, int digits
 
 static void set_number(json_t *object, const char *name, uint64_t value)
 {
-    json_object_set_new(object, name, json_integer((json_int_t)value));
+    json_object_set_new(object, name, json_integer(facet_integer(value)));
 }
 
 static bool is_read(const struct facet_pci_function *function, enum facet_pci_attribute attribute)
@@ -109,8 +110,8 @@ static json_t *link_json(const struct facet_pci_link *link)
 static json_t *bar_json(const struct facet_pci_bar *bar, uint32_t index)
 {
     json_t *object =
-        json_pack("{s:i, s:I, s:b, s:b, s:b}", "bar", (int)index, "bytes", (json_int_t)bar->bytes, "memory",
-                  (int)bar->is_memory, "wide", (int)bar->is_64bit, "prefetchable", (int)bar->is_prefetchable);
+        json_pack("{s:i, s:I, s:b, s:b, s:b}", "bar", (int)index, "bytes", (json_int_t)facet_integer(bar->bytes),
+                  "memory", (int)bar->is_memory, "wide", (int)bar->is_64bit, "prefetchable", (int)bar->is_prefetchable);
     json_t *sizes = bar->sizes ? json_array() : NULL;
 
     for (uint32_t i = 0; sizes && i < 43; i++) /* 2^42 MiB is the last that an address can hold */

@@ -97,6 +97,20 @@ static enum facet_status check_names(const struct request *request, struct facet
     return status == FACET_OK && request->name ? facet_check_name(request->name, "name", error) : status;
 }
 
+/* The daemon is told in JSON, whose integers end below 8 EiB. */
+static enum facet_status parse_memory(const char *text, uint64_t whole, uint64_t *ret_bytes, struct facet_error *error)
+{
+    uint64_t bytes;
+    enum facet_status status = facet_parse_size(text, "memory", whole, &bytes, error);
+
+    if (status == FACET_OK && bytes > INT64_MAX)
+        status = facet_error_argument(error, FACET_OUT_OF_RANGE, "memory",
+                                      "memory '%.32s': expected less than 8 EiB, which no device has", text);
+    if (status == FACET_OK)
+        *ret_bytes = bytes;
+    return status;
+}
+
 enum facet_status request_check(const struct request *request, struct facet_error *error)
 {
     uint64_t bytes, seconds;
@@ -104,7 +118,7 @@ enum facet_status request_check(const struct request *request, struct facet_erro
 
     enum facet_status status = check_names(request, error);
     if (status == FACET_OK && request->memory)
-        status = facet_parse_size(request->memory, "memory", SOME_MEMORY, &bytes, error);
+        status = parse_memory(request->memory, SOME_MEMORY, &bytes, error);
     if (status == FACET_OK && request->compute)
         status = facet_parse_compute(request->compute, "compute", &milli, &limit, error);
     if (status == FACET_OK && request->mode)
@@ -162,7 +176,7 @@ static enum facet_status memory_bytes(const struct request *request, struct clie
         if (status != FACET_OK)
             return status;
     }
-    return facet_parse_size(request->memory, "memory", whole, ret_bytes, error);
+    return parse_memory(request->memory, whole, ret_bytes, error);
 }
 
 static int set_text(json_t *body, const char *member, const char *value)

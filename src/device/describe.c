@@ -8,6 +8,7 @@
 #include <facet/limits.h>
 
 #include "base/cleanup.h"
+#include "base/integer.h"
 #include "device/json.h"
 #include "device/listing.h"
 
@@ -48,7 +49,7 @@ static void put(json_t *object, const char *member, json_t *value)
 static void put_integer(json_t *object, const char *member, bool present, uint64_t value)
 {
     if (present)
-        put(object, member, json_integer((json_int_t)value));
+        put(object, member, json_integer(facet_integer(value)));
 }
 
 static void put_text(json_t *object, const char *member, const char *text)

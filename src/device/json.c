@@ -9,6 +9,7 @@
 #include <facet/limits.h>
 
 #include "base/cleanup.h"
+#include "base/integer.h"
 
 static void drop(json_t **value)
 {
@@ -39,7 +40,7 @@ static bool put_text(json_t *object, const char *key, const char *text)
 
 static bool put_integer(json_t *object, const char *key, bool present, uint64_t value)
 {
-    return !present || json_object_set_new(object, key, json_integer((json_int_t)value)) == 0;
+    return !present || json_object_set_new(object, key, json_integer(facet_integer(value))) == 0;
 }
 
 static json_t *modes_json(uint32_t modes)

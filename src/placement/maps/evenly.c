@@ -58,11 +58,16 @@ enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item)
 
 /* --- fraction --- */
 
+int64_t maps_least(const struct maps_item *item)
+{
+    return item->request->least ? item->request->least : MAPS_GRID;
+}
+
 /* Fraction maps pass over what is nearly full. */
 static void drop_small(struct facet_maps *maps, struct maps_item *item)
 {
     struct maps_scratch *scratch = &maps->scratch;
-    int64_t least = item->request->least ? item->request->least : MAPS_GRID;
+    int64_t least = maps_least(item);
     uint32_t kept = 0, near = 0;
 
     for (uint32_t i = 0; i < item->candidates; i++) {
@@ -72,6 +77,7 @@ static void drop_small(struct facet_maps *maps, struct maps_item *item)
         scratch->cells[kept] = scratch->cells[i];
         scratch->units[kept++] = scratch->units[i];
     }
+    item->small = item->candidates - kept;
     item->candidates = kept;
     item->near = near;
 }

@@ -145,6 +145,7 @@ struct maps_item {
     uint32_t index;
     uint32_t candidates;                /* in scratch: cells, units */
     uint32_t near;                      /* so many of them, the first, are where the hint says */
+    uint32_t small, unhealthy;          /* no candidates, though they have some free: for the text of a refusal */
     bool hinted;                        /* an earlier slot's places, or the request's, say where to be */
     struct facet_maps_refusal *refusal; /* never NULL */
     struct facet_error *error;
@@ -166,6 +167,7 @@ enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item);
 void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount);
+int64_t maps_least(const struct maps_item *item); /* that a device must have free for a part of a fraction map */
 enum facet_status maps_refuse_short(struct maps_item *item, int64_t could);
 
 /* --- guard.c --- */

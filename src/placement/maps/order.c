@@ -139,8 +139,12 @@ static void take(struct facet_maps *maps, struct maps_item *item, uint32_t cell)
     const struct maps_cell *place = &maps->cells[cell];
     int64_t units = item->unit == item->map->quantum ? place->quanta : maps_free(place) / item->unit;
 
-    if (place->unhealthy || units <= 0)
+    if (units <= 0)
         return;
+    if (place->unhealthy) {
+        item->unhealthy++;
+        return;
+    }
     maps->scratch.cells[item->candidates] = cell;
     maps->scratch.units[item->candidates++] = units;
 }
@@ -200,7 +204,7 @@ void maps_candidates(struct facet_maps *maps, struct maps_item *item)
     const struct maps_slot *slot = item->slot;
 
     maps_sort(maps, &maps->slots[slot - maps->slots]);
-    item->candidates = item->near = 0;
+    item->candidates = item->near = item->small = item->unhealthy = 0;
     if (item->request->affinity == FACET_AFFINITY_NONE) {
         for (uint32_t i = slot->first; i < slot->first + slot->count; i++)
             take(maps, item, maps->order[i]);

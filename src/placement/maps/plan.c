@@ -4,6 +4,7 @@
  * Never: changes what anybody has.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,17 +18,34 @@ void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount)
     maps->scratch.parts[maps->scratch.count++] = (struct maps_part){amount, cell};
 }
 
+/* What has some free, and yet gives nothing. */
+static void name_others(const struct maps_item *item, char *text, size_t size)
+{
+    char least[FACET_AMOUNT_SIZE];
+    size_t used = 0;
+
+    text[0] = '\0';
+    if (item->small)
+        used = (size_t)snprintf(text, size, "; %" PRIu32 " with less than %s free, the minimum, %s passed over",
+                                item->small, facet_amount_format(maps_least(item), least, sizeof least),
+                                item->small == 1 ? "is" : "are");
+    if (item->unhealthy && used < size)
+        snprintf(text + used, size - used, "; %" PRIu32 " %s not healthy", item->unhealthy,
+                 item->unhealthy == 1 ? "is" : "are");
+}
+
 enum facet_status maps_refuse_short(struct maps_item *item, int64_t could)
 {
-    char asked[FACET_AMOUNT_SIZE], most[FACET_AMOUNT_SIZE], lacks[FACET_AMOUNT_SIZE];
+    char asked[FACET_AMOUNT_SIZE], most[FACET_AMOUNT_SIZE], lacks[FACET_AMOUNT_SIZE], others[160];
 
     item->refusal->reason = FACET_REFUSED_SHORT;
     item->refusal->could = could;
+    name_others(item, others, sizeof others);
     return facet_error_argument(item->error, FACET_NO_SPACE, "request",
-                                "slot '%.60s': %s asked for, %s can be had on %" PRIu32 " places: %s short",
+                                "slot '%.60s': %s asked for, %s can be had on %" PRIu32 " places: %s short%s",
                                 item->slot->name, facet_amount_format(item->asked, asked, sizeof asked),
                                 facet_amount_format(could, most, sizeof most), item->candidates,
-                                facet_amount_format(item->asked - could, lacks, sizeof lacks));
+                                facet_amount_format(item->asked - could, lacks, sizeof lacks), others);
 }
 
 static enum facet_status refuse_quantum(struct maps_item *item)

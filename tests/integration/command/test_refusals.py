@@ -31,6 +31,8 @@ VALUES = [
     (["-m", ""], "memory", ""),
     (["-m", "101%"], "memory", "101%"),
     (["-m", "9G"], "memory", "9 GiB", "8 GiB"),
+    (["-m", "8E"], "memory '8E': expected less than 8 EiB"),
+    (["-m", "15E"], "memory '15E': expected less than 8 EiB"),
     (["-m", "99999999999999999999"], "memory", "99999999999999999999"),
     (["-d", "opencl:7"], "device", "opencl:7"),
     (["-d", ""], "device"),

@@ -74,6 +74,35 @@ static void test_fraction_best_fit(void **state)
     REFUSES(FRACTION(EVENLY, .01, U(.05), U(.3)), U(.06), asked.least = U(.6), FACET_REFUSED_SHORT, 0);
 }
 
+/* Who is refused sees that there is some left, and why it is not given. */
+static void check_refusal(struct facet_maps *maps, int64_t amount, int64_t least, const char *says)
+{
+    const struct facet_maps_item item = {"x", amount};
+    struct facet_maps_request request = request_of(&item, 1);
+    struct facet_error error = {0};
+    uint64_t grant = 0;
+
+    request.least = least;
+    assert_int_equal(facet_maps_allocate(maps, &request, &grant, NULL, &error), FACET_NO_SPACE);
+    assert_string_equal(error.message, says);
+    facet_maps_destroy(maps);
+}
+
+static void test_what_is_passed_over_is_named(void **state)
+{
+    struct facet_maps *maps = DISCRETE(EVENLY, 2 * ONE, 2 * ONE, 0);
+
+    check_refusal(FRACTION(EVENLY, .001, U(.005)), U(.005), 0,
+                  "slot 'x': 0.005 asked for, 0 can be had on 0 places: 0.005 short; 1 with less than 0.01 free, the "
+                  "minimum, is passed over");
+    check_refusal(FRACTION(EVENLY, .01, U(.2), U(.3), ONE, 0), U(1.25), U(.5),
+                  "slot 'x': 1.25 asked for, 1 can be had on 1 places: 0.25 short; 2 with less than 0.5 free, the "
+                  "minimum, are passed over");
+    assert_int_equal(facet_maps_set_health(maps, 0, "d1", 1, NULL), FACET_OK);
+    assert_int_equal(facet_maps_set_health(maps, 0, "d2", 1, NULL), FACET_OK); /* which has nothing to give */
+    check_refusal(maps, 3 * ONE, 0, "slot 'x': 3 asked for, 2 can be had on 1 places: 1 short; 1 is not healthy");
+}
+
 static void test_fraction_split(void **state)
 {
     GIVES(FRACTION(EVENLY, .01, U(.3), U(.3), U(.9)), ONE, NOTHING, U(.3), U(.3), U(.4));
@@ -249,10 +278,15 @@ static void test_many_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_discrete),       cmocka_unit_test(test_fraction_best_fit),
-        cmocka_unit_test(test_fraction_split), cmocka_unit_test(test_quantum),
-        cmocka_unit_test(test_guard),          cmocka_unit_test(test_guard_looks_at_what_is_free),
-        cmocka_unit_test(test_affinity),       cmocka_unit_test(test_affinity_of_the_caller),
+        cmocka_unit_test(test_discrete),
+        cmocka_unit_test(test_fraction_best_fit),
+        cmocka_unit_test(test_fraction_split),
+        cmocka_unit_test(test_quantum),
+        cmocka_unit_test(test_what_is_passed_over_is_named),
+        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_guard_looks_at_what_is_free),
+        cmocka_unit_test(test_affinity),
+        cmocka_unit_test(test_affinity_of_the_caller),
         cmocka_unit_test(test_many_places),
     };
 
