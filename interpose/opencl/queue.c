@@ -11,6 +11,7 @@
 #include "device.h"
 #include "extension.h"
 #include "layer.h"
+#include "measure.h"
 #include "objects.h"
 #include "process.h"
 #include "track.h"
@@ -49,8 +50,10 @@ static cl_command_queue remember(cl_command_queue queue, uint64_t flags, cl_int 
 
 static bool refuse_foreign(cl_device_id device, cl_int *errcode_ret)
 {
-    if (facet_cl_device_is_ours(device))
+    if (facet_cl_device_is_ours(device)) {
+        facet_cl_measure_device(device);
         return false;
+    }
     facet_cl_set_error(errcode_ret, CL_INVALID_DEVICE);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the ring, the helper thread, and the two clocks' busy time.
+ * Owns: the ring and the helper thread.
  * Never: holds a lock while OpenCL is called, but for the turn to look, for which nobody waits without end. Launching
  * threads add under the push lock; who has the turn takes out.
  */
@@ -8,15 +8,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "interpose/kit/busy.h"
-#include "interpose/kit/estimate.h"
 #include "interpose/kit/quiet_thread.h"
+#include "interpose/kit/stops.h"
 #include "interpose/kit/turn.h"
 #include "layer.h"
+#include "measure.h"
 
 #define RING_SIZE 4096u
 
@@ -50,8 +49,7 @@ static struct {
     _Atomic uint32_t wants_time;
 } track;
 
-static struct facet_busy device_clock, host_clock; /* under the account lock */
-static struct facet_turn turn;                     /* to look over the ring */
+static struct facet_turn turn; /* to look over the ring */
 
 /* Steps of the end of the process. */
 enum {
@@ -78,46 +76,13 @@ struct batch {
     uint64_t estimate_ns, busy_ns;
 };
 
-static uint64_t account(struct facet_busy *busy, uint64_t start_ns, uint64_t end_ns)
-{
-    pthread_mutex_lock(&facet_cl_account_lock);
-    uint64_t added = facet_busy_add(busy, start_ns, end_ns);
-    pthread_mutex_unlock(&facet_cl_account_lock);
-    return added;
-}
-
-static bool profiled(cl_event event, cl_ulong *ret_start, cl_ulong *ret_end)
-{
-    return facet_cl_target.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof *ret_start, ret_start,
-                                                   NULL) == CL_SUCCESS &&
-           facet_cl_target.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof *ret_end, ret_end, NULL) ==
-               CL_SUCCESS;
-}
-
-/* Device time not reported before. Without profiling times it is from submission until now, less what overlaps. */
-static uint64_t measure(const struct facet_cl_command *command, uint64_t now_ns)
-{
-    cl_ulong start, end;
-
-    if (profiled(command->event, &start, &end)) {
-        facet_estimate_learn(command->key, end > start ? end - start : 0);
-        return account(&device_clock, start, end);
-    }
-    facet_cl_track_want_time();
-    if (!command->submitted_ns)
-        return 0;
-    uint64_t added = account(&host_clock, command->submitted_ns, now_ns);
-    facet_estimate_learn(command->key, added);
-    return added;
-}
-
 /* A command that failed (negative status) used no device time that anybody could name. */
 static void settle(struct facet_cl_command *command, cl_int status, uint64_t now_ns, struct batch *batch)
 {
     batch->count++;
     batch->estimate_ns += command->estimate_ns;
     if (status == CL_COMPLETE)
-        batch->busy_ns += measure(command, now_ns);
+        batch->busy_ns += facet_cl_measure(command, now_ns);
     facet_cl_target.clReleaseEvent(command->event);
     command->event = NULL;
 }
@@ -145,6 +110,7 @@ void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_
     struct batch batch = {0};
     uint64_t now_ns = facet_clock_now_ns();
 
+    facet_cl_measure_tick(now_ns, false);
     settle(&finished, status_of(finished.event), now_ns, &batch);
     report(tenant, &batch, now_ns);
 }
@@ -154,6 +120,7 @@ struct look {
     uint32_t tail;        /* how far it went */
     bool left;            /* something is in flight */
     cl_event waitable;    /* of the helper's looks, while others want the device: a reference of its own */
+    uint32_t waitable_at; /* its place in the order of the ring */
     uint64_t waitable_ns; /* its estimate */
 };
 
@@ -161,12 +128,13 @@ struct look {
  * Waiting in the driver is safe only for what will end without the program's help: what runs, or is handed to the
  * device and waits for no event. Of several (one per queue) the one expected to be shortest is waited for.
  */
-static void consider(struct look *look, const struct facet_cl_command *command, cl_int status)
+static void consider(struct look *look, const struct facet_cl_command *command, uint32_t at, cl_int status)
 {
     bool safe = status == CL_RUNNING || (status == CL_SUBMITTED && !command->may_be_held);
 
     if (safe && (!look->waitable || command->estimate_ns < look->waitable_ns)) {
         look->waitable = command->event;
+        look->waitable_at = at;
         look->waitable_ns = command->estimate_ns;
     }
 }
@@ -241,6 +209,7 @@ static struct look look_over(struct facet_tenant *tenant, const struct wanted *w
     struct batch batch = {0};
     uint32_t pending = 0;
 
+    facet_cl_measure_tick(now_ns, !wanted->by_program);
     for (uint32_t at = head; at != look.tail && (pending < wanted->limit || wanted->count) && may_ask(wanted); at++) {
         struct facet_cl_command *command = &track.commands[at % RING_SIZE];
 
@@ -253,7 +222,7 @@ static struct look look_over(struct facet_tenant *tenant, const struct wanted *w
         }
         pending++;
         if (prompt)
-            consider(&look, command, status);
+            consider(&look, command, at, status);
         if (prompt && status == CL_QUEUED && !command->flushed)
             flush(command);
     }
@@ -283,18 +252,50 @@ static void watch_gate(const struct facet_tenant *tenant)
     atomic_store_explicit(&track.sleep, AWAKE, memory_order_relaxed);
 }
 
+static void CL_CALLBACK on_end(cl_event event, cl_int status, void *unused)
+{
+    atomic_fetch_add_explicit(&track.wakes, 1, memory_order_release);
+    facet_futex_wake(&track.wakes);
+}
+
+/*
+ * Waits in the driver for what the look chose. One that runs inside this program is asked to call when it is over:
+ * meanwhile the helper ticks, and shows that the process lives.
+ */
+static void wait_for(const struct look *look, uint32_t seen_wakes)
+{
+    static uint32_t calls_for; /* the place of the last one that it calls for, and 1 more */
+    bool calls = facet_cl_measure_is_inside();
+
+    if (calls && calls_for != look->waitable_at + 1)
+        calls = facet_cl_target.clSetEventCallback(look->waitable, CL_COMPLETE, on_end, NULL) == CL_SUCCESS;
+    if (calls) {
+        calls_for = look->waitable_at + 1;
+        facet_futex_wait(&track.wakes, seen_wakes, FACET_STOPS_TICK_NS);
+    } else {
+        facet_cl_target.clWaitForEvents(1, &look->waitable);
+    }
+    facet_cl_target.clReleaseEvent(look->waitable);
+}
+
+/* The launch that ends this sleep begins its own time. */
+static void sleep_deeply(const struct look *look, uint32_t seen_wakes)
+{
+    facet_cl_measure_rests();
+    sleep_for(DEEP, seen_wakes, look->tail, DEEP_NS);
+}
+
 /* Rests after a look, for as long as the situation allows. */
 static void rest(const struct facet_tenant *tenant, const struct look *look, uint32_t seen_wakes, uint64_t idle_ns)
 {
     bool prompt = facet_tenant_prompt(tenant);
 
-    if (look->waitable) {
-        facet_cl_target.clWaitForEvents(1, &look->waitable);
-        facet_cl_target.clReleaseEvent(look->waitable);
-    } else if (look->left && prompt)
+    if (look->waitable)
+        wait_for(look, seen_wakes);
+    else if (look->left && prompt)
         sleep_for(NAPPING, seen_wakes, look->tail, POLL_NS);
     else if (!look->left && idle_ns >= LINGER_NS)
-        sleep_for(DEEP, seen_wakes, look->tail, DEEP_NS);
+        sleep_deeply(look, seen_wakes);
     else if (prompt)
         sleep_for(NAPPING, seen_wakes, look->tail, LAZY_NS);
     else
@@ -490,6 +491,5 @@ void facet_cl_track_forked(void)
     atomic_store(&track.waiting_for_room, 0);
     atomic_store(&track.sleep, AWAKE);
     atomic_store(&track.running, 0);
-    memset(&device_clock, 0, sizeof device_clock);
-    memset(&host_clock, 0, sizeof host_clock);
+    facet_cl_measure_forked();
 }

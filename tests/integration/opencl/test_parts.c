@@ -11,6 +11,7 @@
 
 #include "interpose/kit/busy.h"
 #include "interpose/kit/estimate.h"
+#include "interpose/kit/stops.h"
 #include "objects.h"
 #include "process.h"
 
@@ -119,12 +120,99 @@ static void test_maps(void **state)
     assert_true(facet_cl_map_empty(FACET_CL_POINTERS));
 }
 
+#define MS UINT64_C(1000000)
+
+/* Ticks each 10 ms from `from` to `to`, with a processor used throughout. */
+static void tick(struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint64_t *cpu_ns)
+{
+    for (uint64_t at = from_ms; at < to_ms; at += 10) {
+        facet_stops_tick(stops, at * MS, *cpu_ns);
+        *cpu_ns += 10 * MS;
+    }
+}
+
+static uint64_t left_ms(const struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint32_t pieces)
+{
+    struct facet_interval left[FACET_STOPS_MOST + 1];
+    uint64_t sum = 0;
+    uint32_t count = facet_stops_cut(stops, stops->ahead_ns, (struct facet_interval){from_ms * MS, to_ms * MS}, left);
+
+    assert_int_equal(count, pieces);
+    for (uint32_t i = 0; i < count; i++)
+        sum += left[i].end_ns - left[i].start_ns;
+    return sum / MS;
+}
+
+static void test_a_stop_is_cut_out(void **state)
+{
+    struct facet_stops stops = {0};
+    uint64_t cpu_ns = 0;
+
+    tick(&stops, 1000, 1100, &cpu_ns);
+    tick(&stops, 6090, 6200, &cpu_ns); /* nothing ticked since 1090, and nothing was computed */
+    assert_int_equal(stops.count, 1);
+    assert_int_equal(left_ms(&stops, 1050, 6150, 2), 110);
+    assert_int_equal(left_ms(&stops, 2000, 3000, 0), 0);
+    assert_int_equal(left_ms(&stops, 6100, 6150, 1), 50);
+    assert_int_equal(left_ms(&stops, 500, 1100, 1), 600);
+}
+
+static void test_who_worked_was_not_stopped(void **state)
+{
+    struct facet_stops stops = {0};
+    uint64_t cpu_ns = 0;
+
+    tick(&stops, 1000, 1100, &cpu_ns);
+    cpu_ns += 4000 * MS; /* only the ticks were kept waiting */
+    tick(&stops, 6090, 6200, &cpu_ns);
+    tick(&stops, 6290, 6300, &cpu_ns); /* late as on a busy machine */
+    facet_stops_rest(&stops);
+    tick(&stops, 9000, 9100, &cpu_ns); /* nothing was in flight, and none expected */
+    assert_int_equal(stops.count, 0);
+    assert_int_equal(left_ms(&stops, 1050, 6150, 1), 5100);
+}
+
+/* The device counts from elsewhere: what it shows is seen at once, or late. */
+static void test_stops_on_the_devices_clock(void **state)
+{
+    struct facet_stops stops = {0};
+    uint64_t cpu_ns = 0;
+
+    tick(&stops, 1000, 1100, &cpu_ns);
+    tick(&stops, 6090, 6200, &cpu_ns);
+    facet_stops_learn_clock(&stops, 91000 * MS, 6107 * MS);
+    facet_stops_learn_clock(&stops, 91010 * MS, 6110 * MS);
+    facet_stops_learn_clock(&stops, 91015 * MS, 6190 * MS);
+    assert_int_equal(stops.ahead_ns, -84900 * (int64_t)MS);
+    assert_int_equal(left_ms(&stops, 85950, 91050, 2), 110);
+}
+
+static void test_the_newest_stops_are_kept(void **state)
+{
+    struct facet_stops stops = {0};
+    uint64_t cpu_ns = 0;
+
+    for (uint64_t i = 1; i <= FACET_STOPS_MOST + 3; i++)
+        tick(&stops, i * 1000, i * 1000 + 500, &cpu_ns);
+    assert_int_equal(stops.count, FACET_STOPS_MOST);
+    assert_int_equal(stops.intervals[FACET_STOPS_MOST - 1].end_ns, (FACET_STOPS_MOST + 3) * 1000 * MS);
+    assert_int_equal(left_ms(&stops, 1000, (FACET_STOPS_MOST + 4) * 1000, FACET_STOPS_MOST + 1),
+                     (FACET_STOPS_MOST + 3) * 1000 - FACET_STOPS_MOST * 500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_overlaps_count_once), cmocka_unit_test(test_long_after_short),
-        cmocka_unit_test(test_against_bitmap),      cmocka_unit_test(test_old_gaps_are_forgotten),
-        cmocka_unit_test(test_estimates),           cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_a_stop_is_cut_out),
+        cmocka_unit_test(test_who_worked_was_not_stopped),
+        cmocka_unit_test(test_stops_on_the_devices_clock),
+        cmocka_unit_test(test_the_newest_stops_are_kept),
+        cmocka_unit_test(test_overlaps_count_once),
+        cmocka_unit_test(test_long_after_short),
+        cmocka_unit_test(test_against_bitmap),
+        cmocka_unit_test(test_old_gaps_are_forgotten),
+        cmocka_unit_test(test_estimates),
+        cmocka_unit_test(test_maps),
     };
 
     return cmocka_run_group_tests_name("parts", tests, NULL, NULL);

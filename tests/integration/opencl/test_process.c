@@ -115,6 +115,8 @@ static int role_count_devices(void)
 
 #define WAITS     20u
 #define WAITED_US 2000u
+#define LONG_US   1000000u
+#define STOP_NS   (2 * FACET_NS_PER_S)
 
 static void CL_CALLBACK raise_flag(cl_event event, cl_int status, void *flag)
 {
@@ -211,6 +213,19 @@ static int role_forks(void)
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
 
+/* Says when a long kernel is on its way, and waits for it. */
+static int role_stopped(void)
+{
+    fixture_set_sleep(1000);
+    if (fixture_launch(fixture.sleep, NULL) != CL_SUCCESS || clFinish(fixture.queue) != CL_SUCCESS)
+        return 1;
+    fixture_set_sleep(LONG_US);
+    if (fixture_launch(fixture.sleep, NULL) != CL_SUCCESS || clFlush(fixture.queue) != CL_SUCCESS ||
+        write(3, "x", 1) != 1)
+        return 1;
+    return clFinish(fixture.queue) == CL_SUCCESS ? 0 : 1;
+}
+
 static int play(const char *role)
 {
     alarm(120);
@@ -226,6 +241,8 @@ static int play(const char *role)
         return role_exit_in_flight();
     if (strcmp(role, "role-die") == 0)
         return role_hold_and_die();
+    if (strcmp(role, "role-stopped") == 0)
+        return role_stopped();
     if (strncmp(role, "role-wait-", 10) == 0)
         return role_wait(role + 10);
     return role_hold_four();
@@ -274,6 +291,54 @@ static void test_waited_for_is_reported(void **state)
     check_waited("role-wait-exec", 0);
     check_waited("role-wait-killed", 1000 + SIGKILL);
     check_waited("role-forks", 0);
+}
+
+static void stop_for(pid_t pid, uint64_t ns)
+{
+    uint64_t end_ns = facet_clock_now_ns() + ns;
+    int status = 0;
+
+    kill(pid, SIGSTOP);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(test_segment_totals(&fixture.segment).inflight, 1);
+    while (facet_clock_now_ns() < end_ns) {
+        test_segment_beat(&fixture.segment);
+        usleep(5000);
+    }
+    kill(pid, SIGCONT);
+}
+
+/* The driver is in the program, and was stopped with it: an event that spans the stop does not say how long it ran. */
+static void check_stopped(enum facet_gate gate)
+{
+    struct facet_usage_totals before = test_segment_totals(&fixture.segment);
+    int ready[2];
+    char byte;
+
+    facet_owner_set_gate(fixture.segment.owner, gate);
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = start("role-stopped", ready[1]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    uint64_t begun_ns = facet_clock_now_ns();
+    usleep(20000);
+    stop_for(pid, STOP_NS);
+    assert_int_equal(status_of(pid), 0);
+    uint64_t ran_ns = facet_clock_now_ns() - begun_ns - STOP_NS;
+    struct facet_usage_totals after = test_segment_totals(&fixture.segment);
+    assert_int_equal(after.launches, before.launches + 2);
+    assert_true(after.busy_ns > before.busy_ns);
+    assert_true(after.busy_ns - before.busy_ns < ran_ns + STOP_NS / 4);
+    check_reclaimed();
+}
+
+static void test_stopped_while_a_kernel_runs(void **state)
+{
+    facet_owner_set_depth(fixture.segment.owner, 5 * FACET_NS_PER_MS);
+    check_stopped(FACET_GATE_LEASED);
+    check_stopped(FACET_GATE_OPEN);
 }
 
 static void test_kill_gives_memory_back(void **state)
@@ -393,9 +458,16 @@ static void test_fork(void **state)
 
 int main(int argc, char **argv)
 {
+    self = argv[0];
+    if (argc > 1 && strncmp(argv[1], "role-", 5) == 0)
+        return play(argv[1]);
+    int status = fixture_begin(argc > 1 ? argv[1] : NULL, 0);
+    if (status >= 0)
+        return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exit_with_work_in_flight),
         cmocka_unit_test(test_waited_for_is_reported),
+        test_on_pocl(test_stopped_while_a_kernel_runs),
         cmocka_unit_test(test_kill_gives_memory_back),
         cmocka_unit_test(test_program_that_never_releases),
         cmocka_unit_test(test_layer_listed_twice),
@@ -404,13 +476,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_outside_a_vgpu_nothing_changes),
         cmocka_unit_test(test_fork), /* last: from here on this process uses OpenCL itself */
     };
-
-    self = argv[0];
-    if (argc > 1 && strncmp(argv[1], "role-", 5) == 0)
-        return play(argv[1]);
-    int status = fixture_begin(argc > 1 ? argv[1] : NULL, 0);
-    if (status >= 0)
-        return status;
     status = cmocka_run_group_tests_name("process", tests, NULL, NULL);
     fixture_end();
     return status;

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what stops.h says. Never: keeps more stops than there is room for: the newest. */
+#include "stops.h"
+
+#include <string.h>
+
+/* Two ticks are no nearer to each other than this. */
+#define APART_NS UINT64_C(2000000)
+
+/* What is known of the device's clock grows old: the two drift apart by less than this part of the time. */
+#define DRIFT_SHIFT 10
+
+bool facet_stops_tick_is_due(const struct facet_stops *stops, uint64_t now_ns)
+{
+    return now_ns >= stops->ticked_ns + APART_NS;
+}
+
+static void add(struct facet_stops *stops, uint64_t start_ns, uint64_t end_ns)
+{
+    if (stops->count == FACET_STOPS_MOST) {
+        stops->count--;
+        memmove(stops->intervals, stops->intervals + 1, stops->count * sizeof stops->intervals[0]);
+    }
+    stops->intervals[stops->count++] = (struct facet_interval){start_ns, end_ns};
+}
+
+/*
+ * It began before the tick that was to come next. A process that ran used a processor for most of the time that its
+ * driver works: then only who ticks was kept waiting.
+ */
+void facet_stops_tick(struct facet_stops *stops, uint64_t now_ns, uint64_t cpu_ns)
+{
+    uint64_t next_ns = stops->ticked_ns + FACET_STOPS_TICK_NS;
+
+    if (stops->ticked_ns && now_ns >= next_ns + FACET_STOPS_LEAST_NS &&
+        cpu_ns - stops->ticked_cpu_ns < (now_ns - stops->ticked_ns) / 2)
+        add(stops, next_ns, now_ns);
+    stops->ticked_ns = now_ns;
+    stops->ticked_cpu_ns = cpu_ns;
+}
+
+void facet_stops_rest(struct facet_stops *stops)
+{
+    stops->ticked_ns = 0;
+}
+
+/* Of all that was seen the nearest: nobody sees a moment before it comes, and most come to see it late. */
+void facet_stops_learn_clock(struct facet_stops *stops, uint64_t device_ns, uint64_t now_ns)
+{
+    int64_t ahead_ns = (int64_t)(now_ns - device_ns);
+    int64_t drift_ns = (int64_t)((now_ns - stops->ahead_known_ns) >> DRIFT_SHIFT);
+
+    if (!stops->ahead_known_ns || ahead_ns < stops->ahead_ns + drift_ns) {
+        stops->ahead_ns = ahead_ns;
+        stops->ahead_known_ns = now_ns;
+    }
+}
+
+uint32_t facet_stops_cut(const struct facet_stops *stops, int64_t ahead_ns, struct facet_interval whole,
+                         struct facet_interval ret_pieces[FACET_STOPS_MOST + 1])
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < stops->count; i++) {
+        uint64_t start_ns = stops->intervals[i].start_ns - (uint64_t)ahead_ns;
+        uint64_t end_ns = stops->intervals[i].end_ns - (uint64_t)ahead_ns;
+
+        if (end_ns <= whole.start_ns || start_ns >= whole.end_ns)
+            continue;
+        if (start_ns > whole.start_ns)
+            ret_pieces[count++] = (struct facet_interval){whole.start_ns, start_ns};
+        whole.start_ns = end_ns < whole.end_ns ? end_ns : whole.end_ns;
+    }
+    if (whole.start_ns < whole.end_ns)
+        ret_pieces[count++] = whole;
+    return count;
+}
