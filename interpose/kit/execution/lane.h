@@ -83,6 +83,7 @@ struct facet_flight_lane {
 
     /* Under the track lock. */
     struct facet_flight_mark waited; /* what the program knows to be complete */
+    bool doubtful;                   /* it may know more: the driver does */
     struct facet_flight_sample *first, **last;
     uint64_t followed;              /* of submitted, up to the last sample */
     _Atomic bool destroyed;         /* the stream: ask events only */

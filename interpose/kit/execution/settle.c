@@ -228,6 +228,16 @@ static void settle_tail(struct facet_flight_lane *lane, struct batch *batch)
         take_tail(lane, mark, state == FACET_FLIGHT_LOST, batch);
 }
 
+static void settle_all(struct facet_flight_lane *lane, struct batch *batch)
+{
+    struct facet_flight_sample *sample;
+
+    while ((sample = facet_flight_sample_first(lane)) && settle_first(lane, sample, facet_flight_ask, batch))
+        ;
+    if (!sample)
+        settle_tail(lane, batch);
+}
+
 /*
  * Complete, and more is in flight behind: when it ended is not known, and will be measured with that. Until then what
  * it is expected to have taken is reported, as far as there was time for it.
@@ -257,7 +267,13 @@ static void settle_waited(struct facet_flight_lane *lane, struct batch *batch)
 
     pthread_mutex_lock(&facet_flight_track_lock);
     struct facet_flight_mark mark = lane->waited;
+    bool doubtful = lane->doubtful;
+    lane->doubtful = false;
     pthread_mutex_unlock(&facet_flight_track_lock);
+    if (doubtful) {
+        settle_all(lane, batch);
+        return;
+    }
     while ((sample = facet_flight_sample_first(lane)) && sample->submitted <= mark.submitted)
         if (!settle_first(lane, sample, facet_flight_ask_patiently, batch))
             return;
@@ -352,18 +368,13 @@ static void finish(struct facet_flight_lane *lane, const struct batch *batch, ui
 void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look)
 {
     struct batch batch = {0};
-    struct facet_flight_sample *sample;
 
     if (atomic_load_explicit(&lane->settled, memory_order_acquire))
         return;
-    if (atomic_load(&lane->ended)) {
+    if (atomic_load(&lane->ended))
         settle_ended(lane, &batch);
-    } else {
-        while ((sample = facet_flight_sample_first(lane)) && settle_first(lane, sample, facet_flight_ask, &batch))
-            ;
-        if (!sample)
-            settle_tail(lane, &batch);
-    }
+    else
+        settle_all(lane, &batch);
     finish(lane, &batch, now_ns, look);
 }
 

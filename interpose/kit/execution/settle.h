@@ -19,7 +19,8 @@ struct facet_flight_look {
 
 void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look);
 
-/* The same of what the program waited for, and of nothing else: no stream is asked for. In any thread. */
+/* The same of what the program waited for, and of nothing else: only streams are asked for of which that is in doubt.
+ * In any thread. */
 void facet_flight_settle_waited(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look);
 
 /* Whether all of the lane is reported. Under the track lock. */

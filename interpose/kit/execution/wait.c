@@ -12,10 +12,13 @@
 
 struct recorded {
     void *event;
+    uint64_t generation;
     struct facet_flight_wait wait;
 };
 
-static struct recorded recorded[RECORDED]; /* under the track lock */
+/* Under the track lock. What an older process has recorded is of no more meaning, and its places are free. */
+static struct recorded recorded[RECORDED];
+static uint64_t generation;
 
 /* ---- how far lanes are ---- */
 
@@ -40,6 +43,12 @@ static bool is_for(const struct target *target, const struct facet_flight_lane *
     if (target->stream == FACET_FLIGHT_LEGACY && lane->joins_legacy)
         return true;
     return stream == target->stream && (stream != FACET_FLIGHT_PER_THREAD || is_own(lane));
+}
+
+/* The legacy stream waits for others when there is something in it: whether it did is not known here. */
+static bool is_certain(const struct target *target, const struct facet_flight_lane *lane)
+{
+    return target->stream != FACET_FLIGHT_LEGACY || atomic_load(&lane->stream) == FACET_FLIGHT_LEGACY;
 }
 
 static struct facet_flight_waited_lane *place_of(struct facet_flight_wait *wait, uint64_t id)
@@ -75,7 +84,7 @@ static void note(struct facet_flight_wait *wait, const struct target *target, bo
         struct facet_flight_waited_lane *place = place_of(wait, lane->id);
         if (!place)
             break;
-        *place = (struct facet_flight_waited_lane){lane->id, facet_flight_mark_of(lane)};
+        *place = (struct facet_flight_waited_lane){lane->id, facet_flight_mark_of(lane), is_certain(target, lane)};
     }
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
@@ -119,7 +128,9 @@ static bool raise(const struct facet_flight_waited_lane *waited)
         lane = lane->next;
     if (!lane || waited->mark.submitted <= atomic_load(&lane->reported))
         return false;
-    if (waited->mark.submitted > lane->waited.submitted)
+    if (!waited->certain)
+        lane->doubtful = true;
+    else if (waited->mark.submitted > lane->waited.submitted)
         lane->waited = waited->mark;
     return true;
 }
@@ -140,6 +151,11 @@ void facet_flight_waited(const struct facet_flight_wait *wait)
 
 /* ---- events ---- */
 
+static bool is_free(const struct recorded *at)
+{
+    return !at->event || at->generation != generation;
+}
+
 /* Where an event is, or may be: its own place, a free one, or that of another, which is forgotten. */
 static struct recorded *recorded_at(const void *event, bool or_any)
 {
@@ -149,9 +165,9 @@ static struct recorded *recorded_at(const void *event, bool or_any)
     for (uint64_t i = 0; i < TRIES; i++) {
         struct recorded *at = &recorded[(first + i) % RECORDED];
 
-        if (at->event == event)
+        if (at->event == event && !is_free(at))
             return at;
-        if (or_any && !at->event && found->event)
+        if (or_any && is_free(at) && !is_free(found))
             found = at;
     }
     return found;
@@ -171,7 +187,7 @@ void facet_flight_event_recorded(void *event, const struct facet_flight_wait *wa
         return;
     pthread_mutex_lock(&facet_flight_track_lock);
     if (wait->count)
-        *recorded_at(event, true) = (struct recorded){event, *wait};
+        *recorded_at(event, true) = (struct recorded){event, generation, *wait};
     else
         forget(event);
     pthread_mutex_unlock(&facet_flight_track_lock);
@@ -212,9 +228,7 @@ void facet_flight_event_waited(void *event)
 
 void facet_flight_waits_forked(void)
 {
-    for (size_t i = 0; i < RECORDED; i++)
-        if (recorded[i].event) /* what was never written takes no memory, and is to take none in the child */
-            recorded[i].event = NULL;
+    generation++;
 }
 
 /* ---- copies to the host ---- */

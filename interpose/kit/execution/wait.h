@@ -3,7 +3,7 @@
  * What a program waits for: it is reported before the program goes on, whose next step may be to end the process.
  *
  * Owns: how far the lanes are that a wait is for, and which events were recorded behind which launches.
- * Never: asks the driver for anything, or takes for complete what the driver did not call complete.
+ * Never: takes for complete what the driver did not call complete.
  *
  *     facet_flight_wait_stream() or _context()   how far it is, before the driver is asked
  *     the driver's call
@@ -24,10 +24,11 @@ struct facet_flight_wait {
     struct facet_flight_waited_lane {
         uint64_t id;
         struct facet_flight_mark mark;
+        bool certain; /* else it may have been waited for, and is asked */
     } lanes[FACET_FLIGHT_WAIT_LANES];
 };
 
-/* `stream` is of facet_flight_stream_of(); the legacy one stands for those that it waits for, too. */
+/* `stream` is of facet_flight_stream_of(). With the legacy one those are noted, too, that it may wait for. */
 void facet_flight_wait_stream(struct facet_flight_wait *ret_wait, void *stream);
 void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context);
 

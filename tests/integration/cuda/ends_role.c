@@ -89,7 +89,7 @@ static bool wait_by(const char *way, CUstream stream)
         return copies(way[0] == 'c');
     while (strcmp(way, "query") == 0 && client.cuStreamQuery(stream) != CUDA_SUCCESS)
         usleep(100);
-    return way[0] == 'q' || client.cuStreamSynchronize(stream) == CUDA_SUCCESS;
+    return way[0] == 'q' || client.cuStreamSynchronize(way[0] == 'j' ? NULL : stream) == CUDA_SUCCESS;
 }
 
 static bool wait_often(const char *way, unsigned count)
@@ -98,6 +98,8 @@ static bool wait_often(const char *way, unsigned count)
     bool by_event = strcmp(way, "event") == 0 || strcmp(way, "asked") == 0 || strcmp(way, "elapsed") == 0;
 
     if (strcmp(way, "own") == 0 && client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+        return false;
+    if (strcmp(way, "joined") == 0 && client.cuStreamCreate(&stream, CU_STREAM_DEFAULT) != CUDA_SUCCESS)
         return false;
     for (unsigned i = 1; i <= count; i++) {
         bool launched = by_event && i % 4 == 0 ? waits_for_event(way, stream) : launch_into(ENDS_SHORT, stream);

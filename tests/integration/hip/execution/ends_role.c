@@ -90,7 +90,7 @@ static bool wait_by(const char *way, hipStream_t stream)
         return copies(way[0] == 'c');
     while (strcmp(way, "query") == 0 && client.hipStreamQuery(stream) != hipSuccess)
         usleep(100);
-    return way[0] == 'q' || client.hipStreamSynchronize(stream) == hipSuccess;
+    return way[0] == 'q' || client.hipStreamSynchronize(way[0] == 'j' ? NULL : stream) == hipSuccess;
 }
 
 static bool wait_often(const char *way, unsigned count)
@@ -99,6 +99,8 @@ static bool wait_often(const char *way, unsigned count)
     bool by_event = strcmp(way, "event") == 0 || strcmp(way, "asked") == 0 || strcmp(way, "elapsed") == 0;
 
     if (strcmp(way, "own") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess)
+        return false;
+    if (strcmp(way, "joined") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamDefault) != hipSuccess)
         return false;
     for (unsigned i = 1; i <= count; i++) {
         bool launched = by_event && i % 4 == 0 ? waits_for_event(way, stream) : launch_into(ENDS_SHORT, stream);
