@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "client_environment.h"
 #include "http.h"
 #include "start.h"
 
@@ -210,6 +211,25 @@ static const char *spoken_argument(const char *member)
     return member;
 }
 
+/* It finds devices by its own variables, not by those of whoever asks: where they differ, the refusal says so. */
+static enum facet_status refuse_device(struct client *client, enum facet_status status, const char *message,
+                                       struct facet_error *error)
+{
+    struct http_answer answer = {0};
+    char why[sizeof client->advice] = "";
+
+    if (exchange_once(client, "GET", "http://facetd/v1/health", NULL, &answer, NULL) == FACET_OK) {
+        CLIENT_CLEANUP_JSON json_t *health = answer.text ? json_loads(answer.text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        client_environment_advise(health, why, sizeof why);
+        free(answer.text);
+    }
+    if (!why[0])
+        return facet_error_argument(error, status, "device", "%s", message);
+    snprintf(client->advice, sizeof client->advice, "%s", why);
+    int room = (int)(sizeof error->message - strlen(why) - sizeof "; ");
+    return facet_error_argument(error, status, "device", "%.*s; %s", room, message, why);
+}
+
 static enum facet_status refusal(struct client *client, const struct http_answer *answer, struct facet_error *error)
 {
     const char *code = NULL, *argument = "", *message = NULL, *advice = "";
@@ -220,6 +240,8 @@ static enum facet_status refusal(struct client *client, const struct http_answer
         return facet_error_set(error, FACET_IO, "the daemon on %s answered with HTTP status %ld and no reason",
                                client->socket_path, answer->status);
     snprintf(client->advice, sizeof client->advice, "%s", advice);
+    if (strcmp(argument, "device") == 0)
+        return refuse_device(client, facet_status_from_name(code), message, error);
     return facet_error_argument(error, facet_status_from_name(code), spoken_argument(argument), "%s", message);
 }
 

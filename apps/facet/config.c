@@ -3,9 +3,11 @@
 #include "base/config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/paths.h"
+#include "base/variables.h"
 #include "command.h"
 #include "view.h"
 
@@ -57,9 +59,19 @@ static json_t *row_json(const struct row *row)
                      "value", row->value[0] ? row->value : NULL, "from", row->from, "help", row->setting->help);
 }
 
+/* Of a provider, an interposer or an integration: what is good for it is known where it is read. */
+static json_t *variable_json(const struct facet_variable *variable)
+{
+    const char *value = getenv(variable->name);
+
+    return json_pack("{s:s, s:s*, s:s}", "variable", variable->name, "value", value && *value ? value : NULL, "help",
+                     variable->help);
+}
+
 static int print_json(const struct command *self)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *variables = json_array();
+    const struct facet_variable *variable;
     struct row row;
     int failed = 0;
 
@@ -67,7 +79,9 @@ static int print_json(const struct command *self)
         look_up(id, &row);
         failed |= json_array_append_new(list, row_json(&row));
     }
-    json_t *settings = json_pack("{s:o}", "settings", list);
+    for (uint32_t i = 0; (variable = facet_variable_at(i)); i++)
+        failed |= json_array_append_new(variables, variable_json(variable));
+    json_t *settings = json_pack("{s:o, s:o}", "settings", list, "variables", variables);
     int status = settings && !failed ? command_print_json(settings) : command_out_of_memory(self);
     json_decref(settings);
     return status;
@@ -78,11 +92,18 @@ static int print_table(const struct command *self)
     static const struct view_column columns[] = {{"VARIABLE", 0}, {"VALUE", 0}, {"FROM", 0}, {NULL, 0}};
     VIEW_CLEANUP_TABLE struct libscols_table *table = view_table(columns);
     bool complete = table != NULL;
+    const struct facet_variable *variable;
     struct row row;
 
     for (uint32_t id = 0; complete && facet_config_setting(id); id++) {
         look_up(id, &row);
         complete = view_row(table, (const char *const[]){row.setting->variable, row.value, row.from}, 3);
+    }
+    for (uint32_t i = 0; complete && (variable = facet_variable_at(i)); i++) {
+        const char *value = getenv(variable->name);
+        bool is_set = value && *value;
+        complete = view_row(
+            table, (const char *const[]){variable->name, is_set ? value : "", is_set ? "environment" : "unset"}, 3);
     }
     return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }
@@ -108,10 +129,15 @@ static void print_paragraph(const char *text)
 static void print_help(void)
 {
     const struct facet_setting *setting;
+    const struct facet_variable *variable;
 
     for (uint32_t id = 0; (setting = facet_config_setting(id)); id++) {
         printf("\n%s\n", setting->variable);
         print_paragraph(setting->help);
+    }
+    for (uint32_t i = 0; (variable = facet_variable_at(i)); i++) {
+        printf("\n%s\n", variable->name);
+        print_paragraph(variable->help);
     }
 }
 
@@ -138,7 +164,9 @@ const struct command command_config = {
     .help = "usage: facet config [--json]\n"
             "\n"
             "Shows every setting, its value now and where that comes from. Settings are\n"
-            "environment variables; the daemon reads those of whoever started it.\n"
+            "environment variables. Those of providers, interposers and integrations follow.\n"
+            "A private daemon has the settings and the providers' variables of whoever\n"
+            "started it, and of other variables what FACET_KEEP_ENV names.\n"
             "\n"
             "  --json    print them as JSON\n",
     .run = run,

@@ -3,11 +3,16 @@
 #include "inventory.h"
 
 #include "base/config.h"
+#include "base/surroundings.h"
 
 enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error)
 {
     enum facet_status status = facet_config_check(error);
 
+    /* As a private daemon opens them, so that both find the same. */
+    facet_surroundings_raise_limits();
+    if (status == FACET_OK && !facet_surroundings_clean_environment(true))
+        status = facet_error_set(error, FACET_NO_MEMORY, "no memory for the environment");
     return status == FACET_OK ? facet_device_table_open(NULL, ret_table, error) : status;
 }
 

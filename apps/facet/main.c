@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the first screen, the table of verbs, the last check of standard output. Never: does a verb's work. */
 #include <errno.h>
-#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/surroundings.h"
 #include "command.h"
 
 static const char first_screen[] = "Facet: one accelerator, many faces. Unmodified programs run in virtual GPUs\n"
@@ -96,16 +95,6 @@ static int dispatch(int argc, char **argv)
     return command_dispatch(&root, argc, argv);
 }
 
-/* A descriptor that we open must never take the place of a closed standard stream. Output that was closed stays one
- * that cannot be written: what is printed there is lost, and the command must say so. */
-static bool open_standard_streams(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
-            return false;
-    return true;
-}
-
 /* What was printed has arrived only when this succeeds: a full disk shows here. */
 static int close_output(int status)
 {
@@ -120,7 +109,8 @@ int main(int argc, char **argv)
     /* Only characters: numbers are read and written the same everywhere. */
     setlocale(LC_CTYPE, "");
     signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; then no child's status would ever come */
-    if (!open_standard_streams())
+    /* What is printed to an output that was closed is lost, and close_output() says so. */
+    if (!facet_surroundings_open_streams())
         return EXIT_REFUSED;
     return close_output(dispatch(argc, argv));
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/paths.h"
+#include "base/surroundings.h"
 #include "terminal.h"
 
 enum {
@@ -59,15 +60,13 @@ static enum facet_status open_log(int *ret_fd, struct facet_error *error)
     return FACET_OK;
 }
 
-/* In the daemon's process: keeps nothing of ours but the environment, the log and the pipe. */
+/* In the daemon's process: keeps nothing of ours but the log, the pipe, and of the environment what surroundings.h
+ * says: the daemon is everybody's of this user, and who happened to start it is nobody special. */
 _Noreturn static void become_daemon(const char *program, int log, int ready)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    sigset_t none;
 
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
+    facet_surroundings_reset();
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
@@ -76,7 +75,8 @@ _Noreturn static void become_daemon(const char *program, int log, int ready)
     else
         dup2(ready, READY_FD);
     close_range(READY_FD + 1, ~0U, 0);
-    execl(program, "facetd", "--private", "--ready-fd", "3", (char *)NULL);
+    if (facet_surroundings_clean_environment(false))
+        execl(program, "facetd", "--private", "--ready-fd", "3", (char *)NULL);
     dprintf(READY_FD, "cannot run %s: %s\n", program, strerror(errno));
     _exit(1);
 }

@@ -206,6 +206,21 @@ static void fill_row(const struct request *request, const struct facet_device_re
     row->created_ns = registry_wall_clock_ns();
 }
 
+/* When nobody says which device, the first one is meant. Where programs can be run on none, the reason is not that one,
+ * but what there could be instead. */
+static enum facet_status need_programs(const struct registry *registry, const struct facet_device_record *device,
+                                       struct facet_error *error)
+{
+    char why[300];
+
+    if (facet_device_takes_programs(device))
+        return FACET_OK;
+    facet_device_table_explain(registry->parts.devices, why, sizeof why);
+    return facet_error_argument(error, FACET_UNSUPPORTED, "device",
+                                "no device here takes programs, %s runs kernels only%s", device->id,
+                                why[0] ? why : "; install a driver (pocl-opencl-icd for the processor)");
+}
+
 static enum facet_status plan(struct registry *registry, const struct request *request, struct vgpu *vgpu,
                               struct facet_error *error)
 {
@@ -219,6 +234,8 @@ static enum facet_status plan(struct registry *registry, const struct request *r
         status = reserve_resolve(registry, request->reservation, row->reservation, device ? NULL : &device, error);
     if (status == FACET_OK)
         status = facet_device_table_find(registry->parts.devices, device, &vgpu->device, error);
+    if (status == FACET_OK && !device)
+        status = need_programs(registry, vgpu->device, error);
     if (status == FACET_OK)
         reserve_default(registry, row->reservation, vgpu->device, &wanted);
     if (status == FACET_OK)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/surroundings.h"
 #include "books.h"
 #include "bus_error.h"
 #include "detach.h"
@@ -236,17 +237,35 @@ static enum facet_status take_lock(const struct options *options, int *ret_fd, s
 }
 
 /* Blocked in every thread, so that only live() sees them. A tenant's settings are not ours, whoever started us. */
-static void prepare(sigset_t *ret_signals)
+static void block_signals(sigset_t *ret_signals)
 {
-    umask(077);
-    unsetenv("OPENCL_LAYERS");
-    unsetenv(FACET_ENV_VGPU_DIR);
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(ret_signals);
     sigaddset(ret_signals, SIGTERM);
     sigaddset(ret_signals, SIGINT);
     sigaddset(ret_signals, SIGHUP);
     sigprocmask(SIG_BLOCK, ret_signals, NULL);
+}
+
+/* Whoever starts a private daemon does not know that it serves other shells, too: one that could not is not started. */
+static enum facet_status prepare(const struct options *options, sigset_t *ret_signals, struct facet_error *error)
+{
+    struct facet_error low;
+
+    umask(077);
+    unsetenv("OPENCL_LAYERS");
+    unsetenv(FACET_ENV_VGPU_DIR);
+    block_signals(ret_signals);
+    if (!facet_surroundings_open_streams())
+        return facet_error_errno(error, errno, "opening /dev/null");
+    enum facet_status status = facet_surroundings_check_limits(&low);
+    facet_surroundings_raise_limits();
+    if (status == FACET_OK)
+        return FACET_OK;
+    if (options->private)
+        return facet_error_set(error, status, "%s", low.message);
+    facet_log(FACET_LOG_WARNING, "%s", low.message);
+    return FACET_OK;
 }
 
 static enum facet_status go_to_background(const struct options *options, struct ready *ready, struct facet_error *error)
@@ -264,8 +283,9 @@ static enum facet_status run(struct options *options, struct ready *ready, struc
     FACET_CLEANUP_FD int lock = -1;
     sigset_t signals;
 
-    prepare(&signals);
-    enum facet_status status = options_resolve(options, error);
+    enum facet_status status = prepare(options, &signals, error);
+    if (status == FACET_OK)
+        status = options_resolve(options, error);
     if (status == FACET_OK)
         status = facet_path_make_chosen(options->runtime, 0700, FACET_SETTING_RUNTIME_DIR, error);
     if (status == FACET_OK)

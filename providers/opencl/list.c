@@ -294,7 +294,7 @@ enum facet_status facet_opencl_find_devices(struct facet_provider_instance *inst
     cl_int code = clGetPlatformIDs(0, NULL, &count);
 
     if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0))
-        return FACET_OK;
+        return facet_opencl_explain_none(error);
     if (code != CL_SUCCESS)
         return facet_opencl_fail(error, "clGetPlatformIDs", code);
     cl_platform_id *platforms = calloc(count, sizeof(cl_platform_id));

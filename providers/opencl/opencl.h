@@ -52,6 +52,9 @@ struct facet_provider_instance {
 /* list.c */
 enum facet_status facet_opencl_find_devices(struct facet_provider_instance *instance, struct facet_error *error);
 
+/* vendors.c: without a platform, whether that is for a runtime that cannot be opened. */
+enum facet_status facet_opencl_explain_none(struct facet_error *error);
+
 /* A text that the caller frees; NULL when the device or platform does not tell it. */
 char *facet_opencl_platform_text(cl_platform_id platform, cl_platform_info what);
 char *facet_opencl_device_text(cl_device_id device, cl_device_info what);

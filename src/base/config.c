@@ -145,6 +145,10 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                    .help = "seconds without a vGPU after which a private daemon leaves",
                                    .parse = parse_number,
                                    .most = 86400},
+    [FACET_SETTING_KEEP_ENV] = {.name = "keep_env",
+                                .variable = "FACET_KEEP_ENV",
+                                .help = "names of further variables, separated by commas, with which a private daemon "
+                                        "and the lists of devices open drivers: LD_LIBRARY_PATH,OCL_ICD_*"},
 };
 
 const struct facet_setting *facet_config_setting(uint32_t id)

@@ -202,24 +202,38 @@ static void explain_none(const struct facet_provider_record *provider, char *why
                  provider->description);
 }
 
-/* Of the provider that was asked for, or of all that were refused. */
-static enum facet_status no_device(const struct facet_device_table *table, const char *text, struct facet_error *error)
+void facet_device_table_explain(const struct facet_device_table *table, char *ret_text, size_t size)
 {
-    const struct facet_provider_record *meant = text ? provider_meant(table, text) : NULL;
-    char reasons[400] = "";
-
-    explain_none(meant, reasons, sizeof reasons);
-    for (uint32_t i = 0; i < table->provider_count && !meant; i++) {
+    ret_text[0] = '\0';
+    for (uint32_t i = 0; i < table->provider_count; i++) {
         const struct facet_provider_record *provider = &table->providers[i];
 
         if (provider->state != FACET_PROVIDER_REFUSED)
             continue;
-        append(reasons, sizeof reasons, "; provider ");
-        append(reasons, sizeof reasons, provider->name);
-        append(reasons, sizeof reasons, " was refused: ");
-        append(reasons, sizeof reasons, provider->reason.message);
+        append(ret_text, size, "; provider ");
+        append(ret_text, size, provider->name);
+        append(ret_text, size, " was refused: ");
+        append(ret_text, size, provider->reason.message);
     }
-    return facet_error_argument(error, FACET_UNSUPPORTED, "device", "no device on this machine%s", reasons);
+}
+
+/* Of the provider that was asked for, or of all that were refused. */
+static void explain(const struct facet_device_table *table, const char *text, char *why, size_t size)
+{
+    const struct facet_provider_record *meant = text ? provider_meant(table, text) : NULL;
+
+    if (meant)
+        explain_none(meant, why, size);
+    else
+        facet_device_table_explain(table, why, size);
+}
+
+static enum facet_status no_device(const struct facet_device_table *table, const char *text, struct facet_error *error)
+{
+    char why[400];
+
+    explain(table, text, why, sizeof why);
+    return facet_error_argument(error, FACET_UNSUPPORTED, "device", "no device on this machine%s", why);
 }
 
 static enum facet_status not_found(const struct facet_device_table *table, const char *text, struct facet_error *error)
@@ -230,7 +244,7 @@ static enum facet_status not_found(const struct facet_device_table *table, const
         append(names, sizeof names, i ? ", " : "");
         append(names, sizeof names, table->devices[i].id);
     }
-    explain_none(provider_meant(table, text), why, sizeof why);
+    explain(table, text, why, sizeof why);
     return facet_error_argument(error, FACET_NOT_FOUND, "device", "device '%.64s': expected one of %s%s", text, names,
                                 why);
 }

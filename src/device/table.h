@@ -67,6 +67,9 @@ const struct facet_device_record *facet_device_table_at(const struct facet_devic
 uint32_t facet_provider_count(const struct facet_device_table *table);
 const struct facet_provider_record *facet_provider_at(const struct facet_device_table *table, uint32_t index);
 
+/* Why providers were refused, "; provider x was refused: ..." of each; cut at the end when it is longer. */
+void facet_device_table_explain(const struct facet_device_table *table, char *ret_text, size_t size);
+
 /*
  * What a person meant by `text`: an id ("opencl:0"), a uuid, or an index into the table; NULL means the first device.
  * FACET_NOT_FOUND lists the devices there are; FACET_UNSUPPORTED when there is none at all, saying why when a provider

@@ -46,7 +46,8 @@ class Machine(harness.Bench):
         for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES"):
             self.environment.pop(name, None)
         if self.is_fake:
-            self.environment.update(FAKE, LD_LIBRARY_PATH=str(self.build / "tests" / "fake" / "cuda"),
+            self.environment.update(FAKE, FACET_KEEP_ENV="FAKE_*,LD_LIBRARY_PATH",
+                                    LD_LIBRARY_PATH=str(self.build / "tests" / "fake" / "cuda"),
                                     FAKE_CUDA_STATE=str(self.folder / "machine"))
         self.gpu, self.gpus = None, []
         self.missing = self._find()

@@ -16,6 +16,8 @@ BUILD = os.environ.get("FACET_BUILD_DIR", os.path.join(SOURCE, "build"))
 FACET = os.path.join(BUILD, "facet")
 LAYER = "libfacet-opencl-layer.so"
 DEADLINE = 30
+# Of fakes, and of sanitizers.
+KEPT = "FAKE_*,LD_LIBRARY_PATH,ASAN_OPTIONS,LSAN_OPTIONS,TSAN_OPTIONS,UBSAN_OPTIONS"
 
 
 def wait_until(condition, what):
@@ -54,7 +56,7 @@ class Place:
         self.env = {key: value for key, value in os.environ.items()
                     if not key.startswith("FACET_") and key not in ("OPENCL_LAYERS", "NO_COLOR", "LC_ALL", "LANG")}
         self.env.update(FACET_RUNTIME_DIR=self.runtime, FACET_STATE_DIR=os.path.join(self.root, "state"), LC_ALL="C.UTF-8",
-                        TZ="UTC")
+                        TZ="UTC", FACET_KEEP_ENV=KEPT)
         if real:
             self.env["FACET_IDLE_EXIT_S"] = "1"
         else:

@@ -28,7 +28,7 @@ class Real(Place):
 
     def _is_ours(self, pid):
         try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
                 name = file.read().split("\0")[0]
             with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
                 return os.path.basename(name) == "facetd" and f"FACET_RUNTIME_DIR={self.runtime}" in file.read().split("\0")

@@ -78,6 +78,47 @@ def config_shows_where_values_come_from():
             contains(page, f".It Ev {variable}\n")
 
 
+# In what is installed, a text that looks like a variable and is none: constants by name, and what containers are given.
+NO_VARIABLES = re.compile("FACET_(CAN_[A-Z_]+|HANDLE|OWNER|RESERVATION|GLOBAL_DEVICE_IDS|MEMORY_LIMITS|RESOURCE_VIRTUALIZED)")
+
+
+@test
+def config_lists_every_variable_that_is_read():
+    read = {}
+    for room in ("apps", "include", "integrations", "interpose", "providers", "src"):
+        for folder, _, names in os.walk(os.path.join(SOURCE, room)):
+            for name in names:
+                path = os.path.join(folder, name)
+                if name.endswith((".c", ".h", ".cpp", ".cc", ".py")):
+                    with open(path, encoding="utf-8") as file:
+                        for variable in re.findall(r'"(FACET_[A-Z0-9_]+)"', file.read()):
+                            read.setdefault(variable, os.path.relpath(path, SOURCE))
+    read = {variable: path for variable, path in read.items() if not NO_VARIABLES.fullmatch(variable)}
+    with open(os.path.join(SOURCE, "man", "facet.1"), encoding="utf-8") as file:
+        page = file.read()
+    with Place() as place:
+        done = place.json("config", "--json")
+        shown = place.facet("config", env={"FACET_CPU_UNITS": "3"}).stdout
+    listed = [row["variable"] for row in done["settings"] + done["variables"]]
+    equal(len(listed), len(set(listed)), "each once")
+    equal({variable: path for variable, path in read.items() if variable not in listed}, {}, "read and not listed")
+    for row in done["settings"] + done["variables"]:
+        equal(len(row["help"]) > 10, True, row["variable"])
+        contains(page, f".It Ev {row['variable']}\n")
+        contains(shown, f"\n{row['variable']}\n    ")
+    equal(re.search(r"^FACET_CPU_UNITS +3 +environment$", shown, re.M) is not None, True, shown)
+    # A table of variables that nobody reads is as wrong.
+    equal([variable for variable in listed if not is_used(variable)], [])
+
+
+def is_used(variable):
+    """Whether it is named somewhere but in the tables."""
+    found = subprocess.run(["grep", "-rlE", f'"{variable}"|FACET_SETTING_{variable.removeprefix("FACET_")}\\b',
+                            *(os.path.join(SOURCE, room) for room in ("apps", "integrations", "interpose", "providers", "src"))],
+                           capture_output=True, text=True, check=False).stdout.split()
+    return any(os.path.basename(path) not in ("variables.c", "config.h") for path in found)
+
+
 @test
 def man_pages_name_every_option():
     text = ""

@@ -244,6 +244,10 @@ static void a_provider_without_devices_is_named(void **state)
     assert_non_null(strstr(error.message, "the runtime is older than 12.4"));
     assert_int_equal(facet_device_table_find(table, "fixture:7", &device, &error), FACET_NOT_FOUND);
     assert_null(strstr(error.message, "provider"));
+    /* Nobody's in particular: what it could have been is with those that were refused. */
+    assert_int_equal(facet_device_table_find(table, "7", &device, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, "the runtime is older than 12.4"));
+    assert_null(strstr(error.message, "null"));
     facet_device_table_close(table);
 }
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what client_environment.h says. Never: more. */
+#include "client_environment.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/variables.h"
+
+enum { NAMES_SIZE = 128 };
+
+/* By which drivers are found in some installations; others see no device then, and nobody knows why. */
+static const char *const finders[] = {"LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH"};
+
+static void add_name(char names[NAMES_SIZE], const char *name, size_t length)
+{
+    size_t used = strlen(names);
+
+    snprintf(names + used, NAMES_SIZE - used, "%s%.*s", used ? ", " : "", (int)length, name);
+}
+
+/* Those that are set here, and not there or otherwise. */
+static void compare_ours(const json_t *theirs, char names[NAMES_SIZE])
+{
+    for (char **entry = environ; entry && *entry; entry++) {
+        size_t length = strcspn(*entry, "=");
+        const char *value = (*entry)[length] ? *entry + length + 1 : "";
+        char name[64];
+
+        if (!*value || !facet_variable_is_of_devices(*entry))
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)length, *entry);
+        const char *their = json_string_value(json_object_get(theirs, name));
+        if (!their || strcmp(their, value) != 0)
+            add_name(names, *entry, length);
+    }
+}
+
+/* Those that are set there alone. */
+static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)theirs, name, value)
+    {
+        const char *our = getenv(name);
+
+        if (!our || !*our)
+            add_name(names, name, strlen(name));
+    }
+}
+
+static const char *first_left_out(void)
+{
+    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
+        const char *value = getenv(finders[i]);
+        if (value && *value && !facet_variable_is_of_devices(finders[i]))
+            return finders[i];
+    }
+    return NULL;
+}
+
+void client_environment_advise(const json_t *health, char *ret_advice, size_t size)
+{
+    const json_t *theirs = json_object_get(health, "environment");
+    long long pid = json_integer_value(json_object_get(health, "pid"));
+    const char *variable = facet_config_setting(FACET_SETTING_KEEP_ENV)->variable, *left_out = first_left_out();
+    char names[NAMES_SIZE] = "";
+
+    if (!json_is_object(theirs))
+        return;
+    compare_ours(theirs, names);
+    compare_theirs(theirs, names);
+    if (names[0])
+        snprintf(ret_advice, size,
+                 "the daemon (process %lld) was started with other values of %s: end it, or choose another %s", pid,
+                 names, facet_config_setting(FACET_SETTING_RUNTIME_DIR)->variable);
+    else if (left_out)
+        snprintf(ret_advice, size, "drivers are opened without this shell's %s; %s=%s keeps it", left_out, variable,
+                 left_out);
+}

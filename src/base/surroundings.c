@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what surroundings.h says. Never: raises a hard limit that is no hindrance. */
+#include "base/surroundings.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <facet/limits.h>
+
+#include "base/config.h"
+#include "base/variables.h"
+
+extern char **environ;
+
+/* ---- streams ---- */
+
+bool facet_surroundings_open_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
+            return false;
+    return true;
+}
+
+/* ---- the environment ---- */
+
+static const char *const personal[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
+                                       "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
+static const char *const of_terminals[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
+
+static bool is_one_of(const char *entry, const char *const *names, size_t count)
+{
+    size_t length = strcspn(entry, "=");
+
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i]) == length && strncmp(entry, names[i], length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_setting(const char *entry)
+{
+    for (uint32_t id = 0; facet_config_setting(id); id++)
+        if (is_one_of(entry, &facet_config_setting(id)->variable, 1))
+            return true;
+    return false;
+}
+
+static bool is_kept(const char *entry, bool terminal)
+{
+    return is_setting(entry) || facet_variable_is_of_devices(entry) ||
+           is_one_of(entry, personal, sizeof personal / sizeof personal[0]) ||
+           (terminal && is_one_of(entry, of_terminals, sizeof of_terminals / sizeof of_terminals[0]));
+}
+
+bool facet_surroundings_clean_environment(bool terminal)
+{
+    size_t count = 0, kept = 0;
+
+    while (environ && environ[count])
+        count++;
+    char **clean = calloc(count + 1, sizeof *clean); /* the strings are where they were */
+    if (!clean)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (is_kept(environ[i], terminal))
+            clean[kept++] = environ[i];
+    environ = clean;
+    return setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) == 0;
+}
+
+/* ---- limits ---- */
+
+#define MIB (UINT64_C(1) << 20)
+
+/* What a daemon with its providers needs; PoCL alone takes 600 MiB of address space. */
+static const struct need {
+    int resource;
+    rlim_t least; /* of the hard limit; 0: as it is */
+    rlim_t most;  /* that a soft limit is raised to; 0: the hard one */
+    bool bytes;
+    const char *name, *letter;
+} needs[] = {
+    {RLIMIT_AS, 4096 * MIB, 0, true, "the address space", "v"},
+    {RLIMIT_DATA, 4096 * MIB, 0, true, "data", "d"},
+    {RLIMIT_FSIZE, 64 * MIB, 0, true, "the size of files", "f"},
+    {RLIMIT_STACK, 1 * MIB, 8 * MIB, true, "the stack", "s"},
+    {RLIMIT_MEMLOCK, 0, 0, true, "locked memory", "l"},
+    {RLIMIT_NOFILE, 256, 65536, false, "open files", "n"},
+    {RLIMIT_NPROC, 0, 0, false, "processes", "u"},
+    {RLIMIT_CPU, 600, 0, false, "seconds of processor time", "t"},
+};
+
+static rlim_t wanted_soft(const struct need *need, const struct rlimit *now)
+{
+    rlim_t most = need->most && need->most < now->rlim_max ? need->most : now->rlim_max;
+
+    /* Threads have the soft limit as their stack: there is one right size, and more is none. */
+    return need->resource == RLIMIT_STACK || now->rlim_cur < most ? most : now->rlim_cur;
+}
+
+void facet_surroundings_raise_limits(void)
+{
+    struct rlimit limit;
+
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        if (getrlimit(needs[i].resource, &limit) < 0)
+            continue;
+        limit.rlim_cur = wanted_soft(&needs[i], &limit);
+        (void)setrlimit(needs[i].resource, &limit);
+    }
+}
+
+static enum facet_status too_low(const struct need *need, rlim_t have, struct facet_error *error)
+{
+    char now[32], least[32];
+
+    if (!need->bytes)
+        return facet_error_set(error, FACET_NO_SPACE,
+                               "%s are limited to %llu here (ulimit -H%s), and a daemon serves other shells as well: "
+                               "expected at least %llu",
+                               need->name, (unsigned long long)have, need->letter, (unsigned long long)need->least);
+    return facet_error_set(error, FACET_NO_SPACE,
+                           "%s is limited to %s here (ulimit -H%s), and a daemon serves other shells as well: expected "
+                           "at least %s",
+                           need->name, facet_format_size(have, now, sizeof now), need->letter,
+                           facet_format_size(need->least, least, sizeof least));
+}
+
+enum facet_status facet_surroundings_check_limits(struct facet_error *error)
+{
+    const struct rlimit none = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+    struct rlimit limit;
+
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        if (getrlimit(needs[i].resource, &limit) < 0 || limit.rlim_max >= needs[i].least)
+            continue;
+        if (setrlimit(needs[i].resource, &none) < 0)
+            return too_low(&needs[i], limit.rlim_max, error);
+    }
+    return FACET_OK;
+}
+
+/* ---- the rest ---- */
+
+void facet_surroundings_reset(void)
+{
+    cpu_set_t all;
+    sigset_t none;
+
+    memset(&all, 0xff, sizeof all); /* the kernel leaves out those that there are none, and that a cpuset has not */
+    (void)sched_setaffinity(0, sizeof all, &all);
+    (void)setpriority(PRIO_PROCESS, 0, 0); /* refused to who may not: then it stays as nice as it was */
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL); /* refused for SIGKILL, SIGSTOP and those of the C library, which is as it should be */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}

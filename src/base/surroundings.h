@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process inherits from whoever starts it, and what a daemon that serves others must not depend on.
+ *
+ * Owns: the environment that is kept, limits of the kernel, processors, priority, signals, standard streams.
+ * Never: called by the library or an interposer: a program's surroundings are its own.
+ */
+#ifndef FACET_BASE_SURROUNDINGS_H
+#define FACET_BASE_SURROUNDINGS_H
+
+#include <stdbool.h>
+
+#include <facet/error.h>
+
+/* A descriptor that is opened later must never take the place of a closed standard stream. Output that was closed stays
+ * one that cannot be written. False: /dev/null cannot be opened. */
+bool facet_surroundings_open_streams(void);
+
+/*
+ * Leaves of the environment what is known to be of use: the settings (config.h), the variables of providers, HOME,
+ * USER, LOGNAME, XDG_*_HOME, XDG_RUNTIME_DIR, TZ, what FACET_KEEP_ENV names, and a PATH of the system's folders. So
+ * providers find the same devices whoever asks. `terminal`: also what output depends on. False with errno: no memory.
+ */
+bool facet_surroundings_clean_environment(bool terminal);
+
+/* Raises soft limits to the hard ones, as far as that does good; a stack has 8 MiB. */
+void facet_surroundings_raise_limits(void);
+
+/* Whether the hard limits allow a daemon; where this process may raise them, it does. FACET_NO_SPACE names one. */
+enum facet_status facet_surroundings_check_limits(struct facet_error *error);
+
+/* All processors, the usual priority, and no signal that is ignored or blocked. */
+void facet_surroundings_reset(void);
+
+#endif

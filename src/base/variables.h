@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment variables that are no settings of the programs (config.h): of providers, interposers, integrations.
+ *
+ * Owns: the one table of them, which `facet config` shows; and which variables decide what devices are found.
+ * Never: reads one: each is read where it is used.
+ */
+#ifndef FACET_BASE_VARIABLES_H
+#define FACET_BASE_VARIABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct facet_variable {
+    const char *name; /* "FACET_CPU_UNITS" */
+    bool of_devices;  /* a provider reads it */
+    const char *help; /* one line */
+};
+
+/* The table, in order; NULL past its end. */
+const struct facet_variable *facet_variable_at(uint32_t index);
+
+/*
+ * Whether what providers find depends on a variable, given as "NAME=value" or "NAME": one of a provider, of where
+ * providers are, or one that FACET_KEEP_ENV names.
+ */
+bool facet_variable_is_of_devices(const char *entry);
+
+#endif

@@ -1,0 +1,203 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a private daemon has of the shell that happened to start it, and what others are told of that."""
+import json
+import os
+import re
+import resource
+import subprocess
+
+from facetd import BUILD, PROVIDER
+from place import FACET, Place, wait_until
+from tap import Skip, contains, equal, main, test
+
+KNOWN = {"HOME", "LOGNAME", "USER", "TZ", "PATH", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
+OTHERS = {"LD_LIBRARY_PATH": "/nowhere", "OCL_ICD_VENDORS": "/nowhere", "CUDA_VISIBLE_DEVICES": "", "FACET_TEST_DEVICES": "0",
+          "FACET_VGPU_NAME": "x", "LANG": "C.UTF-8", "TMPDIR": "/tmp", "BASH_ENV": "/nowhere"}
+
+
+class Shell(Place):
+    """With the real daemon, over a provider whose devices a variable hides that Facet does not know."""
+
+    def __init__(self, provider=PROVIDER):
+        super().__init__(real=True)
+        self.env.update(FACET_PROVIDER_PATH=provider, FACET_IDLE_EXIT_S="30",
+                        FACET_KEEP_ENV=self.env["FACET_KEEP_ENV"].replace("LD_LIBRARY_PATH,", ""))
+        for name in ("LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "LD_PRELOAD"):
+            self.env.pop(name, None)
+
+    def daemon_pid(self):
+        try:
+            return int(self.read("run/facetd.lock"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def kill_daemon(self):
+        pid = self.daemon_pid()
+        if pid and os.path.exists(f"/proc/{pid}"):
+            os.kill(pid, 15)
+            wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the daemon ends")
+
+    def of_daemon(self, name):
+        with open(f"/proc/{self.daemon_pid()}/{name}", encoding="utf-8") as file:
+            return file.read()
+
+    def limits(self):
+        """Soft and hard, by name."""
+        return {line[:26].strip(): tuple(line[26:].split()[:2]) for line in self.of_daemon("limits").splitlines()[1:]}
+
+
+def ids(place, **options):
+    return [device["id"] for device in json.loads(place.facet("devices", "--json", **options).stdout)["devices"]]
+
+
+@test
+def a_private_daemon_has_a_known_environment():
+    with Shell() as place:
+        equal(place.facet("vgpu", "list", env=OTHERS).returncode, 0)
+        has = dict(entry.split("=", 1) for entry in place.of_daemon("environ").split("\0") if entry)
+        extra = {name for name in has if name not in KNOWN and name not in place.env}
+        equal(extra, set(), "variables that nobody set")
+        equal(set(has) & set(OTHERS), set(), "variables of whoever started it")
+        equal(has["FACET_STATE_DIR"], place.env["FACET_STATE_DIR"])
+        equal(place.env["PATH"] == has["PATH"] or has["PATH"].startswith("/usr/local/sbin:"), True)
+
+
+@test
+def what_hides_a_device_from_one_shell_does_not_hide_it_from_the_daemon():
+    with Shell() as place:
+        for words in (("devices",), ("provider", "list")):
+            contains(place.facet(*words, env=OTHERS).stdout, "test")
+        equal(ids(place, env=OTHERS), ["test:0", "test:1"])
+        equal(place.facet("vgpu", "create", "--name", "a", env=OTHERS).returncode, 0)
+        equal(place.facet("vgpu", "create", "--name", "b", "-d", "test:1").returncode, 0)
+        equal(json.loads(place.facet("provider", "list", "--json", env=OTHERS).stdout)["providers"][0]["devices"], 2)
+
+
+@test
+def a_variable_that_is_named_is_kept():
+    with Shell() as place:
+        for names in ("FACET_TEST_DEVICES", "A,FACET_TEST_*", "FACET_TEST_DEVICES,B"):
+            equal(ids(place, env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV": names}), ["test:0"], names)
+        for names in ("FACET_TEST_DEVICE", "*FACET_TEST_DEVICES", "FACET_TEST_DEVICES_", "A", ""):
+            equal(ids(place, env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV": names}), ["test:0", "test:1"], names)
+        done = place.facet("vgpu", "create", "-d", "test:1", env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV":
+                                                                  "FACET_TEST_*"})
+        contains(done.stderr, "device 'test:1': expected one of test:0")
+
+
+@test
+def who_misses_a_device_is_told_of_the_variables_that_differ():
+    with Shell(f"{PROVIDER}:{BUILD}/facet-provider-sim.so") as place:
+        equal(place.facet("vgpu", "list").returncode, 0)
+        done = place.facet("vgpu", "create", "-d", "sim:0", env={"FACET_SIM_PROFILE": "h100"})
+        equal(done.returncode, 2)
+        contains(done.stderr, f"the daemon (process {place.daemon_pid()}) was started with other values of "
+                              "FACET_SIM_PROFILE: end it, or choose another FACET_RUNTIME_DIR")
+        equal(len(done.stderr.splitlines()), 1)
+        done = place.facet("run", "-d", "sim:0", "true")
+        equal("other values" in done.stderr, False, done.stderr)
+        place.kill_daemon()
+        equal(place.facet("vgpu", "create", "-d", "sim:0", env={"FACET_SIM_PROFILE": "h100"}).returncode, 0)
+        contains(place.facet("vgpu", "create", "-d", "test:7").stderr, "other values of FACET_SIM_PROFILE")
+        done = place.facet("vgpu", "create", "-d", "test:7", env={"FACET_SIM_PROFILE": "h100", "OCL_ICD_VENDORS": "/x"})
+        contains(done.stderr, "without this shell's OCL_ICD_VENDORS; FACET_KEEP_ENV=OCL_ICD_VENDORS keeps it")
+
+
+@test
+def soft_limits_of_one_shell_are_not_the_daemons():
+    def lower():
+        resource.setrlimit(resource.RLIMIT_AS, (400 << 20, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+        raise Skip("a sanitizer takes more address space than there is then")
+    with Shell() as place:
+        place.facet("vgpu", "list", preexec_fn=lower)
+        limits = place.limits()
+        for name in ("Max address space", "Max file size", "Max data size", "Max processes", "Max cpu time"):
+            equal(limits[name][0], limits[name][1], name)
+        soft, hard = limits["Max open files"]
+        equal(soft in (hard, "65536"), True, limits["Max open files"])
+        equal(place.facet("vgpu", "create").returncode, 0)
+
+
+@test
+def a_shell_whose_hard_limits_are_too_low_starts_no_daemon():
+    def lower():
+        resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+    if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+        raise Skip("a sanitizer takes more address space than there is then")
+    with Shell() as place:
+        done = place.facet("vgpu", "list", preexec_fn=lower)
+        if done.returncode == 0:  # one that may raise them has done so
+            equal(place.limits()["Max address space"], ("unlimited", "unlimited"))
+            return
+        contains(done.stderr, "the address space is limited to 400 MiB here (ulimit -Hv)")
+        contains(done.stderr, "expected at least 4 GiB")
+        equal(place.facet("vgpu", "create", "--name", "a").returncode, 0, "of a healthy shell")
+        contains(place.facet("vgpu", "list", preexec_fn=lower).stdout, "a", )
+        place.facet("vgpu", "destroy", "a")
+
+
+@test
+def processors_priority_and_ignored_signals_of_one_shell_are_not_the_daemons():
+    first = min(os.sched_getaffinity(0))
+
+    def narrow():
+        os.sched_setaffinity(0, {first})
+        for number in (1, 2, 3, 10, 12, 13, 15, 17):  # SIGCHLD among them
+            subprocess.signal.signal(number, subprocess.signal.SIG_IGN)
+    with Shell() as place:
+        equal(place.facet("vgpu", "list", preexec_fn=narrow).returncode, 0)
+        status = dict(re.findall(r"^(\w+):\s+(.*)$", place.of_daemon("status"), re.M))
+        mine = dict(re.findall(r"^(\w+):\s+(.*)$", open("/proc/self/status", encoding="utf-8").read(), re.M))
+        equal(status["Cpus_allowed_list"], mine["Cpus_allowed_list"])
+        equal(int(status["SigIgn"], 16) & ~(1 << 12), 0, "only SIGPIPE is ignored")
+
+
+@test
+def what_could_not_be_opened_is_named_with_the_reason():
+    opencl, cpu = (os.path.join(BUILD, f"facet-provider-{name}.so") for name in ("opencl", "cpu"))
+    if not os.path.exists(opencl):
+        raise Skip("this build has no provider opencl")
+    reason = "provider opencl was refused: cannot open: unsupported: OCL_ICD_VENDORS is '/nowhere', which cannot be read"
+    hidden = {"OCL_ICD_VENDORS": "/nowhere", "FACET_KEEP_ENV": "OCL_*,ASAN_OPTIONS,LSAN_OPTIONS,TSAN_OPTIONS"}
+    with Shell(f"{opencl}:{cpu}") as place:
+        place.env.update(hidden)
+        for words in (("vgpu", "create"), ("run", "true"), ("vgpu", "create", "-d", "7"), ("run", "-d", "opencl:0", "true")):
+            done = place.facet(*words)
+            equal(done.returncode == 0, False)
+            contains(done.stderr, reason)
+        contains(place.facet("vgpu", "create").stderr, "no device here takes programs, cpu:0 runs kernels only")
+        contains(place.facet("devices").stderr, reason)
+        contains(place.facet("provider", "list").stdout, "OCL_ICD_VENDORS is '/nowhere'")
+    with Shell(opencl) as place:
+        os.mkdir(place.path("vendors"))
+        place.write("vendors/none.icd", f"{place.path('none.so')}\n")
+        place.env.update(hidden, OCL_ICD_VENDORS=place.path("vendors"), OPENCL_VENDOR_PATH=place.path("vendors"))
+        contains(place.facet("vgpu", "create").stderr,
+                 f"none.icd names a runtime that cannot be opened: {place.path('none.so')}: cannot open shared object")
+
+
+@test
+def a_daemon_without_standard_streams_keeps_their_numbers_free():
+    with Shell() as place:
+        os.mkdir(place.runtime, 0o700)
+        daemon = subprocess.Popen(["sh", "-c", f'exec "{os.path.join(BUILD, "facetd")}" --foreground <&- >&- 2>&-'],
+                                  env=place.env)
+        try:
+            wait_until(lambda: os.path.exists(place.path("run/facetd.sock")), "the daemon is ready")
+            for fd in range(3):
+                equal(os.readlink(f"/proc/{daemon.pid}/fd/{fd}"), "/dev/null", f"descriptor {fd}")
+        finally:
+            daemon.terminate()
+            daemon.wait()
+        subprocess.run(["sh", "-c", f'"{os.path.join(BUILD, "facetd")}" <&- >&- 2>&-'], env=place.env, timeout=60,
+                       check=True)
+        for fd in range(2):
+            equal(os.readlink(f"/proc/{place.daemon_pid()}/fd/{fd}"), "/dev/null", f"descriptor {fd}")
+        equal(os.readlink(f"/proc/{place.daemon_pid()}/fd/2"), place.path("run/facetd.log"))
+
+
+main()
