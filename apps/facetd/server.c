@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the socket and the HTTP library. Never: lets anybody but our user and root past the first header. */
+/* Owns: the socket and the HTTP library. Never: lets the library read a head that the front has not judged. */
 #include "server.h"
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "front.h"
 #include "monitor/prometheus.h"
+#include "refusal.h"
 #include "route.h"
 
 enum {
     BACKLOG = 128,
     CONNECTIONS_MAX = 256,
     IDLE_TIMEOUT_S = 30,
-    CONNECTION_MEMORY = 32 * 1024,
+    CONNECTION_MEMORY = 32 * 1024, /* the largest head (head.h), and as much again */
+    FULL_PAUSE_NS = 5 * 1000 * 1000,
 };
-
-/* A body without a length is read on past its bound, so that the refusal arrives; but not for ever. */
-#define BODY_SWALLOW_MAX (16 * REQUEST_BODY_MAX)
 
 struct server {
     const struct daemon *daemon;
     struct MHD_Daemon *http;
-    int socket;
+    struct front *front;
     dev_t device; /* of the socket's file */
     ino_t inode;
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char hidden[FACET_PATH_SIZE];
     _Atomic unsigned connections;
+    _Atomic bool stopping;
     _Atomic uint64_t calls;
 };
 
@@ -47,33 +48,6 @@ struct exchange {
 };
 
 /* --- answers -------------------------------------------------------------------------------------------------- */
-
-static unsigned http_status_of(enum facet_status status)
-{
-    switch (status) {
-    case FACET_INVALID_ARGUMENT:
-    case FACET_OUT_OF_RANGE:
-        return MHD_HTTP_BAD_REQUEST;
-    case FACET_PERMISSION:
-        return MHD_HTTP_FORBIDDEN;
-    case FACET_NOT_FOUND:
-        return MHD_HTTP_NOT_FOUND;
-    case FACET_ALREADY_EXISTS:
-    case FACET_BAD_STATE:
-    case FACET_BUSY:
-        return MHD_HTTP_CONFLICT;
-    case FACET_UNSUPPORTED:
-        return MHD_HTTP_NOT_IMPLEMENTED;
-    case FACET_NO_SPACE:
-        return MHD_HTTP_INSUFFICIENT_STORAGE;
-    case FACET_DEVICE_LOST:
-        return MHD_HTTP_SERVICE_UNAVAILABLE;
-    case FACET_TIMEOUT:
-        return MHD_HTTP_GATEWAY_TIMEOUT;
-    default:
-        return MHD_HTTP_INTERNAL_SERVER_ERROR;
-    }
-}
 
 /* Takes `text`. `allow` may be NULL. */
 static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned http, const char *type, char *text,
@@ -89,6 +63,8 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned htt
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (allow)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
+    /* Only the first request of a connection was looked at before the library read it (front.h). */
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     enum MHD_Result result = MHD_queue_response(connection, http, response);
     MHD_destroy_response(response);
     return result;
@@ -102,25 +78,10 @@ static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned htt
     return send_text(connection, http, "application/json", text, allow);
 }
 
-/* Who calls the daemon opens no devices: it does, and again by itself when one was lost. */
-static const char *advice_of(enum facet_status status)
-{
-    return status == FACET_DEVICE_LOST ? "the provider is started again; try in a moment" : facet_status_advice(status);
-}
-
 static enum MHD_Result send_error(struct MHD_Connection *connection, unsigned http, const struct facet_error *error,
                                   const char *allow)
 {
-    json_t *inner = json_object();
-
-    json_object_set_new(inner, "code", json_string(facet_status_name(error->status)));
-    if (error->argument[0])
-        json_object_set_new(inner, "argument", json_string(error->argument));
-    /* A message that quotes bytes which are no text is still sent, without them. */
-    json_t *message = json_string(error->message);
-    json_object_set_new(inner, "message", message ? message : json_string(facet_status_text(error->status)));
-    json_object_set_new(inner, "advice", json_string(advice_of(error->status)));
-    return send_json(connection, http, json_pack("{s:o}", "error", inner), allow);
+    return send_text(connection, http, "application/json", refusal_text(error), allow);
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection, const struct answer *answer)
@@ -131,21 +92,6 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, const stru
 }
 
 /* --- requests ------------------------------------------------------------------------------------------------- */
-
-/* The uid of the process that connected, kept by the kernel. */
-static enum facet_status check_peer(struct MHD_Connection *connection, struct facet_error *error)
-{
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-
-    if (!info || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return facet_error_set(error, FACET_PERMISSION, "cannot tell who is calling");
-    if (peer.uid != 0 && peer.uid != geteuid())
-        return facet_error_set(error, FACET_PERMISSION, "this daemon serves user %u and root, not user %u", geteuid(),
-                               peer.uid);
-    return FACET_OK;
-}
 
 /* Sends the refusal of a call that leads nowhere. */
 static enum MHD_Result refuse_route(struct MHD_Connection *connection, const struct route_match *route,
@@ -162,25 +108,10 @@ static enum MHD_Result refuse_route(struct MHD_Connection *connection, const str
     return send_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, &error, route->allow);
 }
 
-static enum MHD_Result refuse_size(struct MHD_Connection *connection)
-{
-    struct facet_error error;
-
-    facet_error_argument(&error, FACET_OUT_OF_RANGE, "body", "body: expected at most %zu bytes", REQUEST_BODY_MAX);
-    return send_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, &error, NULL);
-}
-
-/* Digits only reach us; what overflows is far too large. */
-static bool declares_too_much(struct MHD_Connection *connection)
-{
-    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
-
-    return length && strtoull(length, NULL, 10) > REQUEST_BODY_MAX;
-}
-
 /* What follows '?'. Each call knows one argument at most. */
 struct arguments {
     const char *known; /* NULL: none */
+    bool given;
     bool force;
     uint64_t after;
     const char *render;
@@ -222,12 +153,16 @@ static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, con
     if (!arguments->known || strcmp(arguments->known, name) != 0)
         arguments->status = facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, name,
                                                  "unknown argument '%.64s' after '?'", name);
+    else if (arguments->given)
+        arguments->status = facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, name,
+                                                 "%s is there twice after '?': expected one", name);
     else if (strcmp(name, "force") == 0)
         arguments->status = read_force(value ? value : "", arguments);
     else if (strcmp(name, "render") == 0)
         arguments->render = value ? value : "";
     else
         arguments->status = read_after(value ? value : "", arguments);
+    arguments->given = true;
     return arguments->status == FACET_OK ? MHD_YES : MHD_NO;
 }
 
@@ -239,11 +174,9 @@ static enum MHD_Result answer_call(const struct server *server, struct MHD_Conne
     struct facet_error error;
     struct answer answer = {0};
 
-    if (exchange->size > REQUEST_BODY_MAX)
-        return refuse_size(connection);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, read_argument, &arguments);
     if (arguments.status != FACET_OK)
-        return send_error(connection, http_status_of(arguments.status), &arguments.error, NULL);
+        return send_error(connection, refusal_http(arguments.status), &arguments.error, NULL);
 
     const struct call call = {
         .ref = exchange->route.ref,
@@ -255,23 +188,13 @@ static enum MHD_Result answer_call(const struct server *server, struct MHD_Conne
     };
     enum facet_status status = exchange->route.endpoint(server->daemon, &call, &answer, &error);
     return status == FACET_OK ? send_answer(connection, &answer)
-                              : send_error(connection, http_status_of(status), &error, NULL);
+                              : send_error(connection, refusal_http(status), &error, NULL);
 }
 
-/*
- * The headers are here. Strangers and bodies that are announced too large are turned away at once; other refusals wait
- * for the end of the request, because many callers do not listen before they have said everything.
- */
-static enum MHD_Result begin_exchange(struct MHD_Connection *connection, const char *method, const char *path,
-                                      void **ret_exchange)
+/* The headers are here. Refusals wait for the end of the request, because many callers do not listen before they have
+ * said everything. */
+static enum MHD_Result begin_exchange(const char *method, const char *path, void **ret_exchange)
 {
-    struct facet_error error;
-
-    if (check_peer(connection, &error) != FACET_OK)
-        return send_error(connection, MHD_HTTP_FORBIDDEN, &error, NULL);
-    if (declares_too_much(connection))
-        return refuse_size(connection);
-
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (!exchange)
         return MHD_NO;
@@ -280,17 +203,16 @@ static enum MHD_Result begin_exchange(struct MHD_Connection *connection, const c
     return MHD_YES;
 }
 
+/* No more comes than its length says, which was judged. */
 static enum MHD_Result collect(struct exchange *exchange, const char *data, size_t *size)
 {
-    if (exchange->size + *size > BODY_SWALLOW_MAX)
+    if (exchange->size + *size > REQUEST_BODY_MAX)
         return MHD_NO;
-    if (exchange->size + *size <= REQUEST_BODY_MAX) {
-        if (!exchange->body)
-            exchange->body = malloc(REQUEST_BODY_MAX);
-        if (!exchange->body)
-            return MHD_NO;
-        memcpy(exchange->body + exchange->size, data, *size);
-    }
+    if (!exchange->body)
+        exchange->body = malloc(REQUEST_BODY_MAX);
+    if (!exchange->body)
+        return MHD_NO;
+    memcpy(exchange->body + exchange->size, data, *size);
     exchange->size += *size;
     *size = 0;
     return MHD_YES;
@@ -306,7 +228,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (strcmp(method, "HEAD") == 0)
         method = "GET";
     if (!exchange)
-        return begin_exchange(connection, method, path, state);
+        return begin_exchange(method, path, state);
     if (*data_size)
         return collect(exchange, data, data_size);
     atomic_fetch_add(&server->calls, 1);
@@ -411,16 +333,31 @@ static enum facet_status open_socket(const char *path, int *ret_fd, struct facet
     return FACET_OK;
 }
 
-static struct MHD_Daemon *start_http(struct server *server, int fd)
+/* The library listens to nobody: it is given connections by the front. */
+static struct MHD_Daemon *start_http(struct server *server)
 {
     const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
-                           MHD_USE_ITC | MHD_USE_ERROR_LOG;
+                           MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
 
     return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
-                            (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_NOTIFY_COMPLETED,
+                            on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
+}
+
+/* A connection whose head is there. While there are too many it waits, and with it, in the end, who wants to connect.
+ */
+static void on_head(void *context, int fd)
+{
+    struct server *server = context;
+    const struct sockaddr_un nobody = {.sun_family = AF_UNIX};
+    const struct timespec pause = {.tv_nsec = FULL_PAUSE_NS};
+
+    while (atomic_load(&server->connections) >= CONNECTIONS_MAX && !atomic_load(&server->stopping))
+        nanosleep(&pause, NULL);
+    /* Closes it when it fails. */
+    (void)MHD_add_connection(server->http, fd, (const struct sockaddr *)&nobody, sizeof nobody.sun_family);
 }
 
 static bool is_our_file(const struct server *server, const char *path)
@@ -430,16 +367,19 @@ static bool is_our_file(const struct server *server, const char *path)
     return lstat(path, &file) == 0 && file.st_dev == server->device && file.st_ino == server->inode;
 }
 
-/* Serves on a socket that was just bound to the server's path; on failure nothing is changed. */
+/* Serves on a socket that was just bound to the server's path, which is closed on failure; then nothing is changed. */
 static bool take_socket(struct server *server, int fd)
 {
+    struct front *front;
     struct stat file;
-    struct MHD_Daemon *http = lstat(server->path, &file) == 0 ? start_http(server, fd) : NULL;
 
-    if (!http)
+    if (lstat(server->path, &file) < 0) {
+        close(fd);
         return false;
-    server->http = http;
-    server->socket = fd;
+    }
+    if (front_start(fd, CONNECTIONS_MAX, on_head, server, &front, NULL) != FACET_OK)
+        return false;
+    server->front = front;
     server->device = file.st_dev;
     server->inode = file.st_ino;
     return true;
@@ -458,10 +398,14 @@ enum facet_status server_start(const char *path, const struct daemon *daemon, st
         server->daemon = daemon;
         snprintf(server->path, sizeof server->path, "%s", path);
         snprintf(server->hidden, sizeof server->hidden, "%s.leaving", path);
+        server->http = start_http(server);
     }
-    if (!server || !take_socket(server, fd)) {
+    if (!server || !server->http || !take_socket(server, FACET_TAKE_FD(fd))) {
+        if (server && server->http)
+            MHD_stop_daemon(server->http);
         free(server);
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         unlink(path);
         return facet_error_set(error, FACET_INTERNAL, "cannot start serving on '%s'", path);
     }
@@ -477,7 +421,9 @@ void server_stop(struct server *server)
     if (is_our_file(server, server->path))
         unlink(server->path);
     unlink(server->hidden);
-    MHD_stop_daemon(server->http); /* closes the socket */
+    atomic_store(&server->stopping, true);
+    front_stop(server->front);
+    MHD_stop_daemon(server->http);
     free(server);
 }
 
@@ -488,18 +434,17 @@ bool server_is_reachable(const struct server *server)
 
 enum facet_status server_rebind(struct server *server, struct facet_error *error)
 {
-    struct MHD_Daemon *before = server->http;
+    struct front *before = server->front;
     int fd = -1;
 
     enum facet_status status = open_socket(server->path, &fd, error);
     if (status != FACET_OK)
         return status;
     if (!take_socket(server, fd)) {
-        close(fd);
         unlink(server->path);
         return facet_error_set(error, FACET_INTERNAL, "cannot serve on '%s' again", server->path);
     }
-    MHD_stop_daemon(before);
+    front_stop(before);
     return FACET_OK;
 }
 
@@ -515,9 +460,10 @@ bool server_show(struct server *server)
 
 unsigned server_connections(struct server *server)
 {
-    struct pollfd waiting = {.fd = server->socket, .events = POLLIN};
+    /* In this order: what goes from one to the other meanwhile is counted at least once. */
+    unsigned before = front_connections(server->front);
 
-    return atomic_load(&server->connections) + (poll(&waiting, 1, 0) > 0);
+    return before + atomic_load(&server->connections);
 }
 
 uint64_t server_calls(const struct server *server)

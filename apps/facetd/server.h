@@ -2,8 +2,8 @@
 /*
  * HTTP/1.1 on a Unix socket.
  *
- * Owns: the socket's file, who may speak (our user and root), routing, the bounds on what is read, and the JSON of
- * errors. A thread of its own listens, and each connection has one.
+ * Owns: the socket's file, routing, and the bounds on what is read. Who may speak (our user and root), and what is a
+ * request, the front judges (front.h). A connection serves one call, on a thread of its own.
  * Never: knows what a vGPU is.
  *
  * Thread rule: start, hide, show, rebind and stop from one thread.

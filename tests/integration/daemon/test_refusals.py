@@ -3,6 +3,7 @@
 
 Owns: the refusals. Never: the daemon's own faults (test_faults.py).
 """
+import json
 import os
 import shutil
 import socket
@@ -141,14 +142,14 @@ def huge_bodies_are_refused_by_their_length_alone():
 
 
 @test
-def bodies_without_a_length_are_bounded_too():
+def bodies_without_a_length_are_refused():
     with Facetd() as daemon:
         chunks = (b" " * 8192 for _ in range(10))  # 80 KiB
         answer = daemon.call("POST", "/v1/vgpus", chunks)
-        check_refusal(answer, 413, "out_of_range", "body")
+        check_refusal(answer, 411, "invalid_argument", "body")
         endless = (b" " * 8192 for _ in range(1 << 12))  # 32 MiB: cut off on the way
         try:
-            equal(daemon.call("POST", "/v1/vgpus", endless).status, 413)
+            equal(daemon.call("POST", "/v1/vgpus", endless).status, 411)
         except (BrokenPipeError, ConnectionResetError, ConnectionError):
             pass
         equal(daemon.get("/v1/health").status, 200)
@@ -165,6 +166,85 @@ def raw(daemon, text):
         while part := connection.recv(65536):
             parts.append(part)
         return b"".join(parts).decode()
+
+
+POST = "POST /v1/vgpus HTTP/1.1\r\nHost: x\r\n"
+GET = "GET /v1/vgpus HTTP/1.1\r\nHost: x\r\n"
+
+# What can be read in two ways, or in none, and how it is refused: status, code, argument.
+MALFORMED = (
+    (POST + "Content-Length: -1\r\n\r\n", 400, "invalid_argument", "body"),
+    (POST + "Content-Length: +2\r\n\r\n{}", 400, "invalid_argument", "body"),
+    (POST + "Content-Length: 2x\r\n\r\n{}", 400, "invalid_argument", "body"),
+    (POST + "Content-Length: 0x2\r\n\r\n{}", 400, "invalid_argument", "body"),
+    (POST + "Content-Length:\r\n\r\n", 400, "invalid_argument", "body"),
+    (POST + "Content-Length: 2, 2\r\n\r\n{}", 400, "invalid_argument", "body"),
+    (POST + "Content-Length: 2\r\nContent-Length: 5\r\n\r\n{}abc", 400, "invalid_argument", "body"),
+    (POST + "content-length: 5\r\nContent-Length: 2\r\n\r\n{}abc", 400, "invalid_argument", "body"),
+    (POST + "Content-Length: 18446744073709551616\r\n\r\n", 413, "out_of_range", "body"),
+    (POST + "Content-Length: 18446744073709551618\r\n\r\n{}", 413, "out_of_range", "body"),
+    (POST + "Content-Length: 9" + "9" * 400 + "\r\n\r\n", 413, "out_of_range", "body"),
+    (POST + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400, "invalid_argument", "body"),
+    (POST + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 411, "invalid_argument", "body"),
+    (POST + "Expect: more\r\nContent-Length: 2\r\n\r\n{}", 417, "invalid_argument", "headers"),
+    ("GET /v1/vgpus%00/x HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "path"),
+    ("GET /v1/vgpus\0/x HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "path"),
+    ("DELETE /v1/vgpus/a?force=1%00 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "path"),
+    ("DELETE /v1/vgpus/a?force=0&force=1 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "force"),
+    ("DELETE /v1/vgpus/a?force=1&%66orce=1 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "force"),
+    ("GET /v1/events?after=1&after=1 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "after"),
+    ("GET /v1/reservations/a?render=oci&render=cdi HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "render"),
+    ("GET /v1/vgpus/%zz HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "path"),
+    ("GET v1/vgpus HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "path"),
+    ("GET /v1/vgpus HTTP/2.0\r\nHost: x\r\n\r\n", 505, "invalid_argument", "request"),
+    ("GET /v1/vgpus\r\n\r\n", 400, "invalid_argument", "request"),
+    ("GE\1T /v1/vgpus HTTP/1.1\r\n\r\n", 400, "invalid_argument", "request"),
+    ("hello\r\n\r\n", 400, "invalid_argument", "request"),
+    ("GET /" + "a" * 9000 + " HTTP/1.1\r\nHost: x\r\n\r\n", 414, "out_of_range", "path"),
+    ("G" * 40000, 414, "out_of_range", "path"),
+    (GET + "A: " + "a" * 20000 + "\r\n\r\n", 431, "out_of_range", "headers"),
+    (GET + "A: b\r\n" * 20000 + "\r\n", 431, "out_of_range", "headers"),
+    (GET + "Host: y\r\n\r\n", 400, "invalid_argument", "headers"),
+    (GET + "A : b\r\n\r\n", 400, "invalid_argument", "headers"),
+    (GET + "A: b\r\n c\r\n\r\n", 400, "invalid_argument", "headers"),
+    (GET + "A: b\0c\r\n\r\n", 400, "invalid_argument", "headers"),
+    (GET + "a\r\n\r\n", 400, "invalid_argument", "headers"),
+)
+
+
+@test
+def what_is_malformed_is_refused_once_and_in_json():
+    with Facetd() as daemon:
+        daemon.create(name="a")
+        for text, status, code, argument in MALFORMED:
+            head, _, body = raw(daemon, text).partition("\r\n\r\n")
+            lines = head.split("\r\n")
+            equal(lines[0].split()[:2], ["HTTP/1.1", str(status)], f"the answer to {text[:100]!r}")
+            names = [line.partition(":")[0].lower() for line in lines[1:]]
+            equal(len(set(names)), len(names), f"each header once in {lines}")
+            equal(dict(line.lower().split(": ", 1) for line in lines[1:])["content-type"], "application/json")
+            error = json.loads(body)["error"]
+            equal((error["code"], error["argument"]), (code, argument), f"the answer to {text[:100]!r}: {error}")
+        equal(daemon.names(), ["a"])
+
+
+@test
+def heads_in_pieces_are_read():
+    with Facetd() as daemon:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect(daemon.socket)
+            for byte in "\r\nGET /v1/vgpus HTTP/1.1\r\nHost: x\r\n\r\n":
+                connection.sendall(byte.encode())
+            connection.settimeout(30)
+            contains(connection.recv(65536).decode(), "200 OK")
+
+
+@test
+def a_connection_serves_one_call():
+    with Facetd() as daemon:
+        answer = raw(daemon, GET + "\r\n" + POST + "Content-Length: -1\r\n\r\n")
+        equal(answer.count("HTTP/1.1 "), 1, "answers")
+        contains(answer, "Connection: close")
 
 
 @test

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what front.h says. Never: waits for one caller while another one waits.
+ *
+ * A head is looked at where it is, in the socket, so that the library still reads all of it. There is no waiting for
+ * more than is there already: a caller that sends a head in pieces is looked at every few milliseconds.
+ */
+#include "front.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "head.h"
+#include "refusal.h"
+#include "threads.h"
+
+#define PATIENCE_NS (30 * FACET_NS_PER_S)
+#define NAP_NS      (2 * FACET_NS_PER_MS)
+#define FULL_MS     50
+
+/* What a caller goes on to send after its refusal is read for so long, or it would not see why. */
+#define LINGER_MS    1000
+#define LINGER_BYTES (1u << 20)
+
+struct front {
+    int listener, wake;
+    unsigned most;
+    front_serve_func serve;
+    void *context;
+    pthread_t thread;
+    _Atomic bool stopping;
+    _Atomic unsigned callers;
+};
+
+struct caller {
+    struct front *front;
+    int fd;
+};
+
+/* ---- one connection ---- */
+
+static const char *reason_of(unsigned http)
+{
+    switch (http) {
+    case 403:
+        return "Forbidden";
+    case 411:
+        return "Length Required";
+    case 413:
+        return "Content Too Large";
+    case 414:
+        return "URI Too Long";
+    case 417:
+        return "Expectation Failed";
+    case 431:
+        return "Request Header Fields Too Large";
+    case 505:
+        return "HTTP Version Not Supported";
+    default:
+        return "Bad Request";
+    }
+}
+
+static void send_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t sent = send(fd, data, size, MSG_NOSIGNAL);
+
+        if (sent <= 0)
+            return;
+        data += sent;
+        size -= (size_t)sent;
+    }
+}
+
+/* Closed with something unread, a connection is reset, and the caller may never read what it was told. */
+static void linger(int fd)
+{
+    char rest[4096];
+    size_t read = 0;
+    struct pollfd more = {.fd = fd, .events = POLLIN};
+
+    shutdown(fd, SHUT_WR);
+    while (read < LINGER_BYTES && poll(&more, 1, LINGER_MS) > 0) {
+        ssize_t got = recv(fd, rest, sizeof rest, MSG_DONTWAIT);
+
+        if (got <= 0)
+            return;
+        read += (size_t)got;
+    }
+}
+
+static void turn_away(int fd, const struct head_refusal *refusal)
+{
+    FACET_CLEANUP_FREE char *text = refusal_text(&refusal->error), *whole = NULL;
+    int size = text ? asprintf(&whole,
+                               "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+                               "Connection: close\r\n\r\n%s",
+                               refusal->http, reason_of(refusal->http), strlen(text), refusal->no_body ? "" : text)
+                    : -1;
+
+    if (size < 0) {
+        whole = NULL;
+        return;
+    }
+    send_all(fd, whole, (size_t)size);
+    linger(fd);
+}
+
+/* The uid of the process that connected, kept by the kernel. */
+static bool may_call(int fd, struct head_refusal *refusal)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    refusal->http = 403;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) {
+        facet_error_set(&refusal->error, FACET_PERMISSION, "cannot tell who is calling");
+        return false;
+    }
+    if (peer.uid == 0 || peer.uid == geteuid())
+        return true;
+    facet_error_set(&refusal->error, FACET_PERMISSION, "this daemon serves user %u and root, not user %u", geteuid(),
+                    peer.uid);
+    return false;
+}
+
+static void nap(void)
+{
+    const struct timespec length = facet_ns_timespec(NAP_NS);
+
+    nanosleep(&length, NULL);
+}
+
+/* Looks until the head is there. HEAD_INCOMPLETE: it never comes. */
+static enum head_verdict wait_for_head(const struct front *front, int fd, struct head_refusal *ret_refusal)
+{
+    FACET_CLEANUP_FREE char *head = malloc(HEAD_MAX + 1);
+    uint64_t until_ns = facet_clock_now_ns() + PATIENCE_NS;
+    struct pollfd readable = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    ssize_t seen = 0;
+
+    while (head && !atomic_load(&front->stopping) && facet_clock_now_ns() < until_ns) {
+        if (poll(&readable, 1, FULL_MS) <= 0)
+            continue;
+        ssize_t size = recv(fd, head, HEAD_MAX + 1, MSG_PEEK | MSG_DONTWAIT);
+        enum head_verdict verdict = size > 0 ? head_judge(head, (size_t)size, ret_refusal) : HEAD_INCOMPLETE;
+
+        if (verdict != HEAD_INCOMPLETE)
+            return verdict;
+        if (size <= 0 || readable.revents & (POLLHUP | POLLRDHUP)) /* it ended before its head did */
+            return HEAD_INCOMPLETE;
+        if (size == seen)
+            nap();
+        seen = size;
+    }
+    return HEAD_INCOMPLETE;
+}
+
+static void *caller_main(void *argument)
+{
+    struct caller caller = *(struct caller *)argument;
+    struct head_refusal refusal = {0};
+    enum head_verdict verdict = HEAD_BAD;
+
+    free(argument);
+    if (may_call(caller.fd, &refusal))
+        verdict = wait_for_head(caller.front, caller.fd, &refusal);
+    if (verdict == HEAD_GOOD) {
+        caller.front->serve(caller.front->context, caller.fd);
+    } else {
+        if (verdict == HEAD_BAD)
+            turn_away(caller.fd, &refusal);
+        close(caller.fd);
+    }
+    atomic_fetch_sub(&caller.front->callers, 1);
+    return NULL;
+}
+
+/* ---- accepting ---- */
+
+static void begin(struct front *front, int fd)
+{
+    const struct timeval patience = {.tv_sec = PATIENCE_NS / FACET_NS_PER_S};
+    struct caller *caller = malloc(sizeof *caller);
+    pthread_t thread;
+
+    atomic_fetch_add(&front->callers, 1);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (caller)
+        *caller = (struct caller){front, fd};
+    if (caller && thread_start(&thread, "caller", caller_main, caller) == 0) {
+        pthread_detach(thread);
+        return;
+    }
+    free(caller);
+    close(fd);
+    atomic_fetch_sub(&front->callers, 1);
+}
+
+static void *front_main(void *argument)
+{
+    struct front *front = argument;
+    struct pollfd ready[] = {{.fd = front->listener, .events = POLLIN}, {.fd = front->wake, .events = POLLIN}};
+
+    while (!atomic_load(&front->stopping)) {
+        /* Those that are too many wait in the socket's backlog. */
+        bool full = atomic_load(&front->callers) >= front->most;
+
+        if (poll(full ? ready + 1 : ready, full ? 1 : 2, full ? FULL_MS : -1) < 0 || full || !ready[0].revents)
+            continue;
+        int fd = accept4(front->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0)
+            begin(front, fd);
+        else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            nap(); /* no descriptors left */
+    }
+    return NULL;
+}
+
+enum facet_status front_start(int fd, unsigned most, front_serve_func serve, void *context, struct front **ret_front,
+                              struct facet_error *error)
+{
+    struct front *front = calloc(1, sizeof *front);
+
+    if (!front) {
+        close(fd);
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the server");
+    }
+    *front = (struct front){
+        .listener = fd, .wake = eventfd(0, EFD_CLOEXEC), .most = most, .serve = serve, .context = context};
+    int result = front->wake < 0 ? errno : thread_start(&front->thread, "front", front_main, front);
+    if (result) {
+        if (front->wake >= 0)
+            close(front->wake);
+        close(fd);
+        free(front);
+        return facet_error_errno(error, result, "starting the server");
+    }
+    *ret_front = front;
+    return FACET_OK;
+}
+
+void front_stop(struct front *front)
+{
+    if (!front)
+        return;
+    atomic_store(&front->stopping, true);
+    eventfd_write(front->wake, 1);
+    pthread_join(front->thread, NULL);
+    while (atomic_load(&front->callers))
+        nap();
+    close(front->listener);
+    close(front->wake);
+    free(front);
+}
+
+unsigned front_connections(struct front *front)
+{
+    struct pollfd waiting = {.fd = front->listener, .events = POLLIN};
+
+    return atomic_load(&front->callers) + (poll(&waiting, 1, 0) > 0);
+}

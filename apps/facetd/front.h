@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands before the HTTP library: accepts connections, and hands on those whose request can be read in one way.
+ *
+ * Owns: the listening socket, a thread that accepts, and one for each connection until its request's head is there; the
+ * answers to those that are turned away: strangers, and heads that are no good (head.h).
+ * Never: takes anything out of a connection that it hands on.
+ */
+#ifndef FACETD_FRONT_H
+#define FACETD_FRONT_H
+
+#include <facet/error.h>
+
+struct front; /* opaque */
+
+/* Takes a connection over, closing it in the end. Called on any thread. */
+typedef void (*front_serve_func)(void *context, int fd);
+
+/* Listens on `fd`, which is the front's from then on, also on failure, for at most so many connections at once. */
+enum facet_status front_start(int fd, unsigned most, front_serve_func serve, void *context, struct front **ret_front,
+                              struct facet_error *error);
+
+/* Accepts nobody any more, and hangs up on those that were not handed on. NULL is allowed. */
+void front_stop(struct front *front);
+
+/* Connections that wait to be accepted, or for the rest of their head. */
+unsigned front_connections(struct front *front);
+
+#endif

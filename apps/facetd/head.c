@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the grammar of a request's head, as far as RFC 9112 has one answer. Never: takes what it leaves open. */
+#include "head.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "request.h"
+
+/* A part of the head; not terminated. */
+struct text {
+    const char *at;
+    size_t length;
+};
+
+/* What of the headers has been seen. */
+struct headers {
+    bool length, host, encoded;
+};
+
+static bool is_token(char byte)
+{
+    return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
+           (byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte));
+}
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+static bool is_hex(char byte)
+{
+    return is_digit(byte) || (byte >= 'A' && byte <= 'F') || (byte >= 'a' && byte <= 'f');
+}
+
+static bool is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+static bool is_word(struct text text, const char *word)
+{
+    return text.length == strlen(word) && strncasecmp(text.at, word, text.length) == 0;
+}
+
+/* The line at `at`, without what ends it; *ret_next is where the next begins. NULL: its end is not there. */
+static bool next_line(const char *at, const char *end, struct text *ret_line, const char **ret_next)
+{
+    const char *feed = memchr(at, '\n', (size_t)(end - at));
+
+    if (!feed)
+        return false;
+    *ret_line = (struct text){at, (size_t)(feed - at)};
+    if (ret_line->length && feed[-1] == '\r')
+        ret_line->length--;
+    *ret_next = feed + 1;
+    return true;
+}
+
+static struct text trimmed(struct text text)
+{
+    while (text.length && is_blank(text.at[0])) {
+        text.at++;
+        text.length--;
+    }
+    while (text.length && is_blank(text.at[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+static bool refuse(struct head_refusal *refusal, unsigned http, enum facet_status status, const char *argument,
+                   const char *message)
+{
+    refusal->http = http;
+    facet_error_argument(&refusal->error, status, argument, "%s", message);
+    return false;
+}
+
+static bool bad(struct head_refusal *refusal, const char *argument, const char *message)
+{
+    return refuse(refusal, 400, FACET_INVALID_ARGUMENT, argument, message);
+}
+
+/* ---- the first line ---- */
+
+/* A path from the root. What is written in hexadecimal is of two digits, and no NUL, which would end it early. */
+static bool judge_target(struct text target, struct head_refusal *refusal)
+{
+    if (!target.length || target.at[0] != '/')
+        return bad(refusal, "path", "the path of the request: expected one that begins with '/'");
+    for (size_t i = 0; i < target.length; i++) {
+        unsigned char byte = (unsigned char)target.at[i];
+
+        if (byte <= ' ' || byte == 0x7f)
+            return bad(refusal, "path", "the path of the request holds a control character: expected it encoded");
+        if (byte != '%')
+            continue;
+        if (i + 2 >= target.length || !is_hex(target.at[i + 1]) || !is_hex(target.at[i + 2]))
+            return bad(refusal, "path", "the path of the request: expected two hexadecimal digits behind '%'");
+        if (target.at[i + 1] == '0' && target.at[i + 2] == '0')
+            return bad(refusal, "path", "the path of the request holds a NUL byte");
+    }
+    return true;
+}
+
+static bool judge_version(struct text version, struct head_refusal *refusal)
+{
+    bool is_http = version.length == 8 && strncmp(version.at, "HTTP/", 5) == 0 && is_digit(version.at[5]) &&
+                   version.at[6] == '.' && is_digit(version.at[7]);
+
+    if (!is_http)
+        return bad(refusal, "request", "the first line of the request: expected 'METHOD PATH HTTP/1.1'");
+    if (version.at[5] != '1')
+        return refuse(refusal, 505, FACET_INVALID_ARGUMENT, "request", "the version of HTTP: expected 1.1 or 1.0");
+    return true;
+}
+
+static bool judge_first(struct text line, struct head_refusal *refusal)
+{
+    const char *end = line.at + line.length, *path = memchr(line.at, ' ', line.length);
+    const char *version = path ? memchr(path + 1, ' ', (size_t)(end - path - 1)) : NULL;
+
+    if (line.length > HEAD_LINE_MAX)
+        return refuse(refusal, 414, FACET_OUT_OF_RANGE, "path", "the path of the request: expected at most 8 KiB");
+    for (const char *at = line.at; path && at < path; at++)
+        path = is_token(*at) ? path : NULL;
+    if (!path || path == line.at || !version)
+        return bad(refusal, "request", "the first line of the request: expected 'METHOD PATH HTTP/1.1'");
+    refusal->no_body = path - line.at == 4 && memcmp(line.at, "HEAD", 4) == 0;
+    return judge_target((struct text){path + 1, (size_t)(version - path - 1)}, refusal) &&
+           judge_version((struct text){version + 1, (size_t)(end - version - 1)}, refusal);
+}
+
+/* ---- headers ---- */
+
+/* Digits alone; what they say may be more than any number holds. */
+static bool judge_length(struct text value, struct headers *headers, struct head_refusal *refusal)
+{
+    unsigned long long length = 0;
+
+    if (headers->length)
+        return bad(refusal, "body", "Content-Length is there twice: expected one");
+    headers->length = true;
+    for (size_t i = 0; i < value.length; i++)
+        if (!is_digit(value.at[i]))
+            return bad(refusal, "body", "Content-Length: expected a number of bytes");
+    if (!value.length)
+        return bad(refusal, "body", "Content-Length: expected a number of bytes");
+    for (size_t i = 0; i < value.length && length <= REQUEST_BODY_MAX; i++)
+        length = length * 10 + (unsigned)(value.at[i] - '0');
+    if (length > REQUEST_BODY_MAX)
+        return refuse(refusal, 413, FACET_OUT_OF_RANGE, "body", "body: expected at most 65536 bytes");
+    return true;
+}
+
+static bool judge_header(struct text name, struct text value, struct headers *headers, struct head_refusal *refusal)
+{
+    if (is_word(name, "Content-Length"))
+        return judge_length(value, headers, refusal);
+    if (is_word(name, "Expect") && !is_word(value, "100-continue"))
+        return refuse(refusal, 417, FACET_INVALID_ARGUMENT, "headers", "Expect: expected 100-continue");
+    if (is_word(name, "Host") && headers->host)
+        return bad(refusal, "headers", "Host is there twice: expected one");
+    headers->host = headers->host || is_word(name, "Host");
+    headers->encoded = headers->encoded || is_word(name, "Transfer-Encoding");
+    return true;
+}
+
+static bool judge_line(struct text line, struct headers *headers, struct head_refusal *refusal)
+{
+    const char *colon = memchr(line.at, ':', line.length);
+
+    for (size_t i = 0; i < line.length; i++)
+        if (((unsigned char)line.at[i] < ' ' && line.at[i] != '\t') || line.at[i] == 0x7f)
+            return bad(refusal, "headers", "a header holds a control character");
+    for (const char *at = line.at; colon && at < colon; at++)
+        colon = is_token(*at) ? colon : NULL;
+    if (!colon || colon == line.at)
+        return bad(refusal, "headers", "a header: expected 'Name: value', with no blank before the colon");
+    struct text value = {colon + 1, (size_t)(line.at + line.length - colon - 1)};
+    return judge_header((struct text){line.at, (size_t)(colon - line.at)}, trimmed(value), headers, refusal);
+}
+
+/* A body of no length is one that the library would answer for, should it not be well formed. */
+static bool judge_all(const struct headers *headers, struct head_refusal *refusal)
+{
+    if (headers->encoded && headers->length)
+        return bad(refusal, "body", "Content-Length beside Transfer-Encoding: expected Content-Length alone");
+    if (headers->encoded)
+        return refuse(refusal, 411, FACET_INVALID_ARGUMENT, "body",
+                      "a body in Transfer-Encoding: expected one whose Content-Length says how long it is");
+    return true;
+}
+
+static enum head_verdict too_long(size_t size, bool first, struct head_refusal *refusal)
+{
+    if (first && size > HEAD_LINE_MAX) {
+        refuse(refusal, 414, FACET_OUT_OF_RANGE, "path", "the path of the request: expected at most 8 KiB");
+        return HEAD_BAD;
+    }
+    if (size <= HEAD_MAX)
+        return HEAD_INCOMPLETE;
+    refuse(refusal, 431, FACET_OUT_OF_RANGE, "headers", "the headers of the request: expected at most 16 KiB");
+    return HEAD_BAD;
+}
+
+enum head_verdict head_judge(const char *data, size_t size, struct head_refusal *ret_refusal)
+{
+    const char *at = data, *end = data + size;
+    struct headers headers = {0};
+    struct text line;
+
+    *ret_refusal = (struct head_refusal){0};
+    while (at < end && (*at == '\r' || *at == '\n')) /* some callers end what they said before with one more */
+        at++;
+    if (!next_line(at, end, &line, &at))
+        return too_long((size_t)(end - at), true, ret_refusal);
+    if (!judge_first(line, ret_refusal))
+        return HEAD_BAD;
+    while (next_line(at, end, &line, &at) && (size_t)(at - data) <= HEAD_MAX) {
+        if (!line.length)
+            return judge_all(&headers, ret_refusal) ? HEAD_GOOD : HEAD_BAD;
+        if (!judge_line(line, &headers, ret_refusal))
+            return HEAD_BAD;
+    }
+    return too_long(size, false, ret_refusal);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The head of an HTTP request, its first line and headers: judged before the HTTP library reads it.
+ *
+ * Owns: what a head may be here. The library takes some that mean two things (a NUL that ends a path early, two
+ * lengths), and answers others with pages of its own; none of these get there.
+ * Never: reads a socket or decodes a path.
+ *
+ * Thread rule: pure functions, callable from any thread.
+ */
+#ifndef FACETD_HEAD_H
+#define FACETD_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <facet/error.h>
+
+/* The longest first line, and the longest head with it. */
+#define HEAD_LINE_MAX ((size_t)8 * 1024)
+#define HEAD_MAX      ((size_t)16 * 1024)
+
+enum head_verdict {
+    HEAD_INCOMPLETE, /* more is to come */
+    HEAD_GOOD,
+    HEAD_BAD, /* refuse it */
+};
+
+/* `http` and `error` are set for a bad one; `no_body` when its answer may not have a body (HEAD). */
+struct head_refusal {
+    unsigned http;
+    bool no_body;
+    struct facet_error error;
+};
+
+enum head_verdict head_judge(const char *data, size_t size, struct head_refusal *ret_refusal);
+
+#endif
