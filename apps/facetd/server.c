@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "front.h"
 #include "monitor/prometheus.h"
@@ -36,6 +37,9 @@ struct server {
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char hidden[FACET_PATH_SIZE];
     _Atomic unsigned connections;
+    /* Given to the library, whose thread has not begun with them yet; one for which it had no memory stays here. */
+    _Atomic unsigned handed_on;
+    _Atomic uint64_t handed_on_ns; /* the last one */
     _Atomic bool stopping;
     _Atomic uint64_t calls;
 };
@@ -253,10 +257,12 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 {
     struct server *server = context;
 
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         atomic_fetch_add(&server->connections, 1);
-    else
+        atomic_fetch_sub(&server->handed_on, 1);
+    } else {
         atomic_fetch_sub(&server->connections, 1);
+    }
 }
 
 static void FACET_PRINTF(2, 0) on_log(void *context, const char *format, va_list arguments)
@@ -341,13 +347,13 @@ static struct MHD_Daemon *start_http(struct server *server)
 
     return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
                             MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_NOTIFY_COMPLETED,
-                            on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+                            on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT, 2U * CONNECTIONS_MAX,
                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                             (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
 }
 
-/* A connection whose head is there. While there are too many it waits, and with it, in the end, who wants to connect.
- */
+/* A connection whose head is there. While there are too many it waits, and so do callers behind it, in the backlog. All
+ * that the front holds may pass at once: the library's own limit, at which it hangs up, is as much higher. */
 static void on_head(void *context, int fd)
 {
     struct server *server = context;
@@ -356,8 +362,11 @@ static void on_head(void *context, int fd)
 
     while (atomic_load(&server->connections) >= CONNECTIONS_MAX && !atomic_load(&server->stopping))
         nanosleep(&pause, NULL);
+    atomic_store(&server->handed_on_ns, facet_clock_now_ns());
+    atomic_fetch_add(&server->handed_on, 1);
     /* Closes it when it fails. */
-    (void)MHD_add_connection(server->http, fd, (const struct sockaddr *)&nobody, sizeof nobody.sun_family);
+    if (MHD_add_connection(server->http, fd, (const struct sockaddr *)&nobody, sizeof nobody.sun_family) != MHD_YES)
+        atomic_fetch_sub(&server->handed_on, 1);
 }
 
 static bool is_our_file(const struct server *server, const char *path)
@@ -460,10 +469,12 @@ bool server_show(struct server *server)
 
 unsigned server_connections(struct server *server)
 {
-    /* In this order: what goes from one to the other meanwhile is counted at least once. */
-    unsigned before = front_connections(server->front);
+    /* In this order: a connection that goes from one to the other meanwhile is counted at least once. */
+    unsigned before = front_connections(server->front), between = atomic_load(&server->handed_on);
 
-    return before + atomic_load(&server->connections);
+    if (between && facet_clock_now_ns() - atomic_load(&server->handed_on_ns) > IDLE_TIMEOUT_S * FACET_NS_PER_S)
+        between = 0; /* the library gave it up */
+    return before + between + atomic_load(&server->connections);
 }
 
 uint64_t server_calls(const struct server *server)

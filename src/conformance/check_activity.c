@@ -147,25 +147,24 @@ void facet_check_activity_busy(struct facet_check *check)
 }
 
 /* The process that began process `pid`; -1 when that cannot be read. */
-static int32_t parent_of(int32_t pid)
+/* The process for which a provider's process was started: its program has that as its last argument (session/child.c).
+ */
+static int32_t user_of(int32_t pid)
 {
-    char path[64], text[512] = "";
-    int32_t parent = -1;
+    char path[64], text[8192];
 
-    snprintf(path, sizeof path, "/proc/%" PRId32 "/stat", pid);
+    snprintf(path, sizeof path, "/proc/%" PRId32 "/cmdline", pid);
     FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
-    if (!file || !fgets(text, sizeof text, file))
-        return -1;
-    const char *behind_name = strrchr(text, ')');
-    if (!behind_name || sscanf(behind_name, ") %*c %" SCNd32, &parent) != 1)
-        return -1;
-    return parent;
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[length] = '\0';
+    const char *last = length > 1 ? memrchr(text, '\0', length - 1) : NULL;
+    return last ? (int32_t)strtol(last + 1, NULL, 10) : -1;
 }
 
-/* The provider runs in this process, or in a child of it. */
+/* The provider runs in this process, or in one that was started for it. */
 static bool is_ours(const struct facet_check *check, int32_t pid)
 {
-    return check->isolated ? parent_of(pid) == (int32_t)getpid() : pid == (int32_t)getpid();
+    return (check->isolated ? user_of(pid) : pid) == (int32_t)getpid();
 }
 
 static enum facet_status call_processes(struct facet_check *check, const void *subject, void *items, uint32_t item_size,

@@ -221,6 +221,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    request_queue_size = 128  # as facetd's: callers of one that is stopped wait there
     daemon_threads = True
 
     def get_request(self):

@@ -5,6 +5,7 @@ Owns: what it makes and starts, which it removes and ends. Never: touches the us
 """
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,21 @@ def provider_processes(user):
         except (FileNotFoundError, ProcessLookupError):  # a process that has just ended
             continue
     return [pid for pid, parent in parents.items() if parent in parents]
+
+
+def kill_and_wait(pid):
+    """Until the process has ended: before that its socket still takes connections, and resets them."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        select.select([pidfd], [], [], 60)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(pidfd)
 
 
 class Place:
@@ -123,8 +139,5 @@ class Place:
         pid = self.daemon_pid()
         if pid is None:
             return
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        kill_and_wait(pid)
         os.unlink(self.path("run/fake.pid"))
