@@ -3,6 +3,7 @@
  * Owns: the calls by which a program learns that commands are complete: what it learned is reported before it goes on.
  * Never: waits for more than the driver did, or calls a command complete that the driver does not.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "layer.h"
@@ -60,17 +61,21 @@ cl_int facet_clGetEventInfo(cl_event event, cl_event_info name, size_t size, voi
     return result;
 }
 
+/* From the thread that sets it to the driver's that calls it. */
 struct callback {
     void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
     void *user_data;
+    _Atomic bool written;
 };
 
 static void CL_CALLBACK on_event(cl_event event, cl_int status, void *user_data)
 {
-    struct callback callback = *(struct callback *)user_data;
+    struct callback *set = user_data;
+    bool written = atomic_load_explicit(&set->written, memory_order_acquire);
+    struct callback callback = {.notify = set->notify, .user_data = set->user_data};
 
-    free(user_data);
-    if (status <= CL_COMPLETE)
+    free(set);
+    if (written && status <= CL_COMPLETE)
         facet_cl_track_called_back(event);
     callback.notify(event, status, callback.user_data);
 }
@@ -82,7 +87,8 @@ cl_int facet_clSetEventCallback(cl_event event, cl_int status,
 
     if (!callback)
         return facet_cl_target.clSetEventCallback(event, status, notify, user_data);
-    *callback = (struct callback){notify, user_data};
+    *callback = (struct callback){.notify = notify, .user_data = user_data};
+    atomic_store_explicit(&callback->written, true, memory_order_release);
     cl_int result = facet_cl_target.clSetEventCallback(event, status, on_event, callback);
     if (result != CL_SUCCESS)
         free(callback);

@@ -543,6 +543,8 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
 {
     if (charged_ns != estimate_ns)
         atomic_fetch_add_explicit(&lane->inflight, facet_inflight(0, estimate_ns - charged_ns), memory_order_relaxed);
+    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed)) /* as of before a rest, perhaps */
+        facet_tenant_supervise(tenant, facet_clock_now_ns());
     if (!may_go(tenant, estimate_ns)) {
         /* Who waits is seen by the scheduler: that is what it arbitrates. */
         atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);

@@ -108,11 +108,11 @@ uint64_t fixture_held(void)
 bool fixture_wait(bool (*condition)(const struct facet_usage_totals *totals, uint64_t value), uint64_t value)
 {
     for (int i = 0; i < 10000; i++) {
+        test_segment_beat(&fixture.segment);
         struct facet_usage_totals totals = test_segment_totals(&fixture.segment);
 
         if (condition(&totals, value))
             return true;
-        test_segment_beat(&fixture.segment);
         usleep(1000);
     }
     return false;

@@ -334,6 +334,24 @@ static void test_returns_to_the_daemon_when_it_is_back(void **state)
     facet_tenant_detach(&tenant);
 }
 
+/* Who was without a daemon when it last looked, and then rested, is not let by a gate that is closed. */
+static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher launcher;
+
+    facet_owner_beat(fixture->owner, 1);
+    facet_tenant_supervise(&tenant, facet_clock_now_ns());
+    fixture_owner_lives(fixture);
+    start(&launcher, &tenant, 0);
+    assert_false(through_within(60, &launcher.through));
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    assert_true(through_within(5000, &launcher.through));
+    finish(&launcher);
+    facet_tenant_detach(&tenant);
+}
+
 /* ---- what the device did for the dead ---- */
 
 /* Launches, reports what it is told to, says so, and is killed; meanwhile it shows that it lives, and says when it has
@@ -468,6 +486,7 @@ int main(void)
         TEST(test_the_dead_are_charged_without_a_daemon),
         TEST(test_destroyed_under_its_tenants),
         TEST(test_returns_to_the_daemon_when_it_is_back),
+        TEST(test_the_first_launch_after_a_rest_sees_the_daemon),
     };
     return cmocka_run_group_tests_name("launch", tests, NULL, NULL);
 }
