@@ -3,7 +3,9 @@
  * Facet. */
 #include "tests/integration/cuda/ends_role.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,11 +95,45 @@ static bool wait_by(const char *way, hipStream_t stream)
     return way[0] == 'q' || client.hipStreamSynchronize(way[0] == 'j' ? NULL : stream) == hipSuccess;
 }
 
+#define THREADS 4u
+
+/* Into a stream that all have, and into one of its own, in turn; each is waited for. */
+static void *launch_and_wait(void *count)
+{
+    hipStream_t own;
+    bool done = client_enter(&own) == 0;
+
+    for (uintptr_t i = 0; done && i < (uintptr_t)count; i++) {
+        hipStream_t stream = i % 2 ? own : NULL;
+
+        done = launch_into(ENDS_SHORT, stream) && client.hipStreamSynchronize(stream) == hipSuccess;
+    }
+    return done ? count : NULL;
+}
+
+static bool in_threads(unsigned count)
+{
+    pthread_t threads[THREADS];
+    uintptr_t each = count / THREADS;
+    void *done = NULL;
+
+    for (unsigned i = 0; i < THREADS; i++)
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): a number */
+        if (pthread_create(&threads[i], NULL, launch_and_wait, (void *)each) != 0)
+            return false;
+    for (unsigned i = 0; i < THREADS; i++)
+        if (pthread_join(threads[i], &done) != 0 || (uintptr_t)done != each)
+            return false;
+    return true;
+}
+
 static bool wait_often(const char *way, unsigned count)
 {
     hipStream_t stream = NULL;
     bool by_event = strcmp(way, "event") == 0 || strcmp(way, "asked") == 0 || strcmp(way, "elapsed") == 0;
 
+    if (strcmp(way, "threads") == 0)
+        return in_threads(count);
     if (strcmp(way, "own") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess)
         return false;
     if (strcmp(way, "joined") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamDefault) != hipSuccess)
