@@ -212,8 +212,8 @@ static const char *spoken_argument(const char *member)
 }
 
 /* It finds devices by its own variables, not by those of whoever asks: where they differ, the refusal says so. */
-static enum facet_status refuse_device(struct client *client, enum facet_status status, const char *message,
-                                       struct facet_error *error)
+static enum facet_status refuse_device(struct client *client, enum facet_status status, const char *argument,
+                                       const char *message, struct facet_error *error)
 {
     struct http_answer answer = {0};
     char why[sizeof client->advice] = "";
@@ -224,10 +224,10 @@ static enum facet_status refuse_device(struct client *client, enum facet_status 
         free(answer.text);
     }
     if (!why[0])
-        return facet_error_argument(error, status, "device", "%s", message);
+        return facet_error_argument(error, status, argument, "%s", message);
     snprintf(client->advice, sizeof client->advice, "%s", why);
     int room = (int)(sizeof error->message - strlen(why) - sizeof "; ");
-    return facet_error_argument(error, status, "device", "%.*s; %s", room, message, why);
+    return facet_error_argument(error, status, argument, "%.*s; %s", room, message, why);
 }
 
 static enum facet_status refusal(struct client *client, const struct http_answer *answer, struct facet_error *error)
@@ -240,9 +240,10 @@ static enum facet_status refusal(struct client *client, const struct http_answer
         return facet_error_set(error, FACET_IO, "the daemon on %s answered with HTTP status %ld and no reason",
                                client->socket_path, answer->status);
     snprintf(client->advice, sizeof client->advice, "%s", advice);
-    if (strcmp(argument, "device") == 0)
-        return refuse_device(client, facet_status_from_name(code), message, error);
-    return facet_error_argument(error, facet_status_from_name(code), spoken_argument(argument), "%s", message);
+    enum facet_status status = facet_status_from_name(code);
+    if (strcmp(argument, "device") == 0 || (strcmp(argument, "slots") == 0 && status == FACET_NOT_FOUND))
+        return refuse_device(client, status, spoken_argument(argument), message, error);
+    return facet_error_argument(error, status, spoken_argument(argument), "%s", message);
 }
 
 static enum facet_status request(struct client *client, const char *method, const char *path, const json_t *body,

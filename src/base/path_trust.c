@@ -53,11 +53,11 @@ static bool is_group_of(gid_t group, uid_t user)
     return true;
 }
 
-/* Under a umask of 0002 many folders of a user's own are their group's, too. An access list shows as group rights. */
+/* Under a umask of 0002 many files and folders of a user's own are their group's, too. An access list shows as group
+ * rights. */
 static bool is_only_ours(const char *path, const struct stat *status)
 {
-    return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0 &&
-           (is_group_of(status->st_gid, geteuid()) || is_group_of(status->st_gid, 0));
+    return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0 && is_group_of(status->st_gid, geteuid());
 }
 
 static enum facet_status refuse(const struct walk *walk, const char *at, const char *what, struct facet_error *error)
@@ -82,15 +82,16 @@ static enum facet_status judge_owner(const struct walk *walk, const char *at, co
     return refuse(walk, at, what, error);
 }
 
-/* On the way, a folder in which all may put something, and none may take away what is another's, is as good. */
+/* On the way, a folder in which all may put something, and none may take away what is another's, is as good. The folder
+ * itself is to be ours alone, whatever group it has. */
 static enum facet_status judge_mode(const struct walk *walk, const char *at, const struct stat *status, bool last,
                                     struct facet_error *error)
 {
     unsigned mode = status->st_mode & 07777u;
-    bool by_anybody = mode & S_IWOTH, by_group = mode & S_IWGRP;
+    bool by_anybody = mode & S_IWOTH, by_group = mode & S_IWGRP, is_end = last && S_ISDIR(status->st_mode);
     char what[96];
 
-    if ((!by_anybody && !by_group) || (!last && mode & S_ISVTX) || (!last && !by_anybody && is_only_ours(at, status)))
+    if ((!by_anybody && !by_group) || (!last && mode & S_ISVTX) || (!is_end && !by_anybody && is_only_ours(at, status)))
         return FACET_OK;
     snprintf(what, sizeof what, "may be written by %s (mode %04o)%s", by_anybody ? "anybody" : "others", mode,
              last ? "" : ": expected 'chmod +t' or 'chmod go-w' of it");

@@ -39,9 +39,9 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
 /*
  * Whether nobody but the caller's user and root can change what a path leads to. Each component is judged in turn, and
  * each link on the way: it belongs to the user or to root, and others may not write it. A folder on the way may be one
- * that all write to when it is sticky (/tmp), or of a group that has nobody else in it. Once a path is found good
- * nobody else can make it bad, so that what is in it may be opened by its name. FACET_PERMISSION names the component;
- * FACET_NOT_FOUND: something on the way is not there.
+ * that all write to when it is sticky (/tmp), or, like a file, of the user's own group that has nobody else in it. Once
+ * a path is found good nobody else can make it bad, so that what is in it may be opened by its name. FACET_PERMISSION
+ * names the component; FACET_NOT_FOUND: something on the way is not there.
  */
 enum facet_status facet_path_trust_folder(const char *path, struct facet_error *error);
 enum facet_status facet_path_trust_file(const char *path, struct facet_error *error);

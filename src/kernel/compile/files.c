@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 
 #define NAME "facet-compile-"
 
@@ -54,6 +55,7 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
 {
     const char *const places[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
     struct facet_folder folder;
+    const char *why = NULL;
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (!places[i] ||
@@ -61,6 +63,12 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
             continue;
         if (!mkdtemp(folder.path))
             continue;
+        /* What is linked here is run: where others could exchange the folder is no place for it. */
+        if (facet_path_trust_folder(folder.path, error) != FACET_OK) {
+            why = "other users could exchange it";
+            (void)rmdir(folder.path);
+            continue;
+        }
         folder.lock = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (folder.lock >= 0)
             (void)flock(folder.lock, LOCK_EX | LOCK_NB);
@@ -68,6 +76,8 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
         *ret_folder = folder;
         return FACET_OK;
     }
+    if (why)
+        return facet_error_set(error, FACET_PERMISSION, "no folder is made in /dev/shm, $TMPDIR or /tmp: %s", why);
     return facet_error_errno(error, errno, "cannot make a folder in /dev/shm, $TMPDIR or /tmp");
 }
 

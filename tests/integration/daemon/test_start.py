@@ -95,6 +95,8 @@ def who_misses_a_device_is_told_of_the_variables_that_differ():
         contains(done.stderr, f"the daemon (process {place.daemon_pid()}) was started with other values of "
                               "FACET_SIM_PROFILE: end it, or choose another FACET_RUNTIME_DIR")
         equal(len(done.stderr.splitlines()), 1)
+        done = place.facet("place", "--slot", "sim.device=1", env={"FACET_SIM_PROFILE": "h100"})
+        contains(done.stderr, "no device of this node has it; the daemon (process ")
         done = place.facet("run", "-d", "sim:0", "true")
         equal("other values" in done.stderr, False, done.stderr)
         place.kill_daemon()

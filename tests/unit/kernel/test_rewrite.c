@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: proofs of what the kernel compiler rewrites before LLVM reads it (remap.c, spirv.c), and of its files
  * (files.c). Never: needs LLVM. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -155,6 +159,36 @@ static void a_folder_goes_with_its_files(void **state)
     facet_folder_remove(&none);
 }
 
+/* In a child: what is mounted there is of a namespace of its own. The exit status says which step failed. */
+static int made_elsewhere(void)
+{
+    struct facet_folder folder;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("facet-test", "/dev/shm", "tmpfs", 0, "size=64k,mode=0777") < 0)
+        return 77;
+    setenv("TMPDIR", "/dev/shm", 1);
+    if (facet_folder_make(&folder, NULL) != FACET_OK)
+        return 1;
+    facet_folder_remove(&folder);
+    return strncmp(folder.path, "/tmp/", 5) == 0 ? 0 : 2;
+}
+
+/* What is linked in the folder is run. */
+static void a_folder_that_others_could_exchange_is_not_used(void **state)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        _exit(made_elsewhere());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +196,7 @@ int main(void)
         cmocka_unit_test(null_numbers_of_spirv_are_written_out),
         cmocka_unit_test(alignments_of_128_have_no_sign),
         cmocka_unit_test(a_folder_goes_with_its_files),
+        cmocka_unit_test(a_folder_that_others_could_exchange_is_not_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
