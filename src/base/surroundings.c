@@ -80,7 +80,7 @@ bool facet_surroundings_clean_environment(bool terminal)
 
 /* What a daemon with its providers needs; PoCL alone takes 600 MiB of address space. */
 static const struct need {
-    int resource;
+    __rlimit_resource_t resource;
     rlim_t least; /* of the hard limit; 0: as it is */
     rlim_t most;  /* that a soft limit is raised to; 0: the hard one */
     bool bytes;

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 
 from facetd import BUILD, PROVIDER
@@ -35,7 +36,7 @@ class Shell(Place):
     def kill_daemon(self):
         pid = self.daemon_pid()
         if pid and os.path.exists(f"/proc/{pid}"):
-            os.kill(pid, 15)
+            os.kill(pid, signal.SIGKILL)
             wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the daemon ends")
 
     def of_daemon(self, name):
@@ -149,7 +150,7 @@ def processors_priority_and_ignored_signals_of_one_shell_are_not_the_daemons():
     def narrow():
         os.sched_setaffinity(0, {first})
         for number in (1, 2, 3, 10, 12, 13, 15, 17):  # SIGCHLD among them
-            subprocess.signal.signal(number, subprocess.signal.SIG_IGN)
+            signal.signal(number, signal.SIG_IGN)
     with Shell() as place:
         equal(place.facet("vgpu", "list", preexec_fn=narrow).returncode, 0)
         status = dict(re.findall(r"^(\w+):\s+(.*)$", place.of_daemon("status"), re.M))
