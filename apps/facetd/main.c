@@ -47,12 +47,14 @@ struct life {
     sigset_t signals;
     uint64_t idle_exit_ns; /* UINT64_MAX: never */
     uint64_t idle_since_ns, calls;
+    bool is_of_no_use; /* private, and no device takes programs */
 };
 
+/* Who keeps asking keeps a daemon, but not one that can only refuse: the next one may find what has come meanwhile. */
 static bool nothing_to_do(struct life *life)
 {
     uint64_t calls = server_calls(life->server);
-    bool quiet = calls == life->calls && server_connections(life->server) == 0;
+    bool quiet = (calls == life->calls || life->is_of_no_use) && server_connections(life->server) == 0;
 
     life->calls = calls;
     return quiet && registry_idle(life->daemon->registry);
@@ -183,6 +185,15 @@ static enum facet_status open_parts(const struct options *options, struct daemon
     return status == FACET_OK ? scheduler_start(options->runtime, &parts->scheduler, error) : status;
 }
 
+static bool takes_programs(const struct facet_device_table *devices)
+{
+    bool takes = false;
+
+    for (uint32_t i = 0; i < facet_device_table_count(devices) && !takes; i++)
+        takes = facet_device_takes_programs(facet_device_table_at(devices, i));
+    return takes;
+}
+
 /* Every part in its order; each is stopped when a later one fails, as at the end. */
 static enum facet_status serve(const struct options *options, const sigset_t *signals, int lock, struct ready *ready,
                                struct facet_error *error)
@@ -198,6 +209,10 @@ static enum facet_status serve(const struct options *options, const sigset_t *si
     if (status == FACET_OK)
         status = facet_device_table_open(NULL, &devices, error);
     daemon.devices = devices;
+    if (status == FACET_OK && options->private && !takes_programs(devices)) {
+        life.is_of_no_use = true;
+        life.idle_exit_ns = 0;
+    }
     bus_error_survive();
     if (status == FACET_OK)
         status = open_parts(options, &daemon, &parts, error);

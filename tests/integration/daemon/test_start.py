@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What a private daemon has of the shell that happened to start it, and what others are told of that."""
+import contextlib
 import json
 import os
 import re
@@ -36,7 +37,8 @@ class Shell(Place):
     def kill_daemon(self):
         pid = self.daemon_pid()
         if pid and os.path.exists(f"/proc/{pid}"):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it may be leaving
+                os.kill(pid, signal.SIGKILL)
             wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the daemon ends")
 
     def of_daemon(self, name):
@@ -181,6 +183,18 @@ def what_could_not_be_opened_is_named_with_the_reason():
         place.env.update(hidden, OCL_ICD_VENDORS=place.path("vendors"), OPENCL_VENDOR_PATH=place.path("vendors"))
         contains(place.facet("vgpu", "create").stderr,
                  f"none.icd names a runtime that cannot be opened: {place.path('none.so')}: cannot open shared object")
+
+
+@test
+def a_daemon_without_devices_is_not_kept_by_who_keeps_asking():
+    with Shell() as place:
+        os.mkdir(place.path("providers"))
+        place.env["FACET_PROVIDER_PATH"] = place.path("providers")
+        place.write("providers/facet-provider-later.so", "no library")
+        contains(place.facet("vgpu", "create").stderr, "provider later was refused: ")
+        os.unlink(place.path("providers/facet-provider-later.so"))
+        os.symlink(PROVIDER, place.path("providers/facet-provider-test.so"))
+        wait_until(lambda: place.facet("vgpu", "create", "--name", "a").returncode == 0, "another daemon finds a device")
 
 
 @test
