@@ -183,6 +183,22 @@ static void garbage_is_passed_over(void **state)
     assert_int_equal(count_files(".lock") + count_files(".json"), 0);
 }
 
+/* Another user could put a file of its own there, or read what is not for it. */
+static void nobody_publishes_where_others_may_write(void **state)
+{
+    static char text[1 << 20];
+    struct facet_driver_config config = world_config();
+    struct facet_driver *driver = NULL;
+    struct facet_error error;
+
+    config.publish = 1;
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(facet_driver_open(&config, &driver, &error), FACET_PERMISSION);
+    assert_non_null(strstr(error.message, folder));
+    assert_int_equal(metrics(text, sizeof text), 1);
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +206,7 @@ int main(void)
         cmocka_unit_test(drivers_publish_side_by_side),
         cmocka_unit_test(what_a_killed_process_left_is_taken_away),
         cmocka_unit_test(garbage_is_passed_over),
+        cmocka_unit_test(nobody_publishes_where_others_may_write),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
