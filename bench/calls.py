@@ -16,7 +16,7 @@ def drivers(bench):
     found = {"pocl": bench.own_daemon("pocl")}
     vendors = bench.build / "tests" / "fake" / "opencl" / "vendors"
     if vendors.exists():
-        found["no-op"] = {**bench.own_daemon("no-op"), "OCL_ICD_VENDORS": str(vendors)}
+        found["no-op"] = {**bench.own_daemon("no-op"), "OCL_ICD_VENDORS": str(vendors), "FACET_KEEP_ENV": "OCL_ICD_VENDORS"}
     return found
 
 
