@@ -187,9 +187,9 @@ struct facet_balancer_task {
     uint64_t queued_ns;   /* submitted */
     uint64_t start_ns;    /* of its first work-group, as the device says; once it is over */
     uint64_t end_ns;
-    uint64_t busy_ns;       /* compute-unit time */
+    uint64_t busy_ns;       /* device time (facet/compute.h) */
     uint64_t groups;        /* work-groups that ran to their end */
-    uint64_t expected_ns;   /* the compute-unit time that was expected when it was queued */
+    uint64_t expected_ns;   /* the device time that was expected when it was queued */
     uint64_t brought_bytes; /* that had to be copied to its member for it */
     char kernel[64];
 };
@@ -205,7 +205,7 @@ struct facet_balancer_member {
     uint32_t weight;
     uint32_t paused, lost;
     uint32_t queued, running;    /* tasks of this balancer */
-    uint64_t queued_ns;          /* compute-unit time expected of them */
+    uint64_t queued_ns;          /* device time expected of them */
     uint64_t wait_ns;            /* expected until a new one could begin */
     uint32_t units, share_milli; /* that it is counted with: of a vGPU without a request, what others leave */
     uint64_t over_total;         /* tasks that ended here, however */

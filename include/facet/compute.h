@@ -51,6 +51,15 @@ FACET_API enum facet_status facet_vgpu_target(struct facet_driver *driver, uint3
 /* --- executions --- */
 
 /*
+ * Device time (`busy_ns`, here, in facet/vgpu.h and facet/monitor.h) is one thing: what the device's scheduler charges
+ * a vGPU for, whether it has the device to itself or not. On `cpu` it is the processor time of the compute units that
+ * worked for it, summed over them; what other programs had of the processors meanwhile is not in it, though it is
+ * between start and end. On a GPU, which is handed on as a whole, it is the GPU's time; launches of several streams
+ * that overlap are counted once. So the device time of all vGPUs together is at most the time that passed, on `cpu`
+ * times the units.
+ */
+
+/*
  * Queues a launch. `ret_execution` (NULL is fine, here and below) is its number, unique in its vGPU and never 0. Errors
  * as of facet_kernel_launch(); FACET_INVALID_ARGUMENT: the kernel is another vGPU's; FACET_OUT_OF_RANGE, by the
  * argument's name: an address that is neither in an allocation nor right behind one. How far a kernel goes from there
@@ -101,7 +110,7 @@ struct facet_execution {
 
     /* Of one that is over; zero before, as is what never began. Times are of the device's CLOCK_MONOTONIC. */
     uint64_t queued_ns, start_ns, end_ns;
-    uint64_t busy_ns; /* compute-unit time: summed over the units that worked on it */
+    uint64_t busy_ns; /* device time, as below */
     uint64_t groups;  /* work-groups that ran to their end */
     uint32_t units;   /* the most that worked on it at a time */
     uint32_t preemptions;
@@ -131,7 +140,7 @@ struct facet_stream_info {
     uint32_t idle;                       /* 1: nothing is queued or running */
     int32_t failure;                     /* enum facet_status of the first that ever failed; FACET_OK */
     uint64_t launched, begun, completed; /* counters */
-    uint64_t busy_ns;                    /* of the completed */
+    uint64_t busy_ns;                    /* device time of the completed */
 };
 FACET_API enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                              struct facet_stream_info *ret_info, struct facet_error *error);

@@ -31,7 +31,7 @@ struct facet_driver;
 /* --- samples --- */
 
 enum facet_sample_field {
-    FACET_SAMPLE_BUSY_NS = 0,      /* counter: device time */
+    FACET_SAMPLE_BUSY_NS = 0,      /* counter: device time (facet/compute.h) */
     FACET_SAMPLE_MEMORY_BYTES = 1, /* gauge */
     FACET_SAMPLE_LAUNCHES = 2,     /* counter */
     FACET_SAMPLE_COMPLETED = 3,    /* counter */
@@ -66,8 +66,8 @@ FACET_API const char *facet_measure_name(enum facet_measure measure); /* "utiliz
 
 /*
  * Samples later than `after_ns`, oldest first: at most *count of them, which becomes how many there were. Whoever asks
- * again with the time of the last one misses none that the ring still has. Of a vGPU busy_ns is device time summed over
- * compute units, what runs included where the device says so; of a device it is time with something on it.
+ * again with the time of the last one misses none that the ring still has. Of a vGPU busy_ns is device time, what runs
+ * included where the device says so; of a device it is time with something on it.
  * FACET_NOT_FOUND.
  */
 FACET_API enum facet_status facet_vgpu_get_history(struct facet_driver *driver, uint32_t id, uint64_t after_ns,

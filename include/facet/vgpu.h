@@ -109,7 +109,7 @@ struct facet_driver_device {
     uint32_t lost;  /* 1: its process ended, or the device did */
     uint32_t units; /* compute units */
     uint32_t vgpus;
-    uint32_t utilization_milli; /* of its units' time, over the last monitoring interval */
+    uint32_t utilization_milli; /* of its units: taken by work, over the last monitoring interval */
     uint64_t busy_ns;           /* counter: time with something on it */
     uint64_t memory_bytes;      /* what vGPUs can have together */
     uint64_t memory_used_bytes; /* of that, had from the device now */
@@ -199,7 +199,7 @@ struct facet_vgpu_info {
     uint32_t request_milli, limit_milli, priority;
     uint32_t given_milli, given_units; /* by scaling, now; 0: as asked for */
     uint32_t memory_milli;             /* reserved, of the limit */
-    uint32_t compute_milli;            /* of all the device's units' time, over the last monitoring interval */
+    uint32_t compute_milli;            /* device time, of what all units could have had in the last interval */
     uint32_t queued, running;          /* launches and transfers */
     uint64_t created_ns;               /* CLOCK_MONOTONIC */
     uint64_t memory_limit_bytes;
@@ -208,7 +208,7 @@ struct facet_vgpu_info {
     uint64_t memory_peak_bytes;
     uint64_t allocations;
     uint64_t launched_total, completed_total;
-    uint64_t busy_ns;  /* device time of what is complete, summed over compute units */
+    uint64_t busy_ns;  /* device time (facet/compute.h) of what is complete */
     uint64_t delay_ns; /* what all that is complete waited in queues, summed */
     uint64_t failed_total, cancelled_total;
 };

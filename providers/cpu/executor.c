@@ -30,6 +30,22 @@ uint64_t cpu_thread_ns(const struct cpu_executor *executor)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* One that is being ended may have no clock any more. */
+uint64_t cpu_unit_had_ns(const struct cpu_unit *unit)
+{
+    uint64_t begin_ns = atomic_load_explicit(&unit->begin_thread_ns, memory_order_relaxed);
+    struct timespec now;
+    clockid_t clock;
+
+    if (atomic_load_explicit(&unit->endable, memory_order_relaxed) == CPU_ENDING)
+        return unit->ended_had_ns;
+    if (begin_ns == 0 || pthread_getcpuclockid(unit->thread, &clock) != 0 || clock_gettime(clock, &now) != 0)
+        return UINT64_MAX;
+    uint64_t now_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+
+    return now_ns > begin_ns ? now_ns - begin_ns : 0;
+}
+
 uint64_t cpu_deadline_ns(uint64_t timeout_ns)
 {
     uint64_t now = real_now_ns(NULL);

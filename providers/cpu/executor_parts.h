@@ -89,7 +89,7 @@ struct cpu_tenant {
     uint32_t active;  /* units at work for it */
     bool paused;
     bool arrived;              /* has work that nobody made room for yet */
-    uint64_t busy_ns, told_ns; /* what it had; the most that was told, as turns under way are taken to lose nothing */
+    uint64_t busy_ns, told_ns; /* what it had; the most that was told, as of turns under way that is not quite known */
     TAILQ_HEAD(, cpu_stream) streams;
     uint32_t watchers;      /* who sleep until anything of it changes, not until one job is over */
     pthread_cond_t changed; /* a job that is wanted is over; for watchers: any, or no unit is left */
@@ -100,7 +100,7 @@ struct cpu_turn {
     struct cpu_range range; /* claimed and not run */
     uint64_t start_ns, until_ns, end_ns;
     uint64_t begin_ns, run_ns; /* when it has left the lock, and from then on till the last work-group's end */
-    uint64_t had_ns;           /* of that, what the thread had its processor; UINT64_MAX: not known */
+    uint64_t had_ns;           /* of that, what the thread had its processor; UINT64_MAX: all, or not known */
     uint64_t groups, longest_ns;
     enum facet_status status;
 };
@@ -117,8 +117,9 @@ struct cpu_unit {
     pthread_cond_t wake;
     void *local, *scratch; /* its own: only its thread touches them */
     uint64_t local_bytes, scratch_bytes;
-    uint64_t worked_ns;   /* its own too: when it last had work, by cpu_deadline_ns() */
-    struct cpu_turn turn; /* its own while it is in it; of a thread that was ended, the watchdog's */
+    uint64_t worked_ns;                 /* its own too: when it last had work, by cpu_deadline_ns() */
+    uint64_t asked_thread_ns, asked_ns; /* its own too: its processor time when it last asked, and when that was */
+    struct cpu_turn turn;               /* its own while it is in it; of a thread that was ended, the watchdog's */
 
     /* Under the lock. */
     struct cpu_job *job; /* NULL: none */
@@ -131,11 +132,13 @@ struct cpu_unit {
     SLIST_ENTRY(cpu_unit) link;
     uint64_t watched_beat, watched_since_ns; /* the watchdog's */
     bool reported;
-    uint64_t leave_by_ns; /* by cpu_deadline_ns(): its job was stopped, and then its thread is ended; 0: it may stay */
-    bool gone;            /* its thread was, and there is no other yet */
+    uint64_t leave_by_ns;  /* by cpu_deadline_ns(): its job was stopped, and then its thread is ended; 0: it may stay */
+    bool gone;             /* its thread was, and there is no other yet */
+    uint64_t ended_had_ns; /* of its thread that is being ended: turn.had_ns */
 
     _Alignas(CPU_LINE) atomic_bool wanted; /* leave the job at the next work-group */
     atomic_uint_least64_t beat;            /* work-groups begun */
+    atomic_uint_least64_t begin_thread_ns; /* its processor time when the turn began; 0: not known */
     atomic_int endable;                    /* enum cpu_endable */
 };
 
@@ -171,6 +174,9 @@ static inline uint64_t cpu_now_ns(const struct cpu_executor *executor)
 
 /* The processor time of the calling thread; 0: not known, as with a clock that somebody else moves. */
 uint64_t cpu_thread_ns(const struct cpu_executor *executor);
+
+/* Under the lock: what the unit's thread has had its processor in the turn that is under way; UINT64_MAX: not known. */
+uint64_t cpu_unit_had_ns(const struct cpu_unit *unit);
 
 /* executor_job.c */
 enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes, struct cpu_job **ret_job,

@@ -113,6 +113,14 @@ void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t l
     pthread_mutex_unlock(&executor->lock);
 }
 
+/* Of the turn that is under way. */
+static uint64_t had_ns(const struct cpu_unit *unit, uint64_t now_ns)
+{
+    uint64_t held_ns = now_ns - unit->turn_start_ns, had = cpu_unit_had_ns(unit);
+
+    return had < held_ns ? had : held_ns;
+}
+
 /* The turns that are under way count as far as they have come. */
 uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
 {
@@ -125,7 +133,7 @@ uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
         const struct cpu_unit *unit = &executor->units[i];
 
         if (unit->job && unit->job->stream->tenant == tenant)
-            busy += now - unit->turn_start_ns;
+            busy += had_ns(unit, now);
     }
     if (busy > tenant->told_ns)
         tenant->told_ns = busy;

@@ -4,9 +4,9 @@
  * way. Never: runs a work-group under the lock, or decides whose turn it is: src/compute/pick does.
  *
  * A turn ends when the job has nothing more, its time is over, or the unit is wanted elsewhere. Time is charged at its
- * end: what the thread had of its processor, so that who submits much, and thereby wakes threads of his own, does not
- * do so at the expense of him whose turn it is. While somebody else waits turns are short, so that shares hold over
- * short times; whoever arrives ends the long ones.
+ * end: what the thread had of its processor, so that a launch costs the same whoever else wants the processors, and who
+ * submits much, and thereby wakes threads of his own, does not do so at the expense of him whose turn it is. While
+ * somebody else waits turns are short, so that shares hold over short times; whoever arrives ends the long ones.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -24,6 +24,8 @@
 #define SPIN_NS UINT64_C(20000)
 #define LOOKS   512u /* between two times that it lets others have its processor: less than a microsecond */
 #define WAKES   2u   /* of those that look: by whoever brings work, and by each that has got some */
+/* A thread that loses its processor to another loses it for longer than this. */
+#define TRUST_NS UINT64_C(50000)
 /* And so long while work is under way that more may follow: the next phase, the next of its stream. */
 #define FOLLOW_NS UINT64_C(500000)
 
@@ -309,6 +311,7 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
     unit->leave_by_ns = 0;
     unit->long_turn = executor->pick.ready <= 1; /* this one alone */
     atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
+    atomic_store_explicit(&unit->begin_thread_ns, 0, memory_order_relaxed);
     unit->turn = (struct cpu_turn){.start_ns = now_ns, .until_ns = turn_until(tenant, unit, now_ns, again_ns)};
     cpu_job_take_range(job, &unit->turn.range);
     if (!job->kernel)
@@ -401,25 +404,49 @@ void cpu_unit_lost(struct cpu_unit *unit, enum facet_status status)
 
     turn->end_ns = cpu_now_ns(unit->executor);
     turn->run_ns = turn->end_ns - turn->begin_ns;
-    turn->had_ns = UINT64_MAX;
+    turn->had_ns = unit->ended_had_ns;
     turn->status = status;
     end_turn(unit);
 }
 
 /* ---- a unit ---- */
 
+static void ask_thread(struct cpu_unit *unit)
+{
+    unit->asked_thread_ns = cpu_thread_ns(unit->executor);
+    unit->asked_ns = cpu_now_ns(unit->executor);
+}
+
+/* The thread's processor time now, and when that is; 0: not known. To ask the kernel costs as much as a small launch
+ * does. While nobody waits for the unit its answer is good for TRUST_NS, in which the thread lost nothing. */
+static uint64_t thread_ns(struct cpu_unit *unit, uint64_t *ret_now_ns)
+{
+    uint64_t now = cpu_now_ns(unit->executor);
+
+    if (unit->long_turn && now - unit->asked_ns < TRUST_NS) {
+        *ret_now_ns = now;
+        return unit->asked_thread_ns > 0 ? unit->asked_thread_ns + now - unit->asked_ns : 0;
+    }
+    ask_thread(unit);
+    *ret_now_ns = unit->asked_ns;
+    return unit->asked_thread_ns;
+}
+
 /* What is charged is what happens from here to there: neither taking the lock nor waking others, which is as often as
- * not for somebody else. Asking for the thread's time is a call of the kernel: only where the unit is shared. */
+ * not for somebody else. */
 static void run_turn(struct cpu_unit *unit)
 {
-    const struct cpu_executor *executor = unit->executor;
     struct cpu_turn *turn = &unit->turn;
-    uint64_t had_ns = unit->long_turn ? 0 : cpu_thread_ns(executor);
+    uint64_t begin_ns = thread_ns(unit, &turn->begin_ns);
 
-    turn->begin_ns = cpu_now_ns(executor);
+    atomic_store_explicit(&unit->begin_thread_ns, begin_ns, memory_order_relaxed);
     cpu_job_run(unit, unit->job, turn);
-    turn->run_ns = cpu_now_ns(executor) - turn->begin_ns;
-    turn->had_ns = had_ns > 0 ? cpu_thread_ns(executor) - had_ns : UINT64_MAX;
+    turn->run_ns = cpu_now_ns(unit->executor) - turn->begin_ns;
+    turn->had_ns = UINT64_MAX;
+    if (begin_ns == 0 || (unit->long_turn && turn->run_ns < TRUST_NS))
+        return;
+    ask_thread(unit);
+    turn->had_ns = unit->asked_thread_ns > begin_ns ? unit->asked_thread_ns - begin_ns : 0;
 }
 
 /* Work that more may follow is under way, and there is a processor for whoever looks for it. */

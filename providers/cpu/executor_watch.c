@@ -98,6 +98,7 @@ static void end_unit(struct cpu_unit *unit)
     int inside = CPU_INSIDE;
 
     unit->leave_by_ns = can_end_threads() ? cpu_deadline_ns(RETRY_NS) : 0;
+    unit->ended_had_ns = cpu_unit_had_ns(unit);
     if (unit->leave_by_ns == 0 || !atomic_compare_exchange_strong(&unit->endable, &inside, CPU_ENDING))
         return;
     pthread_mutex_unlock(&executor->lock);

@@ -59,6 +59,12 @@ struct facet_vgpu_device {
     uint64_t busy_ns;
 };
 
+/* How much device time (facet/compute.h) can be had at a time: of a device that is handed on as a whole once. */
+static inline uint32_t facet_vgpu_device_parallel(const struct facet_vgpu_device *device)
+{
+    return device->info.kind == FACET_DEVICE_CPU && device->info.compute_units > 0 ? device->info.compute_units : 1;
+}
+
 /* The records kept of a stream. */
 #define FACET_STREAM_RECORDS 512u
 

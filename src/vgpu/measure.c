@@ -105,13 +105,12 @@ static struct facet_history *history_of(struct facet_vgpu *vgpu)
 
 static void note_utilization(struct facet_vgpu *vgpu, const struct facet_sample *sample)
 {
-    uint32_t units = vgpu->device->info.compute_units;
     uint64_t milli = 0;
 
     if (!vgpu->last.time_ns || !facet_sample_measure(&vgpu->last, sample, FACET_MEASURE_UTILIZATION_MILLI, 0, &milli))
         return;
     pthread_mutex_lock(&vgpu->driver->monitor);
-    vgpu->compute_milli = (uint32_t)(units ? milli / units : milli);
+    vgpu->compute_milli = (uint32_t)(milli / facet_vgpu_device_parallel(vgpu->device));
     vgpu->measured = true;
     pthread_mutex_unlock(&vgpu->driver->monitor);
 }

@@ -13,12 +13,11 @@ void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *b
 {
     struct facet_scale_member *member = &vgpu->scale;
     uint64_t busy_milli = 0, delay_ns = 0, queued = 0;
-    uint32_t units = vgpu->device->info.compute_units;
 
     (void)facet_sample_measure(before, sample, FACET_MEASURE_UTILIZATION_MILLI, 0, &busy_milli);
     (void)facet_sample_measure(before, sample, FACET_MEASURE_QUEUE_DELAY_NS, 0, &delay_ns);
     (void)facet_sample_measure(before, sample, FACET_MEASURE_QUEUED, 0, &queued);
-    member->busy_milli = (uint32_t)(units ? busy_milli / units : busy_milli); /* of the whole device */
+    member->busy_milli = (uint32_t)(busy_milli / facet_vgpu_device_parallel(vgpu->device));
     member->delay_ns = delay_ns;
     member->queued = (uint32_t)queued;
 }

@@ -4,6 +4,14 @@
  *
  * Owns: loading binaries for a device, ordered launches and transfers, shares, waiting and cancelling.
  * Never: compiles (src/kernel does) and never blocks without a timeout.
+ *
+ * Device time (`busy_ns`) means one thing wherever it is said of a launch, a stream or a worker: what the device's own
+ * scheduler charges for it, whoever else is there. On processors (FACET_DEVICE_CPU), whose units are handed out one by
+ * one, it is the processor time of the units that worked for it, summed over them: what other programs had of the
+ * processors meanwhile is nobody's. Any other device is handed on as a whole: there it is the device's time, and
+ * launches that overlap are counted once: such a stretch goes to the one that was over first. So over any time the sum
+ * over all contexts is at most that time, or that time on all units. `sim`, on which launches of several contexts run
+ * side by side, charges nothing, and says how long it had each on the device.
  */
 #ifndef FACET_PROVIDER_EXECUTION_H
 #define FACET_PROVIDER_EXECUTION_H
@@ -43,7 +51,7 @@ struct facet_stream_state {
     uint32_t failed;    /* enum facet_status of the first launch that failed, negated; 0: none */
     uint64_t launched;  /* counter: launches accepted */
     uint64_t completed; /* counter: of those, done, failed or cancelled */
-    uint64_t busy_ns;   /* counter: device time of the completed ones, as measured by the device */
+    uint64_t busy_ns;   /* counter: device time of the completed ones */
 
     /* Since 1.4. */
     uint64_t begun; /* counter: launches that began, or never will: the last one is launch number `begun` */
@@ -61,7 +69,8 @@ enum facet_scheduling {
 
 /*
  * What became of one launch or transfer of a stream, as the device measured it. A queue's time is from `queued_ns` to
- * `start_ns`; between start and end a launch may have waited for others again: `busy_ns` is what it had.
+ * `start_ns`; between start and end a launch may have waited for others again, or run beside them: `busy_ns` is what it
+ * had.
  */
 struct facet_launch_record {
     uint32_t size;
@@ -70,7 +79,7 @@ struct facet_launch_record {
     uint64_t queued_ns; /* CLOCK_MONOTONIC of the provider, as start and end */
     uint64_t start_ns;  /* of its first work-group; 0: none ever began */
     uint64_t end_ns;
-    uint64_t busy_ns;     /* compute-unit time: summed over the units that worked on it */
+    uint64_t busy_ns;     /* device time */
     uint64_t groups;      /* work-groups that ran to their end */
     uint64_t longest_ns;  /* of its work-groups */
     uint32_t units;       /* the most that worked on it at a time */

@@ -57,7 +57,7 @@ struct facet_device_metrics {
     uint64_t pcie_rx_bytes;        /* counter, into the device */
     uint64_t pcie_tx_bytes;        /* counter */
     uint64_t busy_ns;              /* counter: time with at least one kernel on the device */
-    uint32_t compute_active_milli; /* share of compute units at work, of the last reading interval */
+    uint32_t compute_active_milli; /* share of compute units taken by work, of the last reading interval */
     uint32_t tensor_active_milli;
     uint32_t memory_active_milli; /* share of the peak memory bandwidth */
     uint32_t encoder_active_milli;
@@ -83,7 +83,7 @@ struct facet_process_metrics {
     uint64_t timestamp_ns;
     uint64_t memory_used_bytes;
     uint64_t memory_reserved_bytes;
-    uint64_t busy_ns;        /* counter: device time of its kernels */
+    uint64_t busy_ns;        /* counter: device time (execution.h) of its kernels, what runs included */
     uint32_t compute_milli;  /* share of the device, of the last reading interval */
     uint32_t units_active;   /* compute units at work for it now */
     char worker[64];         /* when the provider knows it; else empty */

@@ -92,14 +92,25 @@ static uint64_t groups_of(const struct gpu_command *command)
     return command->kind == GPU_LAUNCH ? (uint64_t)grid[0] * grid[1] * grid[2] : 0;
 }
 
-/* A command is over: counted, recorded, freed. `busy_ns` ends now, as the device's clock is no clock of this machine.
+/* What the tenant is charged for a command that took so long. The device's clock is no clock of this machine: the
+ * command began when it was handed on, or when what is before it in its stream was over; seen to be over it was later.
  */
+static uint64_t charge(struct gpu_stream *stream, const struct gpu_command *command, uint64_t took_ns, uint64_t now_ns)
+{
+    uint64_t start = command->handed_ns > stream->last_end_ns ? command->handed_ns : stream->last_end_ns;
+    uint64_t end = start + took_ns < now_ns ? start + took_ns : now_ns;
+
+    stream->last_end_ns = end;
+    return gpu_turns_charge(&stream->context->tenant, start, end, now_ns);
+}
+
+/* A command is over: counted, recorded, freed. `took_ns` ends now, as far as the record says when. */
 static void finish(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command,
-                   enum facet_status status, bool began, uint64_t busy_ns)
+                   enum facet_status status, bool began, uint64_t took_ns)
 {
     struct facet_launch_record *record = &stream->records[stream->record_count++ % GPU_RECORDS];
     uint64_t now = gpu_monotonic_ns();
-    uint64_t start = now - (busy_ns < now - command->queued_ns ? busy_ns : now - command->queued_ns);
+    uint64_t start = now - (took_ns < now - command->queued_ns ? took_ns : now - command->queued_ns);
 
     *record = (struct facet_launch_record){
         .size = sizeof *record,
@@ -108,15 +119,13 @@ static void finish(struct gpu_executor *executor, struct gpu_stream *stream, str
         .queued_ns = command->queued_ns,
         .start_ns = began ? start : 0,
         .end_ns = now,
-        .busy_ns = began ? now - start : 0,
+        .busy_ns = began ? charge(stream, command, now - start, now) : 0,
         .groups = status == FACET_OK ? groups_of(command) : 0,
         .units = began,
     };
     FACET_KIT_TEXT(record->kernel, name_of(command));
     stream->state.completed++;
     stream->state.busy_ns += record->busy_ns;
-    if (began)
-        gpu_turns_charge(&stream->context->tenant, start, now);
     if (status != FACET_OK && status != FACET_BAD_STATE && !stream->state.failed)
         stream->state.failed = (uint32_t)-status;
     if (command->module)
@@ -268,6 +277,7 @@ static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
     bool moves = gpu_stream_is_elsewhere(stream);
     stream->handing = command->sequence;
     stream->context->tenant.under_way++;
+    command->handed_ns = gpu_monotonic_ns();
     pthread_mutex_unlock(&executor->lock);
     enum facet_status status = hand(machine, stream, command, moves);
     pthread_mutex_lock(&executor->lock);
@@ -287,13 +297,13 @@ static bool reap_next(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     struct gpu_executor *executor = &machine->executor;
     struct gpu_command *command = TAILQ_FIRST(&stream->handed);
-    uint64_t busy_ns = 0;
+    uint64_t took_ns = 0;
 
     if (!command)
         return false;
     pthread_mutex_unlock(&executor->lock);
     bool entered = gpu_device_enter(machine, stream->context, NULL) == FACET_OK;
-    enum facet_status status = machine->driver->elapsed(machine, command->start, command->end, &busy_ns);
+    enum facet_status status = machine->driver->elapsed(machine, command->start, command->end, &took_ns);
     if (status != FACET_BUSY)
         drop_events(machine, command);
     if (entered)
@@ -304,8 +314,8 @@ static bool reap_next(struct gpu_machine *machine, struct gpu_stream *stream)
     TAILQ_REMOVE(&stream->handed, command, link);
     stream->handed_count--;
     stream->context->tenant.under_way--;
-    stream->last_ns = busy_ns;
-    finish(executor, stream, command, status, true, busy_ns);
+    stream->last_ns = took_ns;
+    finish(executor, stream, command, status, true, took_ns);
     return true;
 }
 

@@ -47,7 +47,7 @@ struct gpu_module {
 struct gpu_command {
     TAILQ_ENTRY(gpu_command) link;
     enum gpu_command_kind kind;
-    uint64_t sequence, queued_ns;
+    uint64_t sequence, queued_ns, handed_ns;
     gpu_event_handle start, end; /* while the driver has it */
 
     struct gpu_module *module; /* GPU_LAUNCH */
@@ -77,9 +77,10 @@ struct gpu_stream {
     bool dying;              /* destroyed; freed when the driver is done with what it has */
     struct gpu_commands queued, handed;
     uint32_t handed_count;
-    uint64_t handing;  /* number of a command that is on its way to the driver; 0: none */
-    uint32_t priority; /* enum facet_priority: among the streams of its context */
-    uint64_t last_ns;  /* what its last command took */
+    uint64_t handing;     /* number of a command that is on its way to the driver; 0: none */
+    uint32_t priority;    /* enum facet_priority: among the streams of its context */
+    uint64_t last_ns;     /* what its last command took */
+    uint64_t last_end_ns; /* and when it was over, as far as is known: what is behind it began no earlier */
     uint64_t staged_bytes;
     struct facet_stream_state state;
     uint64_t last_sequence, record_count; /* records: number n is at n % GPU_RECORDS */

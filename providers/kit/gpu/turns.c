@@ -245,15 +245,16 @@ bool gpu_turns_allow(const struct gpu_executor *executor, const struct gpu_strea
            facet_pick_open(&tenant->turns->pick, tenant->entity, gpu_monotonic_ns());
 }
 
-void gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns)
+uint64_t gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns, uint64_t now_ns)
 {
     struct gpu_turns *turns = tenant->turns;
     uint64_t from = start_ns > turns->last_end_ns ? start_ns : turns->last_end_ns;
 
     if (end_ns <= from)
-        return;
-    facet_pick_charge(&turns->pick, tenant->entity, end_ns - from, end_ns);
+        return 0;
+    facet_pick_charge(&turns->pick, tenant->entity, end_ns - from, now_ns);
     turns->last_end_ns = end_ns;
+    return end_ns - from;
 }
 
 uint64_t gpu_turns_again_ns(const struct gpu_executor *executor)

@@ -79,8 +79,9 @@ void gpu_turns_decide(struct gpu_executor *executor);
 /* Whether the stream's first command is to be handed on now. */
 bool gpu_turns_allow(const struct gpu_executor *executor, const struct gpu_stream *stream);
 
-/* A command of the tenant was on the device. */
-void gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns);
+/* A command of the tenant was on the device. What it is charged for that: what others were charged up to is not charged
+ * again, so that commands that overlap are charged once. */
+uint64_t gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns, uint64_t now_ns);
 
 /* When to look again although nothing happens; UINT64_MAX: never. */
 uint64_t gpu_turns_again_ns(const struct gpu_executor *executor);

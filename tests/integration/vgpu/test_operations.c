@@ -179,6 +179,26 @@ static void what_the_driver_switches_off_stays_off(void **state)
     world_close();
 }
 
+/* A GPU is handed on as a whole: device time is its time, not a sum over its hundreds of units. */
+static void a_vgpus_part_is_of_the_whole_device(void **state)
+{
+    struct facet_vgpu_info info = {0};
+
+    need(FACET_MATH_GEMM, FACET_MATH_F32);
+    if (!getenv("FACET_TEST_PROVIDER"))
+        return;
+    vgpu_make(1);
+    uint64_t memory = vgpu_memory(1, MIB);
+    const struct facet_math gemm = gemm_of(memory, memory, memory + MIB / 2, FACET_MATH_F32);
+    for (int round = 0; round < 50 && info.compute_milli < 20; round++) {
+        for (int i = 0; i < 100; i++)
+            OK(facet_vgpu_operate(world.driver, 1, 1, &gemm, NULL, ERROR));
+        OK(facet_vgpu_synchronize(world.driver, 1, 1, WAIT_NS, ERROR));
+        info = vgpu_info(1);
+    }
+    assert_in_range(info.compute_milli, 20, 1000);
+}
+
 /* The device knows pages, which neighbours share. */
 static void operands_keep_to_their_allocations(void **state)
 {
@@ -277,7 +297,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HERE(a_product_is_right_and_one_execution),  HERE(mixed_precision_is_switched_at_run_time),
         HERE(tensor_cores_are_switched_at_run_time), cmocka_unit_test(what_the_driver_switches_off_stays_off),
-        HERE(operands_keep_to_their_allocations),    HERE(every_operation_runs_in_every_type),
+        HERE(operands_keep_to_their_allocations),    HERE(a_vgpus_part_is_of_the_whole_device),
+        HERE(every_operation_runs_in_every_type),
     };
 
     return cmocka_run_group_tests(tests, look, world_unload);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the executor charges, with a clock that only kernels move; its watchdog. Never: real time. */
+/*
+ * Owns: what the executor charges, with a clock that only kernels move; its watchdog.
+ * Never: real time, but where the charge for a stretch of it is compared with the stretch itself.
+ */
 #include <stdio.h>
 #include <time.h>
 
@@ -71,6 +74,75 @@ static void what_is_under_way_counts(void **state)
     assert_int_equal(busy_ns, 5 * MS);
     gate_open(&gate);
     cpu_executor_destroy(executor);
+}
+
+static uint64_t real_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * S + (uint64_t)now.tv_nsec;
+}
+
+/* A stretch of time, and what was charged for it. */
+struct stretch {
+    uint64_t charged_ns, passed_ns;
+};
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)(40 * MS)}, NULL);
+}
+
+/* While the unit is in a work-group of the tenant, which waits. */
+static struct stretch stretch_under_way(struct cpu_tenant *tenant)
+{
+    uint64_t before = cpu_tenant_busy_ns(tenant), start = real_ns();
+
+    nap();
+    return (struct stretch){cpu_tenant_busy_ns(tenant) - before, real_ns() - start};
+}
+
+static struct stretch stretch_of(struct cpu_stream *stream, uint64_t sequence)
+{
+    struct facet_launch_record record = {0};
+
+    cpu_stream_records(stream, sequence - 1, &record, 1);
+    return (struct stretch){record.busy_ns, record.end_ns - record.start_ns};
+}
+
+/* One that has the device to itself, and one that others wait behind: time is the processor's time to both. */
+static void what_a_unit_is_without_its_processor_is_not_charged(void **state)
+{
+    struct cpu_executor *executor = executor_of(1, NULL);
+    struct cpu_tenant *tenants[2] = {tenant_of(executor), tenant_of(executor)};
+    struct cpu_stream *streams[2] = {stream_of(tenants[0]), stream_of(tenants[1])};
+    struct stretch stretches[4];
+
+    (void)state;
+    launch(streams[0], (struct work){.block = 1}, 1); /* alone */
+    sem_wait(&world.began);
+    stretches[0] = stretch_under_way(tenants[0]);
+    launch(streams[0], (struct work){.block = 1}, 1); /* and beside another */
+    launch(streams[1], (struct work){.block = 1}, 1);
+    for (int i = 0; i < 2; i++) {
+        sem_post(&world.go);
+        sem_wait(&world.began);
+        nap();
+    }
+    sem_post(&world.go);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(cpu_tenant_wait(tenants[i], FOREVER), FACET_OK);
+    stretches[1] = stretch_of(streams[0], 1);
+    stretches[2] = stretch_of(streams[0], 2);
+    stretches[3] = stretch_of(streams[1], 1);
+    for (int i = 0; i < 2; i++)
+        cpu_tenant_destroy(tenants[i]);
+    cpu_executor_destroy(executor);
+    for (int i = 0; i < 4; i++)
+        if (stretches[i].charged_ns >= stretches[i].passed_ns / 2)
+            fail_msg("stretch %d: %llu of %llu ns charged, without a processor", i,
+                     (unsigned long long)stretches[i].charged_ns, (unsigned long long)stretches[i].passed_ns);
 }
 
 static struct {
@@ -234,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(what_is_charged_adds_up, world_reset),
         cmocka_unit_test_setup(what_is_under_way_counts, world_reset),
+        cmocka_unit_test_setup(what_a_unit_is_without_its_processor_is_not_charged, world_reset),
         cmocka_unit_test_setup(shares_hold, world_reset),
         cmocka_unit_test_setup(round_robin_gives_turns, world_reset),
         cmocka_unit_test_setup(a_launch_under_a_dry_cap_is_not_forgotten, world_reset),

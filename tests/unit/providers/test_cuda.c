@@ -197,6 +197,24 @@ static void measured_time_is_the_devices(void **state)
     provider->device->close(world.instance);
 }
 
+/* What several streams have on the device at a time is charged once, and said as it is charged. */
+static void what_overlaps_is_counted_once(void **state)
+{
+    struct world worlds[2] = {open_world()};
+    uint64_t start = now_ns();
+
+    worlds[1] = worlds[0];
+    assert_int_equal(provider->execution->create_stream(worlds[1].instance, worlds[1].context, &worlds[1].stream, NULL),
+                     FACET_OK);
+    for (int i = 0; i < 6; i++)
+        launch(&worlds[i % 2], "spin_20000us");
+    for (int i = 0; i < 2; i++)
+        wait_for(&worlds[i]);
+    uint64_t passed_ns = now_ns() - start, busy_ns = state_of(&worlds[0]).busy_ns + state_of(&worlds[1]).busy_ns;
+    assert_in_range(busy_ns, 6 * 19000000, passed_ns);
+    provider->device->close(worlds[0].instance);
+}
+
 static void what_does_not_end_is_not_waited_for_for_ever(void **state)
 {
     const struct facet_execution_ops *ops = provider->execution;
@@ -225,6 +243,7 @@ int main(void)
         cmocka_unit_test(a_full_device_gives_all_or_nothing),
         cmocka_unit_test(what_the_driver_has_not_got_is_cancelled),
         cmocka_unit_test(measured_time_is_the_devices),
+        cmocka_unit_test(what_overlaps_is_counted_once),
         cmocka_unit_test(what_does_not_end_is_not_waited_for_for_ever),
     };
 
