@@ -116,7 +116,10 @@ FACET_API enum facet_status facet_space_create(struct facet_memory *memory, cons
  */
 FACET_API enum facet_status facet_space_destroy(struct facet_space *space, struct facet_error *error);
 
-/* Raises or lowers the limit. FACET_QUOTA: it holds more than that. */
+/* Raises or lowers the limit. FACET_QUOTA: it holds more than that. FACET_OUT_OF_RANGE: below a page, above the device
+ * and its swap; or above the addresses that it was made with. Those are enough for all of the device and its swap, but
+ * where the process may have only so many (RLIMIT_AS) or its spaces want more than 16 TiB of them in all: there they
+ * are four times its first limit, at least. */
 FACET_API enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limit_bytes,
                                                   struct facet_error *error);
 
@@ -140,7 +143,7 @@ struct facet_allocation {
 
 /*
  * `options` may be NULL. The memory is cleared when it last was another space's, and is otherwise as it was left.
- * FACET_OUT_OF_RANGE: 0 bytes, more than the limit could ever hold, or an alignment that is none. FACET_QUOTA: above
+ * FACET_OUT_OF_RANGE: 0 bytes, more than the device and its swap have, or an alignment that is none. FACET_QUOTA: above
  * the space's limit. FACET_NO_SPACE: the device has no page left. FACET_BUSY: it will fit when what the space has freed
  * has left (see free): synchronize first. O(1) for blocks; for runs O(pages).
  */

@@ -48,7 +48,7 @@ static int map_nothing(uint64_t address, uint64_t bytes, int how)
 }
 
 /* Who may have only so many addresses needs them for something else. */
-static bool addresses_are_few(void)
+bool facet_addresses_are_few(void)
 {
     struct rlimit limit;
 
@@ -118,7 +118,7 @@ enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes
 
     if (status != FACET_OK)
         return status;
-    if (space->memory->backend.elsewhere && address >= LEAST && !addresses_are_few())
+    if (space->memory->backend.elsewhere && address >= LEAST && !facet_addresses_are_few())
         space->apart = find_free_here(space, bytes, &address);
     space->base = address;
     space->span = bytes;

@@ -14,13 +14,13 @@
 
 enum facet_status facet_space_check_bytes(const struct facet_space *space, uint64_t bytes, struct facet_error *error)
 {
-    uint64_t most = (uint64_t)space->table.count << space->page_shift;
+    uint64_t most = facet_memory_most_bytes(space->memory);
 
     if (bytes && bytes <= most)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
-                                "bytes: %" PRIu64 " is not within 1 and what vGPU %u could ever hold, %" PRIu64, bytes,
-                                space->id, most);
+                                "bytes: %" PRIu64 " is not within 1 and all memory of the device%s, %" PRIu64, bytes,
+                                space->memory->swap ? " and its swap" : "", most);
 }
 
 static enum facet_status check_request(const struct facet_space *space, uint64_t bytes, uint64_t align,
@@ -50,6 +50,16 @@ static enum facet_status allocate(struct facet_space *space, uint64_t bytes, uin
     return facet_runs_take(space, bytes, align, tag, ret_address, error);
 }
 
+/* Above its whole limit: there is nothing that it could free for that. */
+static enum facet_status is_above_limit(const struct facet_space *space, uint64_t bytes, uint64_t limit_pages,
+                                        struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_QUOTA, "bytes",
+                                "bytes: %" PRIu64 " is more than all that vGPU %u ('%s') may have, %" PRIu64
+                                ": raise its limit, or ask for less",
+                                bytes, space->id, space->name, limit_pages << space->page_shift);
+}
+
 /* Refused for want of memory: whether there will be enough when what is leaving is gone. */
 static enum facet_status explain(struct facet_space *space, uint64_t bytes, enum facet_status refused,
                                  struct facet_error *error)
@@ -58,8 +68,10 @@ static enum facet_status explain(struct facet_space *space, uint64_t bytes, enum
 
     pthread_mutex_lock(&space->lock);
     uint64_t leaving = atomic_load(&space->leaving.pages);
-    uint64_t left = refused == FACET_QUOTA ? space->limit_pages - (space->pages - leaving) : leaving;
+    uint64_t limit = space->limit_pages, left = refused == FACET_QUOTA ? limit - (space->pages - leaving) : leaving;
     pthread_mutex_unlock(&space->lock);
+    if (wanted > limit)
+        return is_above_limit(space, bytes, limit, error);
     if (!leaving || wanted > left)
         return refused;
     return facet_error_set(error, FACET_BUSY,

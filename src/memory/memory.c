@@ -22,6 +22,9 @@
 #define THRESHOLD_DEFAULT 300u
 #define REPAY_DEFAULT     20u
 #define INTERVAL_DEFAULT  UINT64_C(1000000000)
+/* Addresses that spaces of one memory have beyond what their first limits need; each has a sixteenth of what is left.
+ */
+#define ADDRESSES_MOST (UINT64_C(1) << 44)
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
@@ -212,27 +215,52 @@ struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_
 /* --- a space ------------------------------------------------------------------------------------------------------ */
 
 /* Four times as many addresses as memory: pages are found anywhere, addresses must lie in a row. */
-static uint32_t pages_for(const struct facet_memory *memory, uint64_t limit_bytes)
+static uint64_t pages_for(const struct facet_memory *memory, uint64_t limit_bytes)
 {
-    uint64_t pages = limit_bytes / memory->page_bytes * 4 + 1024;
+    return limit_bytes / memory->page_bytes * 4 + 1024;
+}
 
-    return pages > FACET_PAGE_NONE - 1 ? FACET_PAGE_NONE - 1 : (uint32_t)pages;
+/* Enough for its limit to be raised to all that there is: addresses cost nothing, but for those who may have only so
+ * many, and where thousands of spaces each want all of a large device. */
+static uint64_t pages_to_grow(struct facet_memory *memory)
+{
+    uint64_t wanted = facet_memory_most_bytes(memory) / memory->page_bytes * 2 + 1024;
+
+    if (facet_addresses_are_few())
+        return 0;
+    pthread_mutex_lock(&memory->lock);
+    uint64_t left = memory->span_bytes < ADDRESSES_MOST ? ADDRESSES_MOST - memory->span_bytes : 0;
+    pthread_mutex_unlock(&memory->lock);
+    uint64_t part = left / 16 / memory->page_bytes;
+
+    return wanted < part ? wanted : part;
+}
+
+static enum facet_status take_pages(struct facet_space *space, uint64_t wanted, struct facet_error *error)
+{
+    uint32_t pages = wanted > FACET_PAGE_NONE - 1 ? FACET_PAGE_NONE - 1 : (uint32_t)wanted;
+
+    if (!facet_table_init(&space->table, pages))
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a page table of %u pages", pages);
+    enum facet_status status = facet_addresses_take(space, (uint64_t)pages << space->page_shift, error);
+    if (status != FACET_OK)
+        facet_table_clear(&space->table);
+    return status;
 }
 
 static enum facet_status lay_out(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
-    uint32_t pages = pages_for(memory, limit_bytes);
-    enum facet_status status;
+    uint64_t least = pages_for(memory, limit_bytes), more = pages_to_grow(memory);
+    enum facet_status status = FACET_NO_MEMORY;
 
     space->page_shift = (uint32_t)__builtin_ctzll(memory->page_bytes);
     space->limit_pages = limit_bytes / memory->page_bytes;
-    if (!facet_table_init(&space->table, pages))
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a page table of %u pages", pages);
-    status = facet_pools_create(space, error);
-    if (status != FACET_OK)
-        return status;
-    return facet_addresses_take(space, (uint64_t)pages << space->page_shift, error);
+    if (more > least)
+        status = take_pages(space, more, NULL);
+    if (status != FACET_OK && status != FACET_DEVICE_LOST)
+        status = take_pages(space, least, error);
+    return status == FACET_OK ? facet_pools_create(space, error) : status;
 }
 
 static enum facet_status enter(struct facet_memory *memory, struct facet_space *space, uint64_t limit_bytes,
@@ -248,6 +276,7 @@ static enum facet_status enter(struct facet_memory *memory, struct facet_space *
         LIST_INSERT_HEAD(&memory->spaces, space, in_memory);
         memory->space_count++;
         memory->limits_bytes += limit_bytes;
+        memory->span_bytes += space->span;
     }
     pthread_mutex_unlock(&memory->lock);
     return status;
@@ -269,9 +298,8 @@ static void clear_space(struct facet_space *space)
 
 static enum facet_status check_limit(const struct facet_memory *memory, uint64_t limit_bytes, struct facet_error *error)
 {
-    uint64_t most = memory->frames.frame_most * memory->page_bytes;
+    uint64_t most = facet_memory_most_bytes(memory);
 
-    most += memory->swap ? facet_swap_bytes(memory->swap) : 0;
     if (limit_bytes >= memory->page_bytes && limit_bytes <= most)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
@@ -332,6 +360,7 @@ static void unlink_space(struct facet_space *space)
     LIST_REMOVE(space, in_memory);
     memory->space_count--;
     memory->limits_bytes -= space->limit_pages * memory->page_bytes;
+    memory->span_bytes -= space->span;
     pthread_mutex_unlock(&memory->lock);
     /* Who defragments took the lock of the space while it was on the list: it ends first. */
     pthread_mutex_lock(&space->lock);
@@ -385,8 +414,9 @@ enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limi
         return status;
     if (pages > space->table.count)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
-                                    "limit_bytes: %" PRIu64 " is more than this vGPU's %" PRIu64 " bytes of addresses",
-                                    limit_bytes, space->span);
+                                    "limit_bytes: %" PRIu64 " is more than the addresses that vGPU %u ('%s') was made "
+                                    "with, %" PRIu64 " bytes: destroy it, and make it anew with that limit",
+                                    limit_bytes, space->id, space->name, space->span);
     pthread_mutex_lock(&memory->lock);
     pthread_mutex_lock(&space->lock);
     if (pages < space->pages) {

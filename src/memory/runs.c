@@ -25,14 +25,19 @@ static void mark_run(struct facet_space *space, uint32_t first, uint32_t count, 
     space->run_bytes += bytes;
 }
 
+static enum facet_status no_addresses(const struct facet_space *space, uint64_t bytes, struct facet_error *error)
+{
+    return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no %" PRIu64 " bytes of addresses left", space->id,
+                           bytes);
+}
+
 static enum facet_status take(struct facet_space *space, uint64_t bytes, uint32_t pages, uint32_t align, uint32_t tag,
                               uint64_t *ret_address, struct facet_error *error)
 {
     uint32_t first = facet_table_take(&space->table, pages, align);
 
     if (first == FACET_PAGE_NONE)
-        return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no %" PRIu64 " bytes of addresses left", space->id,
-                               bytes);
+        return no_addresses(space, bytes, error);
     enum facet_status status = facet_space_back(space, first, pages, error);
     if (status != FACET_OK)
         return status;
@@ -48,6 +53,8 @@ enum facet_status facet_runs_take(struct facet_space *space, uint64_t bytes, uin
     uint64_t align_pages = align > page ? align >> space->page_shift : 1;
     uint64_t pages = (bytes >> space->page_shift) + ((bytes & (page - 1)) != 0);
 
+    if (pages > space->table.count)
+        return no_addresses(space, bytes, error);
     pthread_mutex_lock(&space->lock);
     enum facet_status status = take(space, bytes, (uint32_t)pages, (uint32_t)align_pages, tag, ret_address, error);
     pthread_mutex_unlock(&space->lock);
@@ -114,10 +121,13 @@ enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address,
                                     struct facet_error *error)
 {
     uint32_t first = (uint32_t)((address - space->base) >> space->page_shift);
-    uint32_t pages = (uint32_t)((bytes + space->memory->page_bytes - 1) >> space->page_shift);
+    uint64_t wanted = (bytes + space->memory->page_bytes - 1) >> space->page_shift;
+    uint32_t pages = (uint32_t)wanted;
     struct facet_entry *head = &space->table.entries[first];
     enum facet_status status = FACET_OK;
 
+    if (wanted > space->table.count)
+        return FACET_TOO_SMALL;
     pthread_mutex_lock(&space->lock);
     if (pages > head->length)
         status = grow(space, first, pages, error);

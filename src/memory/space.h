@@ -127,8 +127,14 @@ struct facet_memory {
     pthread_mutex_t lock; /* of what follows */
     LIST_HEAD(, facet_space) spaces;
     uint32_t space_count, last_serial;
-    uint64_t limits_bytes;
+    uint64_t limits_bytes, span_bytes; /* of all spaces */
 };
+
+/* The most that a space can ever hold. */
+static inline uint64_t facet_memory_most_bytes(const struct facet_memory *memory)
+{
+    return memory->frames.frame_most * memory->page_bytes + (memory->swap ? facet_swap_bytes(memory->swap) : 0);
+}
 
 /* memory.c: takes the backend over, also when it fails. */
 enum facet_status facet_memory_open(const struct facet_page_backend *backend, const struct facet_memory_config *config,

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the proof that a limit can be raised to all that there is, whatever it was at first, and that what can never
+ * fit is told as that.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "watched_backend.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define GIB     (UINT64_C(1) << 30)
+#define TIB     (UINT64_C(1) << 40)
+#define DEVICE  (256 * MIB)
+#define SWAPPED (64 * MIB)
+
+static struct watched watched;
+static struct facet_error error;
+
+static struct facet_memory *open_memory(uint64_t swap_bytes)
+{
+    return watched_open(&watched, DEVICE, (struct facet_memory_config){.swap_bytes = swap_bytes});
+}
+
+static enum facet_status allocate(struct facet_space *space, uint64_t bytes)
+{
+    uint64_t address = 0;
+
+    return facet_space_allocate(space, bytes, NULL, &address, &error);
+}
+
+static void assert_told(enum facet_status status, enum facet_status expected, const char *argument, uint64_t number)
+{
+    char text[32];
+
+    assert_int_equal(status, expected);
+    assert_string_equal(error.argument, argument);
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    if (!strstr(error.message, text))
+        fail_msg("'%s' does not name %s", error.message, text);
+}
+
+static void a_limit_is_raised_to_all_that_there_is(void **state)
+{
+    const uint64_t swaps[] = {0, SWAPPED};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct facet_memory *memory = open_memory(swaps[i]);
+        struct facet_space *space = watched_space(memory, 1, MIB);
+
+        assert_int_equal(facet_space_set_limit(space, DEVICE + swaps[i], &error), FACET_OK);
+        assert_told(facet_space_set_limit(space, DEVICE + swaps[i] + MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes",
+                    DEVICE + swaps[i]);
+        assert_int_equal(allocate(space, DEVICE / 2), FACET_OK);
+        for (uint64_t had = DEVICE / 2; had < DEVICE + swaps[i] - 16 * MIB; had += 16 * MIB)
+            assert_int_equal(allocate(space, 16 * MIB), FACET_OK);
+        assert_int_equal(allocate(space, 8 * MIB), FACET_OK); /* a page stays free, to swap with */
+        assert_int_equal(allocate(space, 16 * MIB), FACET_QUOTA);
+        watched_end(&watched, memory);
+    }
+}
+
+/* Neither "free some" nor a number that nobody gave: its limit, or the device. */
+static void what_can_never_fit_is_told_as_that(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, MIB);
+
+    (void)state;
+    assert_told(allocate(space, MIB + 1), FACET_QUOTA, "bytes", MIB);
+    assert_non_null(strstr(error.message, "raise its limit"));
+    assert_told(allocate(space, 20 * MIB), FACET_QUOTA, "bytes", MIB);
+    assert_told(allocate(space, DEVICE), FACET_QUOTA, "bytes", MIB);
+    assert_told(allocate(space, DEVICE + 1), FACET_OUT_OF_RANGE, "bytes", DEVICE);
+    assert_told(allocate(space, UINT64_MAX), FACET_OUT_OF_RANGE, "bytes", DEVICE);
+    assert_int_equal(allocate(space, MIB / 2), FACET_OK);
+    assert_told(allocate(space, MIB), FACET_QUOTA, "", MIB / 2); /* this it could make room for */
+    watched_end(&watched, memory);
+}
+
+/* Then it has four times its first limit, and is told how to have more. */
+static void addresses_that_are_few_are_not_spent(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct rlimit before, limited;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    limited = (struct rlimit){.rlim_cur = RLIM_INFINITY - 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
+    struct facet_space *space = watched_space(memory, 7, MIB);
+    setrlimit(RLIMIT_AS, &before);
+    assert_true(space->span < 16 * MIB);
+    assert_told(facet_space_set_limit(space, 64 * MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes", 7);
+    assert_non_null(strstr(error.message, "anew"));
+    assert_int_equal(facet_space_set_limit(space, 4 * MIB, &error), FACET_OK);
+    assert_int_equal(allocate(space, 4 * MIB), FACET_OK);
+    watched_end(&watched, memory);
+}
+
+/* Hundreds of spaces of a large device: each can be made, and together they leave addresses to the rest. */
+static void many_spaces_share_the_addresses(void **state)
+{
+    struct facet_memory *memory =
+        watched_open(&watched, TIB / 2, (struct facet_memory_config){.page_bytes = 64 << 10, .chunk_bytes = 32 * MIB});
+    uint64_t sum = 0, least = UINT64_MAX;
+
+    (void)state;
+    for (uint32_t id = 1; id <= 200; id++) {
+        uint64_t span = watched_space(memory, id, GIB)->span;
+
+        sum += span;
+        least = span < least ? span : least;
+    }
+    assert_true(least >= 4 * GIB);
+    assert_true(sum <= 17 * TIB);
+    assert_int_equal(watched.reserved_bytes, sum);
+    watched_end(&watched, memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_is_raised_to_all_that_there_is),
+        cmocka_unit_test(what_can_never_fit_is_told_as_that),
+        cmocka_unit_test(addresses_that_are_few_are_not_spent),
+        cmocka_unit_test(many_spaces_share_the_addresses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
