@@ -253,9 +253,9 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
 static void what_is_in_the_way_is_gone_around(void **state)
 {
     (void)state;
-    far.blocked = TRIES - 1;
+    far.blocked = 6; /* each twice as far as the one before: sanitizers leave few addresses */
     make_space();
-    assert_int_equal(far.reservations, TRIES);
+    assert_int_equal(far.reservations, 7);
     for (uint32_t i = 0; i < far.blocked; i++)
         assert_ptr_not_equal(at(have.space->base), far.blocking[i]);
     assert_null(page_at(have.space->base));
