@@ -38,6 +38,8 @@ static const char close_loops[] = "function(loop-simplify,lcssa)";
 static const char merge_steps[] = "function(instcombine<no-verify-fixpoint>)";
 static const char finish_little[] = "function(sroa<preserve-cfg>),globaldce";
 
+#define LEFT_ALONE "optnone"
+
 #define LINE 16u /* lanes of 32 bits */
 
 struct lowering {
@@ -74,6 +76,12 @@ static void drop_attribute(LLVMValueRef function, const char *name)
 {
     LLVMRemoveEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                                    LLVMGetEnumAttributeKindForName(name, strlen(name)));
+}
+
+static bool has_attribute(LLVMValueRef function, const char *name)
+{
+    return LLVMGetEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                       LLVMGetEnumAttributeKindForName(name, strlen(name))) != NULL;
 }
 
 static void set_machine(LLVMValueRef function, LLVMTargetMachineRef machine)
@@ -241,7 +249,7 @@ static uint32_t choose_width(uint32_t lanes, uint32_t required)
 static void make_run(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item)
 {
     LLVMValueRef whole = NULL, part = NULL;
-    const char *why = lowering->lanes > 1 ? NULL : "";
+    const char *why = lowering->lanes > 1 && !has_attribute(item, LEFT_ALONE) ? NULL : "";
     uint32_t required = kernel->required_group_size[0], width = choose_width(lowering->lanes, required);
     uint32_t narrow = width / 2; /* groups of 8 by 8 are common */
 
@@ -378,6 +386,32 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     return run_last(lowering, kernels, count);
 }
 
+/* With this the passes let a function be. LLVM wants the other one beside it. */
+static void leave_alone(LLVMValueRef function)
+{
+    set_attribute(function, LEFT_ALONE);
+    set_attribute(function, "noinline");
+}
+
+/* Control flow as lanes need it, of kernels that may get lanes; the others keep what they have. */
+static enum facet_status untangle_items(struct lowering *lowering, uint32_t count, LLVMValueRef *items)
+{
+    enum facet_status status;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct facet_graph graph;
+
+        facet_graph_make(&graph, &lowering->arena, items[i]);
+        if (facet_graph_is_tangled(&graph))
+            leave_alone(items[i]);
+    }
+    status = run_passes(lowering, untangle);
+    for (uint32_t i = 0; status == FACET_OK && i < count; i++)
+        if (!has_attribute(items[i], LEFT_ALONE))
+            facet_edges_part(&lowering->arena, items[i]);
+    return status == FACET_OK ? run_passes(lowering, structurize) : status;
+}
+
 static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
     uint32_t optimize = lowering->options->optimize;
@@ -396,11 +430,7 @@ static enum facet_status lower(struct lowering *lowering, struct facet_lower_ker
     if (status == FACET_OK)
         status = settle_items(lowering, kernels, count, items);
     if (status == FACET_OK && lowering->lanes > 1)
-        status = run_passes(lowering, untangle);
-    for (uint32_t i = 0; status == FACET_OK && lowering->lanes > 1 && i < count; i++)
-        facet_edges_part(&lowering->arena, items[i]);
-    if (status == FACET_OK && lowering->lanes > 1)
-        status = run_passes(lowering, structurize);
+        status = untangle_items(lowering, count, items);
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < count; i++)

@@ -295,3 +295,27 @@ uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch)
     then = block->successors[block->successors[0] == join];
     return graph->blocks[then].predecessor_count == 1 ? then : FACET_NOWHERE;
 }
+
+/* Ways back to a block that is not the only way into its loop. */
+static uint32_t count_side_doors(const struct facet_graph *graph, uint32_t block)
+{
+    uint32_t count = 0;
+
+    for (uint32_t s = 0; s < graph->blocks[block].successor_count; s++) {
+        uint32_t to = graph->blocks[block].successors[s];
+        count += to <= block && !facet_graph_dominates(graph, to, block);
+    }
+    return count;
+}
+
+bool facet_graph_is_tangled(const struct facet_graph *graph)
+{
+    enum { CASES_MOST = 128, SIDE_DOORS_MOST = 16 };
+    uint32_t cases = 0, side_doors = 0;
+
+    for (uint32_t i = 0; i < graph->count; i++) {
+        cases += graph->blocks[i].successor_count > 2 ? graph->blocks[i].successor_count : 0;
+        side_doors += count_side_doors(graph, i);
+    }
+    return cases > CASES_MOST || side_doors > SIDE_DOORS_MOST;
+}

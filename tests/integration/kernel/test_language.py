@@ -293,6 +293,51 @@ def bits_that_meet_only_where_nobody_is():
     oracle.need_facet()
 
 
+CASES, LABELS = 300, 40
+CHOICES = "\n".join(f"case {3 * i}: r = r * {i + 7} + {i * i % 97}; {'break;' if i % 5 else ''}" for i in range(CASES))
+JUMPS = "\n".join(f"l{i}: r = r * 3 + {i}; n--; if (n > 0 && (r >> 5) % {i + 2} == 1) goto l{i * 7 % LABELS};"
+                  for i in range(LABELS))
+TANGLED = f"""__kernel void choose(__global const int *x, __global uint *out)
+{{ size_t i = get_global_id(0); uint r = x[i];
+switch (x[i]) {{
+{CHOICES}
+default: r = 1; }}
+out[i] = r; }}
+__kernel void jump(__global const int *x, __global uint *out)
+{{ size_t i = get_global_id(0); uint r = x[i]; int n = 200;
+{JUMPS}
+out[i] = r; }}
+"""
+
+
+def choose(x):
+    r = x if x % 3 == 0 and 0 <= x < 3 * CASES else 1
+    for i in range(x // 3 if x % 3 == 0 and x >= 0 else CASES, CASES):
+        r = (r * (i + 7) + i * i % 97) % (1 << 32)
+        if i % 5:
+            return r
+    return 1
+
+
+def jump(x):
+    at, r, n = 0, x % (1 << 32), 200
+    while at < LABELS:
+        r, n = (r * 3 + at) % (1 << 32), n - 1
+        at = at * 7 % LABELS if n > 0 and (r >> 5) % (at + 2) == 1 else at + 1
+    return r
+
+
+@test
+def many_cases_and_jumps():
+    """So many that work-items run one by one."""
+    source = oracle.Source("many cases", text=TANGLED)
+    x = oracle.random(9).integers(-9, 3 * CASES + 9, COUNT, dtype=numpy.int32)
+    for kernel, reference in (("choose", choose), ("jump", jump)):
+        results = source.run(kernel, COUNT, [x, oracle.out(numpy.uint32, COUNT)], 16)
+        oracle.exact(results, 1, numpy.array([reference(int(one)) for one in x], numpy.uint32), kernel, [x])
+    oracle.need_facet()
+
+
 @test
 def recursion_is_refused():
     oracle.refused("recursion", "oracle.cl:5:28", "'faculty' calls itself")

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: sources with much control flow, and what their compiles take beside those of as much straight-line code.
+ * Never: asserts a time; both are measured in one run, as processor time, which others on the machine do not change
+ * much.
+ */
+#include "growing.h"
+
+#include <sys/resource.h>
+
+enum { LINES = 1200, TIMES_MOST = 12 };
+
+static double seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_CHILDREN, &usage); /* compiles are children */
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* Of a kernel whose body is `count` times the line, which has a number for each %u, between two pieces. */
+static double measure(const char *before, const char *line, const char *after, unsigned count)
+{
+    struct text source = {0};
+    char text[160];
+
+    add(&source, "kernel void k(global const int *in, global int *out)\n", 1);
+    add(&source, "{ int i = get_global_id(0), x = in[i], r = 0;\n", 1);
+    add(&source, before, 1);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(text, sizeof text, line, i, i * 3 + i % 3, i * 7919 % 100003, i * 7 % count); /* NOLINT */
+        add(&source, text, 1);
+    }
+    add(&source, after, 1);
+    add(&source, " out[i] = r; }\n", 1);
+    double start = seconds();
+    expect(&source, "host", FACET_OK, "");
+    free(source.bytes);
+    return seconds() - start;
+}
+
+static void expect_as_fast(const char *what, const char *before, const char *line, const char *after, unsigned count)
+{
+    double plain = measure("", "r = (r ^ %1$u) * x + in[i + %3$u];\n", "", count);
+    double took = measure(before, line, after, count);
+
+    if (took > plain * TIMES_MOST)
+        fail_msg("%u %s: %.3f s, as many statements without: %.3f s; expected at most %d times as long", count, what,
+                 took, plain, TIMES_MOST);
+}
+
+static void switches(void **state)
+{
+    (void)state;
+    expect_as_fast("cases", "switch (x) {\n", "case %2$u: r = x * %3$u + %1$u; break;\n", "default: r = 1; }\n", LINES);
+    expect_as_fast("cases that write", "switch (x) {\n", "case %2$u: out[x + %1$u] = x ^ %3$u; break;\n", "}\n", LINES);
+    expect_as_fast("cases that fall through", "switch (x) {\n", "case %2$u: r = r * %3$u + x;\n", "}\n", LINES);
+}
+
+static void comparisons(void **state)
+{
+    (void)state;
+    expect_as_fast("times else if", "if (x < 0) r = 3;\n", "else if (x == %2$u) r = x * %3$u + %1$u;\n", "", LINES);
+    expect_as_fast("choices", "r = ", "x == %2$u ? %3$u :\n", "0;", LINES);
+}
+
+static void jumps(void **state)
+{
+    enum { JUMPS = 150 };
+
+    (void)state;
+    expect_as_fast("jumps", "", "l%1$u: r = r * 3 + %2$u; if (in[r & 255] == %1$u) goto l%4$u;\n", "", JUMPS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(switches),
+        cmocka_unit_test(comparisons),
+        cmocka_unit_test(jumps),
+    };
+
+    return cmocka_run_group_tests(tests, open_backend, NULL);
+}
