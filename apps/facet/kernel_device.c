@@ -3,6 +3,7 @@
 #include "kernel_device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -99,7 +100,26 @@ void kernel_device_abandon(const struct kernel_device *device)
 }
 
 /* In slices: a single call of a provider must not take longer than its deadline. */
-enum facet_status kernel_device_wait(const struct kernel_device *device, uint64_t timeout_ns, struct facet_error *error)
+/* Why the device itself ended the launch, as far as one can tell from here. */
+static enum facet_status tell_failure(enum facet_status status, const char *kernel, struct facet_error *error)
+{
+    const char *limit = getenv("FACET_CPU_GROUP_LIMIT");
+
+    if (status != FACET_TIMEOUT)
+        return facet_error_set(error, status, "the launch failed: %s", facet_status_text(status));
+    if (!limit)
+        return facet_error_set(error, status,
+                               "kernel %s: a work-group took longer than the device lets one run, and "
+                               "was ended",
+                               kernel);
+    return facet_error_argument(error, status, "FACET_CPU_GROUP_LIMIT",
+                                "kernel %s: a work-group took longer than FACET_CPU_GROUP_LIMIT=%.32s ms, and was "
+                                "ended; set a larger limit, or none, or give each work-group less to do",
+                                kernel, limit);
+}
+
+enum facet_status kernel_device_wait(const struct kernel_device *device, const char *kernel, uint64_t timeout_ns,
+                                     bool *ret_at_work, struct facet_error *error)
 {
     const struct facet_execution_ops *execution = facet_session_provider(device->session)->execution;
     struct facet_provider_instance *instance = facet_session_instance(device->session);
@@ -113,11 +133,12 @@ enum facet_status kernel_device_wait(const struct kernel_device *device, uint64_
             execution->synchronize(instance, device->context, device->stream, left < SLICE_NS ? left : SLICE_NS, error);
         spent = facet_clock_now_ns() - begin;
     } while (status == FACET_TIMEOUT && spent < timeout_ns);
+    *ret_at_work = status == FACET_TIMEOUT;
     if (status != FACET_OK)
         return status;
     if (execution->query(instance, device->context, device->stream, &state, NULL) == FACET_OK && state.failed) {
         status = (enum facet_status)(-(int)state.failed);
-        return facet_error_set(error, status, "the launch failed: %s", facet_status_text(status));
+        return tell_failure(status, kernel, error);
     }
     return FACET_OK;
 }

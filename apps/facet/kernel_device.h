@@ -27,9 +27,10 @@ enum facet_status kernel_device_open(const char *text, struct kernel_device *ret
 void kernel_device_close(struct kernel_device *device);
 #define KERNEL_DEVICE_CLEANUP __attribute__((cleanup(kernel_device_close)))
 
-/* Waits for the stream, at most `timeout_ns`; a launch that failed is an error here. */
-enum facet_status kernel_device_wait(const struct kernel_device *device, uint64_t timeout_ns,
-                                     struct facet_error *error);
+/* Waits for the stream, at most `timeout_ns`; a launch that failed is an error here, which names the kernel.
+ * `ret_at_work`: it was FACET_TIMEOUT since the launch is not over; else the device ended it with that status. */
+enum facet_status kernel_device_wait(const struct kernel_device *device, const char *kernel, uint64_t timeout_ns,
+                                     bool *ret_at_work, struct facet_error *error);
 
 /* The process that the kernel ran in was lost: the session says how, this adds of what. Returns the error's status. */
 enum facet_status kernel_device_blame(const struct kernel_device *device, const char *kernel,

@@ -392,6 +392,7 @@ static enum facet_status launch(struct request *request, const struct kernel_dev
                                 struct facet_kernel *kernel, struct facet_error *error)
 {
     enum facet_status status = kernel_range_complete(&request->range, first_count(request), error);
+    bool at_work = false;
 
     for (uint32_t i = 0; i < request->argument_count && status == FACET_OK; i++)
         status = bind_argument(request, device, kernel, i, error);
@@ -399,10 +400,10 @@ static enum facet_status launch(struct request *request, const struct kernel_dev
         status = facet_kernel_launch(kernel, device->stream, &request->range.range, error);
     request->launched = status == FACET_OK;
     if (status == FACET_OK)
-        status = kernel_device_wait(device, request->timeout_s * FACET_NS_PER_S, error);
+        status = kernel_device_wait(device, request->kernel, request->timeout_s * FACET_NS_PER_S, &at_work, error);
     if (status == FACET_DEVICE_LOST && request->launched)
         return kernel_device_blame(device, request->kernel, error);
-    if (status != FACET_TIMEOUT)
+    if (!at_work)
         return status == FACET_OK ? read_back(request, device, error) : status;
     kernel_device_abandon(device);
     return facet_error_argument(error, status, "--timeout",

@@ -78,7 +78,8 @@ struct facet_compile_options {
     uint32_t seconds;             /* that compiling may take, at most FACET_COMPILE_SECONDS_MOST; default 600 */
     uint32_t reserved;            /* 0 */
 };
-#define FACET_COMPILE_SECONDS_MOST UINT32_C(604800) /* a week */
+#define FACET_COMPILE_SECONDS_MOST UINT32_C(604800)    /* a week */
+#define FACET_COMPILE_BYTES_MOST   (UINT64_C(1) << 30) /* of a source, and of an image that is parsed */
 
 enum facet_severity {
     FACET_SEVERITY_NOTE = 1,
@@ -127,9 +128,9 @@ FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
  * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a target that
  * is known and cannot be had: npu; or Facet was built without the compiler, saying what to install), FACET_CORRUPT (the
  * source has errors: `error` has the first, *ret_image an image without code whose diagnostics are all of them),
- * FACET_OUT_OF_RANGE (it nests deeper than 1 GiB of stack), FACET_TIMEOUT (it took longer than `seconds`, and was
- * ended), FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the compiler gave up, with its reason, or crashed, with the
- * signal).
+ * FACET_OUT_OF_RANGE (it nests deeper than 1 GiB of stack, or has more than FACET_COMPILE_BYTES_MOST), FACET_TIMEOUT
+ * (it took longer than `seconds`, and was ended), FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the compiler gave up, with
+ * its reason, or crashed, with the signal).
  */
 FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const void *source, size_t bytes,
                                           const struct facet_compile_options *options, struct facet_image **ret_image,
@@ -146,7 +147,8 @@ FACET_API enum facet_status facet_target_parse(const char *text, char *ret_name,
 
 /* --- images --- */
 
-/* An image from bytes that were kept: reads what it says of itself. FACET_CORRUPT. Loads and runs nothing. */
+/* An image from bytes that were kept: reads what it says of itself. FACET_CORRUPT; FACET_OUT_OF_RANGE beyond
+ * FACET_COMPILE_BYTES_MOST. Loads and runs nothing. */
 FACET_API enum facet_status facet_image_parse(const void *bytes, size_t size, struct facet_image **ret_image,
                                               struct facet_error *error);
 FACET_API void facet_image_destroy(struct facet_image *image);

@@ -2,6 +2,7 @@
 /* Owns: checking a compile's options. Never: reads beyond the size of the struct that a caller was built with. */
 #include "kernel/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/config.h"
@@ -107,6 +108,9 @@ static enum facet_status read_text(const void **source, size_t *bytes, struct fa
 {
     if (!*source)
         *bytes = 0;
+    if (*bytes > FACET_COMPILE_BYTES_MOST)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes", "bytes %zu: expected at most %" PRIu64, *bytes,
+                                    FACET_COMPILE_BYTES_MOST);
     if (starts(*source, *bytes, "\xff\xfe", 2) || starts(*source, *bytes, "\xfe\xff", 2))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "source", "source is UTF-16; expected UTF-8");
     if (starts(*source, *bytes, "\xef\xbb\xbf", 3)) {

@@ -205,6 +205,9 @@ enum facet_status facet_image_parse(const void *bytes, size_t size, struct facet
     if (!bytes || !ret_image)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, bytes ? "ret_image" : "bytes",
                                     "%s is NULL; expected a pointer", bytes ? "ret_image" : "bytes");
+    if (size > FACET_COMPILE_BYTES_MOST)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "size", "size %zu: expected at most %" PRIu64, size,
+                                    FACET_COMPILE_BYTES_MOST);
     if (size >= sizeof magic)
         memcpy(&magic, bytes, sizeof magic);
     if (is_elf(bytes, size))

@@ -314,7 +314,7 @@ bool facet_graph_is_tangled(const struct facet_graph *graph)
     uint32_t cases = 0, side_doors = 0;
 
     for (uint32_t i = 0; i < graph->count; i++) {
-        cases += graph->blocks[i].successor_count > 2 ? graph->blocks[i].successor_count : 0;
+        cases = graph->blocks[i].successor_count > cases ? graph->blocks[i].successor_count : cases;
         side_doors += count_side_doors(graph, i);
     }
     return cases > CASES_MOST || side_doors > SIDE_DOORS_MOST;

@@ -455,6 +455,19 @@ def an_endless_kernel_is_ended():
         contains(done.stderr, "kernel endless was still at work after 1 s and was ended")
 
 
+@test
+def a_work_group_beyond_its_limit_is_told_as_that():
+    """Not as the command's own --timeout, which is a minute away."""
+    with Kernels("real") as place:
+        run_saxpy(place)
+        place.write("endless.cl", "kernel void endless(global volatile int *x) { while (x[0] == 0) ; x[1] = 1; }\n")
+        place.env["FACET_CPU_GROUP_LIMIT"] = "200"
+        done = place.facet("kernel", "run", "endless.cl", "--arg", "buffer:i32:16")
+        equal((done.returncode, done.stdout), (1, ""))
+        contains(done.stderr, "kernel endless: a work-group took longer than FACET_CPU_GROUP_LIMIT=200 ms, and was ended")
+        equal("--timeout" in done.stderr, False, done.stderr)
+
+
 def parent_of(entry):
     """0: there is no such process, or it is dead."""
     try:

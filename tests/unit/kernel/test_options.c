@@ -4,8 +4,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -126,6 +129,31 @@ static void code_is_no_source(void **state)
     }
 }
 
+/* A length that nothing in memory has, such as one below zero: not one byte of it is read. */
+static void absurd_lengths_are_out_of_range(void **state)
+{
+    static const size_t lengths[] = {FACET_COMPILE_BYTES_MOST + 1, (size_t)1 << 40, SIZE_MAX};
+    struct facet_compile_options options = {.size = sizeof options, .source = FACET_SOURCE_OPENCL_C};
+    void *nowhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(nowhere, MAP_FAILED);
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct facet_error error = {0};
+        struct facet_compile_job job;
+        struct facet_image *image;
+        char said[64];
+
+        assert_int_equal(facet_compile_job_init(nowhere, lengths[i], &options, &job, &error), FACET_OUT_OF_RANGE);
+        assert_string_equal(error.argument, "bytes");
+        snprintf(said, sizeof said, "bytes %zu: expected at most 1073741824", lengths[i]);
+        assert_string_equal(error.message, said);
+        assert_int_equal(facet_image_parse(nowhere, lengths[i], &image, &error), FACET_OUT_OF_RANGE);
+        assert_string_equal(error.argument, "size");
+    }
+    munmap(nowhere, 4096);
+}
+
 /* --- keys ------------------------------------------------------------------------------------------------------- */
 
 static void key_of(const char *source, const struct facet_compile_options *options, uint64_t compiler, char text[33])
@@ -195,13 +223,10 @@ static void the_environment_asks_for_checks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_filled_in),
-        cmocka_unit_test(a_caller_built_with_less_is_understood),
-        cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(sources_are_known_by_their_first_bytes),
-        cmocka_unit_test(marks_of_encodings_are_no_source),
-        cmocka_unit_test(code_is_no_source),
-        cmocka_unit_test(whatever_changes_the_code_changes_the_key),
+        cmocka_unit_test(defaults_are_filled_in),           cmocka_unit_test(a_caller_built_with_less_is_understood),
+        cmocka_unit_test(wrong_options_are_refused),        cmocka_unit_test(sources_are_known_by_their_first_bytes),
+        cmocka_unit_test(marks_of_encodings_are_no_source), cmocka_unit_test(code_is_no_source),
+        cmocka_unit_test(absurd_lengths_are_out_of_range),  cmocka_unit_test(whatever_changes_the_code_changes_the_key),
         cmocka_unit_test(the_environment_asks_for_checks),
     };
 
