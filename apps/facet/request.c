@@ -52,6 +52,12 @@ bool request_option(struct request *request, int option, const char *value)
     }
 }
 
+bool request_limits(const struct request *request)
+{
+    return request->memory || request->compute || request->template_id || request->idle_freeze ||
+           request->reservation || request->oversubscribe;
+}
+
 const char *request_given(const struct request *request)
 {
     return request->device          ? "--device"

@@ -39,6 +39,9 @@ struct request {
 /* Takes an option; false when it is not one of ours. */
 bool request_option(struct request *request, int option, const char *value);
 
+/* Whether any of the options is a limit: something that a program is to be held to. */
+bool request_limits(const struct request *request);
+
 /* The first option given, as typed ("--memory"); NULL when none was. */
 const char *request_given(const struct request *request);
 

@@ -50,7 +50,8 @@ struct run {
     struct client client;
     struct entered entered[LAUNCH_MAX_VGPUS];
     size_t count;
-    bool created; /* the only one is ours to remove */
+    bool created;  /* the only one is ours to remove */
+    bool launches; /* the command is known to start programs out of reach */
 };
 
 static void run_cleanup(struct run *run)
@@ -290,6 +291,17 @@ static void summarize(const struct run *run, const struct entered *entered)
             after.launches - before->launches, peak, after.denied - before->denied);
 }
 
+/*
+ * Of a vGPU that nobody entered it is said when it was to hold something: a program that needs no device, run without
+ * limits, is nobody's mistake. A simulated one is entered by none, and that was said.
+ */
+static bool expects_entry(const struct run *run, const json_t *vgpu)
+{
+    bool asked = run->options.verbose || run->options.vgpu_count || run->launches;
+
+    return (asked || request_limits(&run->options.request)) && !json_is_true(json_object_get(vgpu, "simulated"));
+}
+
 static enum facet_status write_report(struct run *run, const struct launch_outcome *outcome, struct facet_error *error)
 {
     const struct entered *entered = &run->entered[0];
@@ -406,11 +418,14 @@ static int run_inside(struct run *run)
         describe(run, run->entered[i].vgpu);
         run_advise_before(run->self, &run->client, run->entered[i].vgpu);
     }
+    run->launches = run_advise_launcher(run->self, run->command);
     if (launch_run(run->command, &place, &outcome, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
     for (size_t i = 0; i < run->count; i++) {
         summarize(run, &run->entered[i]);
         run_advise_after(run->self, run->entered[i].vgpu, &run->entered[i].before);
+        if (expects_entry(run, run->entered[i].vgpu))
+            run_advise_unused(run->self, run->entered[i].vgpu);
     }
     if (write_report(run, &outcome, &error) != FACET_OK)
         command_warn(run->self, "no report: %s", error.message);
@@ -477,6 +492,9 @@ const struct command command_run = {
             "      --vgpu VGPU          in this virtual GPU (name or id); several: repeat it\n"
             "      --report FILE        write what was used, as JSON; - is standard output\n"
             "  -v, --verbose            say which virtual GPU it is, and then what was used\n"
+            "\n"
+            "What podman, sudo, ssh, srun and their like start is out of reach: a warning\n"
+            "says so before, and at the end of a run with limits that no program entered.\n"
             "\n"
             "Exit status: the command's own, 128+N when signal N killed it; 127 when it is\n"
             "not found, 126 when it cannot be executed; 2 for a wrong option or value, 1 when\n"

@@ -4,6 +4,7 @@
 
 #include "limiter/entrance_cuda.h"
 #include "limiter/entrance_hip.h"
+#include "run_launcher.h"
 #include "view.h"
 
 /* How the two kinds of GPU differ here. */
@@ -62,4 +63,29 @@ void run_advise_after(const struct command *self, const json_t *vgpu, const stru
                  "%s: the memory quota, %s, is too small to begin on %s: what is asked for first, as a rule %s of some "
                  "hundred MiB, was refused; give a larger one by -m",
                  view_text(vgpu, "name"), quota, view_text(vgpu, "device"), kind->beginning);
+}
+
+bool run_advise_launcher(const struct command *self, char *const *command)
+{
+    struct run_launcher launcher;
+
+    if (!run_launcher_find(command, &launcher))
+        return false;
+    command_warn(self,
+                 "%s %s: this virtual GPU's limits do not reach them; use 'facet run' inside instead (facet-run(1), OUT "
+                 "OF REACH)",
+                 launcher.name, launcher.what);
+    return true;
+}
+
+void run_advise_unused(const struct command *self, const json_t *vgpu)
+{
+    struct facet_usage_totals after;
+
+    if (facet_segment_read_totals(view_text(vgpu, "segment"), &after, NULL) != FACET_OK || after.slots_used)
+        return;
+    command_warn(self,
+                 "no program entered %s, so no limit was held: what ran used no device, or used one out of its reach "
+                 "(facet-run(1), OUT OF REACH)",
+                 view_text(vgpu, "name"));
 }

@@ -218,6 +218,7 @@ void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals 
 
     for (uint32_t i = 0, used = slots_used(usage); i < used; i++)
         add_slot(&totals, &usage->slots[i]);
+    totals.slots_used = slots_used(usage);
     totals.memory_peak_bytes = atomic_load_explicit(&usage->memory_peak_bytes, memory_order_relaxed);
     *ret_totals = totals;
 }

@@ -270,6 +270,7 @@ struct facet_usage_totals {
     uint64_t memory_bytes, memory_peak_bytes;
     uint64_t busy_ns, launches, throttled_ns, denied;
     uint32_t inflight, waiting, allocating, processes;
+    uint32_t slots_used;    /* 0: no process was ever in it */
     uint64_t inflight_ns;   /* what was charged for the launches in flight */
     uint64_t idle_since_ns; /* the latest of the slots */
     uint64_t swappable_bytes, resident_bytes, short_bytes, touched_ns;

@@ -7,7 +7,8 @@ Never: enforces a limit, ships, or replaces a test against the real daemon.
 
 Usage: daemon.py [--private] [--ready-fd N]; the socket is $FACET_RUNTIME_DIR/facetd.sock.
 FAKE_FAULT: refuse_start (one line on the ready pipe), silent_start (leaves without a word), not_json, no_reason,
-hang_up (closes the connection instead of answering), die_on_delete (leaves when a vGPU is deleted).
+hang_up (closes the connection instead of answering), die_on_delete (leaves when a vGPU is deleted),
+unused (no program ever entered its vGPUs).
 FAKE_ENVIRONMENT is the `environment` of every vGPU, as JSON. Every change is a line of $FACET_RUNTIME_DIR/fake.log.
 """
 import argparse
@@ -65,6 +66,8 @@ def make_segment(folder):
     usage = bytearray(size)
     struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", version, size, slots, 1, 5 << 20)
     struct.pack_into("<QQQQ", usage, 128 + 64, 1500, 7, 250, 3)
+    if FAULT == "unused":
+        struct.pack_into("<IQ", usage, 20, 0, 0)
     with open(os.path.join(folder, "usage"), "wb") as file:
         file.write(usage)
     policy = bytearray(832)

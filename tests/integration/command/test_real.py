@@ -58,6 +58,8 @@ def program_sees_a_device_of_its_quota():
     with Real() as place:
         done = place.facet("run", "-m", "256M", clinfo, "--raw")
         equal(done.returncode, 0, done.stderr)
+        equal(done.stderr.count("no program entered"), 0, done.stderr)
+        contains(place.facet("run", "-m", "256M", "true").stderr, "no program entered")
         sizes = [line.split()[-1] for line in done.stdout.splitlines() if "CL_DEVICE_GLOBAL_MEM_SIZE" in line]
         equal(sizes, [str(256 << 20)])
 

@@ -310,4 +310,55 @@ def missing_interpreter_is_127():
         equal(place.json("vgpu", "list", "--json"), {"vgpus": []})
 
 
+REACHES = "limits do not reach them"
+UNUSED = "no program entered"
+
+OUT_OF_REACH = [
+    ["podman", "run", "--rm", "image"], ["docker", "--context", "c", "exec", "x", "y"], ["nerdctl", "run", "image"],
+    ["sudo", "id"], ["su", "-c", "id"], ["doas", "id"], ["ssh", "host", "id"], ["systemd-run", "--user", "id"],
+    ["srun", "-n", "2", "id"], ["bin/podman", "run", "image"], ["env", "-u", "B", "A=1", "sudo", "id"], ["env", "-i", "true"],
+    ["nice", "-n", "5", "timeout", "-k", "1", "60", "ssh", "host"], ["nohup", "sh", "-c", "sudo id"],
+    ["sh", "-c", "cd /; docker run image"], ["sh", "-ec", "A=b exec sudo id"], ["sh", "-c", "if true; then podman run y; fi"],
+    ["sh", "-c", "true && (srun id)"], ["sh", "-c", "echo | 'ssh' host"], ["sh", "-c", 'sh -c "sudo id"'],
+]
+WITHIN_REACH = [
+    ["echo", "sudo"], ["podman", "images"], ["env", "A=sudo", "echo", "ssh"], ["sh", "-c", 'echo "a; sudo b"'],
+    ["sh", "-c", "echo docker run"], ["nice", "-n", "5", "echo", "podman", "run"], ["sh", "-c", ""],
+]
+
+
+@test
+def launchers_that_leave_the_vgpu_are_said_before_they_start():
+    with Place() as place:
+        for name in ("podman", "docker", "nerdctl", "sudo", "su", "doas", "ssh", "systemd-run", "srun"):
+            place.write(f"bin/{name}", "#!/bin/sh\necho started >&2\n", 0o755)
+        env = {"PATH": f"{place.path('bin')}:{os.environ['PATH']}"}
+        for command in OUT_OF_REACH:
+            done = place.facet("run", "--", *command, env=env)
+            lines = done.stderr.splitlines()
+            equal((done.returncode, lines[0].count(REACHES)), (0, 1), f"{command}: {done.stderr}")
+            equal(done.stderr.count(REACHES), 1, command)
+            if command[:2] != ["env", "-i"]:
+                equal(lines[1:], ["started"], command)
+        for command in WITHIN_REACH:
+            equal(place.facet("run", "--", *command, env=env).stderr.count(REACHES), 0, command)
+
+
+@test
+def a_run_that_nothing_entered_says_so_where_limits_were_to_hold():
+    with Place(fault="unused") as place:
+        place.write("bin/podman", "#!/bin/sh\n", 0o755)
+        env = {"PATH": f"{place.path('bin')}:{os.environ['PATH']}"}
+        place.facet("vgpu", "create", "--name", "alice")
+        for options in (["-m", "256M"], ["-c", "30"], ["--vgpu", "alice"], ["-v"]):
+            done = place.facet("run", *options, "sh", "-c", "exit 3")
+            equal((done.returncode, done.stdout, done.stderr.count(UNUSED)), (3, "", 1), f"{options}: {done.stderr}")
+            contains(done.stderr.splitlines()[-1], UNUSED)
+        for options in ([], ["-d", "0", "--name", "n"]):
+            equal(place.facet("run", *options, "true").stderr, "", options)
+        equal(place.facet("run", "podman", "run", "image", env=env).stderr.count(UNUSED), 1)
+    with Place() as place:
+        equal(place.facet("run", "-m", "256M", "-c", "30", "true").stderr, "", "one that was used")
+
+
 main()

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands that start a program where a virtual GPU does not reach: not as their own child, or without the variables by
+ * which programs enter it.
+ *
+ * Owns: the list of them, and finding one behind env, nice and their like, and in the text that a shell is given.
+ * Never: runs or refuses anything. What a script or a program starts in its turn it does not see.
+ */
+#ifndef FACET_RUN_LAUNCHER_H
+#define FACET_RUN_LAUNCHER_H
+
+#include <stdbool.h>
+
+#define RUN_LAUNCHER_NAME 32
+
+struct run_launcher {
+    char name[RUN_LAUNCHER_NAME]; /* as `command` names it, without a folder */
+    const char *what;             /* "starts programs in a container": a verb and where */
+};
+
+/* True when `command`, as execvp() would run it, is one or leads to one. */
+bool run_launcher_find(char *const *command, struct run_launcher *ret_launcher);
+
+#endif
