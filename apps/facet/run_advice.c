@@ -71,10 +71,11 @@ bool run_advise_launcher(const struct command *self, char *const *command)
 
     if (!run_launcher_find(command, &launcher))
         return false;
-    command_warn(self,
-                 "%s %s: this virtual GPU's limits do not reach them; use 'facet run' inside instead (facet-run(1), OUT "
-                 "OF REACH)",
-                 launcher.name, launcher.what);
+    command_warn(
+        self,
+        "%s %s: this virtual GPU's limits do not reach them; use 'facet run' inside instead (facet-run(1), OUT "
+        "OF REACH)",
+        launcher.name, launcher.what);
     return true;
 }
 

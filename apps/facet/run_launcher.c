@@ -77,7 +77,7 @@ struct wrapper {
 };
 
 static const struct wrapper wrappers[] = {
-    {"env", "uCS", 0},       {"nice", "n", 0},     {"nohup", "", 0},    {"setsid", "", 0},       {"time", "fo", 0},
+    {"env", "uCS", 0},       {"nice", "n", 0},     {"nohup", "", 0},    {"setsid", "", 0},       {"time", "of", 0},
     {"timeout", "ks", 1},    {"stdbuf", "ioe", 0}, {"ionice", "cn", 0}, {"taskset", "", 1},      {"chrt", "", 1},
     {"numactl", "CNmip", 0}, {"exec", "a", 0},     {"command", "", 0},  {"strace", "eoPpsu", 0},
 };

@@ -300,7 +300,8 @@ def a_management_library_without_a_driver_is_said_before_the_program_starts():
         place.env.update(LD_LIBRARY_PATH=place.path("lib"), FACET_CUDA_DRIVER=place.path("nothing/libcuda.so.1"))
         done = place.facet("run", "-d", "cuda:0", "-m", "2G", "--", "sh", "-c", "echo started >&2")
         lines = done.stderr.splitlines()
-        equal((done.returncode, len(lines), lines[-1]), (0, 2, "started"), done.stderr)
+        equal((done.returncode, len(lines), lines[1]), (0, 3, "started"), done.stderr)
+        contains(lines[2], "no program entered")
         contains(lines[0], "facet run: warning: device cuda:0: CUDA programs will find no GPU: libcuda.so.1 is not found")
         contains(lines[0], "install the driver's libcuda.so.1")
         # What needs the management library alone goes on.

@@ -76,7 +76,7 @@ def runtime_that_is_broken_is_said_before_the_program_starts():
         place.facet("devices")  # sets up the environment, which the next call changes
         for options in ({}, broken):
             place.kill_daemon()
-            done = subprocess.run([FACET, "run", "-d", "rocm:0", "-m", "3G", "true"], env={**place.env, **options},
+            done = subprocess.run([FACET, "run", "-d", "rocm:0", "true"], env={**place.env, **options},
                                   capture_output=True, text=True, timeout=60, check=True)
             equal(done.stderr.count("\n"), 1 if options else 0, done.stderr)
         contains(done.stderr, "device rocm:0: HIP programs that bring no runtime of their own will find no GPU: ")
