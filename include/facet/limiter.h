@@ -46,7 +46,8 @@ struct facet_limiter_worker {
 struct facet_limiter_verdict {
     uint32_t size;
     uint32_t admitted;  /* 1: recorded. 0: nothing was recorded, the caller must not go on */
-    uint64_t available; /* bytes of quota, or nanoseconds of device time, that are left now */
+    uint64_t available; /* bytes of quota, or nanoseconds of device time, that are left now; of who died meanwhile
+                           facet_limiter_worker_state() takes note, a heartbeat, and a check before it refuses */
     uint64_t wait_ns;   /* compute: after how long it would be admitted; 0 when admitted, UINT64_MAX while frozen */
 };
 
