@@ -95,12 +95,37 @@ static int dispatch(int argc, char **argv)
     return command_dispatch(&root, argc, argv);
 }
 
+static int output_errnum; /* of the first write that failed */
+
+static ssize_t write_output(void *unused, const char *bytes, size_t size)
+{
+    ssize_t written;
+
+    do
+        written = write(STDOUT_FILENO, bytes, size);
+    while (written < 0 && errno == EINTR);
+    if (written < 0 && output_errnum == 0)
+        output_errnum = errno;
+    return written < 0 ? 0 : written;
+}
+
+/* The C library writes whenever its buffer is full, and who prints goes on: by the end, errno is of something else. */
+static void keep_output_error(void)
+{
+    FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_output});
+
+    if (!stream)
+        return;
+    setvbuf(stream, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
+    stdout = stream;
+}
+
 /* What was printed has arrived only when this succeeds: a full disk shows here. */
 static int close_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    fprintf(stderr, "facet: cannot write standard output: %s\n", strerror(errno));
+    fprintf(stderr, "facet: cannot write standard output: %s\n", strerror(output_errnum ? output_errnum : errno));
     return status == EXIT_DONE ? EXIT_REFUSED : status;
 }
 
@@ -112,5 +137,6 @@ int main(int argc, char **argv)
     /* What is printed to an output that was closed is lost, and close_output() says so. */
     if (!facet_surroundings_open_streams())
         return EXIT_REFUSED;
+    keep_output_error();
     return close_output(dispatch(argc, argv));
 }

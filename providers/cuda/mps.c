@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,13 +130,17 @@ static void ask(const char *command, char *text, size_t size)
     close(out[0]);
 }
 
-/* A percentage; 100 for what is none. */
+/* A percentage; 100 for what is none. It has a point wherever the program's locale has a comma: not for strtod(). */
 static double percentage_of(const char *text)
 {
-    char *rest;
-    double value = text ? strtod(text, &rest) : 0;
+    const char *at = text ? text + strspn(text, " \t\n") : "";
+    double value = 0, place = 1;
 
-    return text && rest != text && value > 0 && value <= 100 ? value : 100;
+    for (; *at >= '0' && *at <= '9'; at++)
+        value = value * 10 + (*at - '0');
+    for (at += *at == '.'; *at >= '0' && *at <= '9'; at++)
+        value += (*at - '0') * (place /= 10);
+    return value > 0 && value <= 100 ? value : 100;
 }
 
 uint32_t cuda_mps_units(uint32_t all)

@@ -5,6 +5,7 @@
  */
 #include "machine.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,9 +170,33 @@ static enum facet_status machine_load(const char *file, struct sim_machine **ret
     return status;
 }
 
+static int is_profile(const struct dirent *entry)
+{
+    const char *end = strrchr(entry->d_name, '.');
+
+    return end && end > entry->d_name && strcmp(end, ".json") == 0;
+}
+
+static void free_entries(struct dirent **entries, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+}
+
+/* A build folder has an empty one, as the sources have a full one. */
+static bool has_profiles(const char *folder)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_profile, NULL);
+
+    free_entries(entries, count);
+    return count > 0;
+}
+
 /* Shipped profiles are found by the place of this object: beside it where it is installed; in a build folder, below one
  * that it is in. */
-static bool find_shipped(const char *name, char *file, size_t size)
+static void find_folder(char *folder, size_t size)
 {
     const char *below = "sim-profiles", *end = NULL;
     Dl_info about;
@@ -181,20 +206,35 @@ static bool find_shipped(const char *name, char *file, size_t size)
     while (end) {
         int length = (int)(end - about.dli_fname);
 
-        if (snprintf(file, size, "%.*s/%s/%s.json", length, about.dli_fname, below, name) < (int)size &&
-            access(file, R_OK) == 0)
-            return true;
+        if (snprintf(folder, size, "%.*s/%s", length, about.dli_fname, below) < (int)size && has_profiles(folder))
+            return;
         if (strcmp(below, "sim-profiles") != 0)
             end = memrchr(about.dli_fname, '/', (size_t)length);
         below = "providers/sim/profiles";
     }
-    snprintf(file, size, "%s/sim-profiles/%s.json", FACET_PLUGIN_DIR, name);
-    return access(file, R_OK) == 0;
+    snprintf(folder, size, "%s/sim-profiles", FACET_PLUGIN_DIR);
+}
+
+/* "a100-40gb, h100"; or that there are none. */
+static void list_shipped(const char *folder, char *list, size_t size)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_profile, alphasort);
+    size_t used = 0;
+
+    snprintf(list, size, "none is in %.160s", folder);
+    for (int i = 0; i < count; i++) {
+        int length = (int)(strrchr(entries[i]->d_name, '.') - entries[i]->d_name);
+
+        if (used < size)
+            used += (size_t)snprintf(list + used, size - used, "%s%.*s", i ? ", " : "", length, entries[i]->d_name);
+    }
+    free_entries(entries, count);
 }
 
 enum facet_status sim_machine_open(const char *profile, struct sim_machine **ret_machine, struct facet_error *error)
 {
-    char file[512];
+    char folder[400], file[512], shipped[200];
 
     if (!profile || !*profile) {
         struct sim_machine *machine = calloc(1, sizeof *machine);
@@ -207,13 +247,13 @@ enum facet_status sim_machine_open(const char *profile, struct sim_machine **ret
     }
     if (strchr(profile, '/'))
         return machine_load(profile, ret_machine, error);
-    if (find_shipped(profile, file, sizeof file))
+    find_folder(folder, sizeof folder);
+    if (snprintf(file, sizeof file, "%s/%s.json", folder, profile) < (int)sizeof file && access(file, R_OK) == 0)
         return machine_load(file, ret_machine, error);
-    return facet_kit_fail(
-        error, FACET_NOT_FOUND,
-        "FACET_SIM_PROFILE %.100s: expected the name of a shipped profile (\"h100\"; looked for %.150s)"
-        " or a path with a slash",
-        profile, file);
+    list_shipped(folder, shipped, sizeof shipped);
+    return facet_kit_fail(error, FACET_NOT_FOUND,
+                          "FACET_SIM_PROFILE %.60s: expected the name of a shipped profile (%s) or a path with a slash",
+                          profile, shipped);
 }
 
 void sim_machine_close(struct sim_machine *machine)

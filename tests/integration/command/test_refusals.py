@@ -225,13 +225,15 @@ def no_devices_is_said_with_what_to_do():
 @test
 def full_disk_is_noticed():
     with Place() as place:
-        with open("/dev/full", "w", encoding="utf-8") as full:
-            import subprocess
-            from place import FACET
-            done = subprocess.run([FACET, "help"], stdout=full, stderr=subprocess.PIPE, text=True, env=place.env,
-                                  check=False)
-        equal(done.returncode, 1)
-        contains(done.stderr, "cannot write standard output")
+        equal(place.facet("vgpu", "create").returncode, 0)  # there is a daemon
+        import subprocess
+        from place import FACET
+        for words in (["help"], ["top"], ["top", "--json"], ["vgpu", "list", "--json"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([FACET, *words], stdout=full, stderr=subprocess.PIPE, text=True, env=place.env,
+                                      check=False, timeout=60)
+            equal((done.returncode, done.stderr), (1, "facet: cannot write standard output: No space left on device\n"),
+                  " ".join(words))
 
 
 @test

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""An application outside of the tree, against what `make install` puts in place: found by pkg-config alone.
+"""An application outside of the tree, against what `make install` puts in place: found by pkg-config alone. And against
+the build folder, as its own facet-uninstalled.pc has it.
 
-Owns: that headers, library and facet.pc are all installed and agree. Never: uses a header or library of the tree.
+Owns: that headers, library and each facet.pc agree. Never: uses a header or library of the tree that none names.
 """
 import os
 import shutil
@@ -31,24 +32,40 @@ def install(root):
     return next(root.rglob("facet.pc")).parent
 
 
-@test
-def an_application_is_built_and_runs_with_what_is_installed():
+def build_and_run(home, packages, libraries, plugins, **more):
+    """With the facet.pc of `packages`."""
+    home.mkdir()
+    shutil.copy(ROOT / "examples" / "basic.c", home)
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(packages), **more}
+    flags = output("pkg-config", "--cflags", "--libs", "facet", env=environment).split()
+    contains(flags, "-lfacet")
+    output(*CC, "-Wall", "-Wextra", "-Werror", "-o", "basic", "basic.c", *flags, cwd=home)
+    text = output(home / "basic", cwd=home, env={
+        **os.environ, "LD_LIBRARY_PATH": str(libraries), "FACET_LIB_DIR": str(plugins)})
+    contains(text, "product: 0 elements wrong")
+
+
+def needs_tools():
     for tool in ("meson", "pkg-config", CC[0]):
         if not shutil.which(tool):
             raise Skip(f"no {tool}")
+
+
+@test
+def an_application_is_built_and_runs_with_what_is_installed():
+    needs_tools()
     with tempfile.TemporaryDirectory() as folder:
-        root, home = Path(folder) / "root", Path(folder) / "application"
-        home.mkdir()
-        shutil.copy(ROOT / "examples" / "basic.c", home)
+        root = Path(folder) / "root"
         packages = install(root)
-        environment = {**os.environ, "PKG_CONFIG_PATH": str(packages), "PKG_CONFIG_SYSROOT_DIR": str(root)}
-        flags = output("pkg-config", "--cflags", "--libs", "facet", env=environment).split()
-        contains(flags, "-lfacet")
-        output(*CC, "-Wall", "-Wextra", "-Werror", "-o", "basic", "basic.c", *flags, cwd=home)
-        libraries = packages.parent
-        text = output(home / "basic", cwd=home, env={
-            **os.environ, "LD_LIBRARY_PATH": str(libraries), "FACET_LIB_DIR": str(libraries / "facet")})
-        contains(text, "product: 0 elements wrong")
+        build_and_run(Path(folder) / "application", packages, packages.parent, packages.parent / "facet",
+                      PKG_CONFIG_SYSROOT_DIR=str(root))
+
+
+@test
+def an_application_is_built_and_runs_with_what_is_not_installed():
+    needs_tools()
+    with tempfile.TemporaryDirectory() as folder:
+        build_and_run(Path(folder) / "application", BUILD / "meson-uninstalled", BUILD, BUILD)
 
 
 main()

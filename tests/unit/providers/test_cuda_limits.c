@@ -6,6 +6,7 @@
  */
 #include "cuda_world.h"
 
+#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -224,6 +225,43 @@ static void what_mps_does_not_say_is_all(void **state)
     setenv("FACET_CUDA_MPS_CONTROL", before, 1);
 }
 
+/* A locale of which only the comma is known. False where this machine cannot make one. */
+static bool enter_comma_locale(char *folder)
+{
+    char command[512];
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command,
+             "printf 'LC_NUMERIC\\ndecimal_point \",\"\\nthousands_sep \"\"\\ngrouping -1\\nEND LC_NUMERIC\\n' "
+             ">%s/comma && localedef -c -i %s/comma -f UTF-8 %s/xx_XX.UTF-8 >/dev/null 2>&1",
+             folder, folder, folder);
+    (void)!system(command); /* NOLINT(cert-env33-c): warnings make it fail */
+    setenv("LOCPATH", folder, 1);
+    return setlocale(LC_NUMERIC, "xx_XX.UTF-8") && strcmp(localeconv()->decimal_point, ",") == 0;
+}
+
+static void a_percentage_has_a_point_in_every_locale(void **state)
+{
+    char folder[] = "/tmp/facet-mps-XXXXXX", locale[] = "/tmp/facet-locale-XXXXXX", command[64];
+    struct facet_device_info infos[16];
+
+    begin_mps(folder);
+    struct facet_provider_instance *instance = open_old(infos);
+    if (!enter_comma_locale(locale))
+        print_message("# a locale with a comma cannot be made here\n");
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "0.9", 1);
+    assert_int_equal(provider->limit->set_compute(instance, 0, "all", 300, NULL), FACET_NO_SPACE);
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", " 31.05", 1);
+    assert_int_equal(provider->limit->set_compute(instance, 0, "all", 300, NULL), FACET_OK);
+    unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    setlocale(LC_NUMERIC, "C");
+    unsetenv("LOCPATH");
+    snprintf(command, sizeof command, "rm -r %s", locale);
+    (void)!system(command); /* NOLINT(cert-env33-c) */
+    provider->device->close(instance);
+    end_mps(folder);
+}
+
 /* --- shares and bounds --- */
 
 static void share(const struct world *world, uint32_t request, uint32_t limit)
@@ -327,6 +365,7 @@ int main(void)
         cmocka_unit_test(an_old_driver_has_shares_and_no_parts),
         cmocka_unit_test(without_parts_mps_limits),
         cmocka_unit_test(what_mps_does_not_say_is_all),
+        cmocka_unit_test(a_percentage_has_a_point_in_every_locale),
         cmocka_unit_test(device_time_goes_by_weight),
         cmocka_unit_test(a_cap_holds_for_who_is_alone),
         cmocka_unit_test(bounds_hold_and_go),

@@ -351,7 +351,9 @@ static void profiles_are_found(void **state)
     char path[512];
     uint32_t count = 4711;
 
-    assert_refused(try_open("no-such", NULL, NULL, &instance, &error), FACET_NOT_FOUND, "no-such");
+    assert_refused(try_open("no-such", NULL, NULL, &instance, &error), FACET_NOT_FOUND,
+                   "FACET_SIM_PROFILE no-such: expected the name of a shipped profile (a100-40gb, ascend910b, "
+                   "dual-socket, h100, h200, h200x8, mi300x) or a path with a slash");
     assert_refused(try_open("/no/such.json", NULL, NULL, &instance, &error), FACET_NOT_FOUND, "/no/such.json");
     assert_refused(try_open("/dev/null", NULL, NULL, &instance, &error), FACET_INVALID_ARGUMENT, "regular file");
     assert_refused(try_open("../sim/profiles/../x", NULL, NULL, &instance, &error), FACET_NOT_FOUND, "../x");
