@@ -43,7 +43,9 @@
  * it that the struct had in its first version, and leaves in `size` how much it wrote. A size in which not even `size`
  * itself fits is FACET_INVALID_ARGUMENT. A size that ends within a text cuts the text there: a session with a child
  * puts the terminator into its last byte, any other caller has to do so itself. Fields whose bit in `valid` is clear
- * were not measured: absent is not zero.
+ * were not measured: absent is not zero. A struct that the caller passes to be read may be shorter than the provider
+ * knows it, the rest being zero, or longer: what is set beyond that, and in a reserved member, is FACET_UNSUPPORTED, so
+ * that nothing that a newer caller asks for is lost without a word.
  *
  * Lists. `items` is an array of `capacity` structs of `item_size` bytes each. The caller sets nothing in them:
  * item_size stands for the size of each, and the provider writes `size` as in any struct. The number of items is

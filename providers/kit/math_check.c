@@ -321,6 +321,9 @@ static enum facet_status take(const struct facet_math *operation, struct facet_m
     if (operation->size < offsetof(struct facet_math, of))
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation: size %" PRIu32 ": expected at least %zu",
                               operation->size, offsetof(struct facet_math, of));
+    enum facet_status status = facet_kit_known("operation", operation, sizeof *operation, error);
+    if (status != FACET_OK)
+        return status;
     *ret_taken = (struct facet_math){0};
     memcpy(ret_taken, operation, operation->size < sizeof *ret_taken ? operation->size : sizeof *ret_taken);
     ret_taken->size = sizeof *ret_taken;

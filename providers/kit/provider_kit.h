@@ -165,7 +165,27 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_struct(const void *source, u
     return FACET_OK;
 }
 
-/* Takes over the host's launch, which may be shorter (as of ABI 1.1; the rest is then zeros) or longer. */
+/* A struct that the host gives, of which so many bytes are known here: what a newer host sets behind them is refused,
+ * for it would be lost without a word. No struct is 4 KiB longer than it is known to be: such a size was not set. */
+FACET_KIT_UNUSED static enum facet_status facet_kit_known(const char *name, const void *given, size_t known,
+                                                          struct facet_error *error)
+{
+    const unsigned char *bytes = (const unsigned char *)given;
+    uint32_t size;
+
+    memcpy(&size, given, sizeof size);
+    if (size > known + 4096)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "%s: size %" PRIu32 ": expected that of its struct, %zu",
+                              name, size, known);
+    for (size_t i = known; i < size; i++)
+        if (bytes[i])
+            return facet_kit_fail(error, FACET_UNSUPPORTED,
+                                  "%s: byte %zu of %" PRIu32 " is set, and this provider knows %zu", name, i, size,
+                                  known);
+    return FACET_OK;
+}
+
+/* Takes over the host's launch, which may be shorter (as of ABI 1.1; the rest is then zeros) or longer by zeros. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_launch(const struct facet_launch *launch,
                                                            struct facet_launch *ret_launch, struct facet_error *error)
 {
@@ -176,12 +196,17 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_launch(const struct facet_la
     if (launch->size < least)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected at least %" PRIu32,
                               launch->size, least);
+    enum facet_status status = facet_kit_known("launch", launch, sizeof *launch, error);
+    if (status != FACET_OK)
+        return status;
     if (launch->dimensions > 3)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "dimensions %" PRIu32 ": expected 1, 2 or 3, or 0 for 3",
                               launch->dimensions);
     memset(ret_launch, 0, sizeof *ret_launch);
     memcpy(ret_launch, launch, launch->size < sizeof *launch ? launch->size : sizeof *launch);
     ret_launch->size = sizeof *ret_launch;
+    if (ret_launch->reserved)
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "reserved, of launch: expected 0: it has no meaning here");
     return FACET_OK;
 }
 

@@ -50,13 +50,16 @@ struct birth {
     int errnum, pidfd;
 };
 
-/* The process in the middle. It has our descriptors, so that the one that it opens is ours. */
+/* The process in the middle. It has our descriptors, so that the one that it opens is ours, but handlers of its own: an
+ * ignored SIGCHLD would give the number of a program that has ended to somebody else before the descriptor is open. */
 static int give_birth(void *data)
 {
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
     struct birth *birth = data;
     const struct facet_hidden_program *program = birth->program;
     pid_t pid;
 
+    sigaction(SIGCHLD, &usual, NULL);
     birth->errnum = posix_spawn(&pid, program->path, program->actions, program->attributes, program->arguments,
                                 program->environment);
     if (birth->errnum == 0)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outputs that begin with `uint32_t size`, which the caller sets to what his struct has: one that was built against an
- * older header, and so has a smaller one, gets as much as he knows and not a byte more.
+ * Structs that begin with `uint32_t size`, which the caller sets to what his struct has. Outputs: one that was built
+ * against an older header, and so has a smaller one, gets as much as he knows and not a byte more. Inputs: one that was
+ * built against a newer header may set what is not known here; it is refused, for it would be lost without a word.
  *
- * Owns: that rule. Never: reads or writes past the size that was set.
+ * Owns: these rules. Never: reads or writes past the size that was set.
  */
 #ifndef FACET_BASE_SIZED_H
 #define FACET_BASE_SIZED_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -26,6 +28,60 @@ static inline enum facet_status facet_sized_check(const char *name, const void *
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: size %u, expected that of its struct", name,
                                 (unsigned)size);
 }
+
+/* A struct is never so much longer than it is known to be: a size that is, was not set. */
+#define FACET_SIZED_TAIL 4096u
+
+/* An input, of which so many bytes are known here: what is behind them must be 0. NULL and short ones are the caller's
+ * to judge. FACET_UNSUPPORTED: something newer is set. */
+static inline enum facet_status facet_sized_known(const char *name, const void *given, size_t known,
+                                                  struct facet_error *error)
+{
+    const unsigned char *bytes = given;
+    uint32_t size = 0;
+
+    if (!given)
+        return FACET_OK;
+    memcpy(&size, given, sizeof size);
+    if (size > known + FACET_SIZED_TAIL)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, name,
+                                    "%s: size %u, expected that of its struct, %zu", name, (unsigned)size, known);
+    for (size_t i = known; i < size; i++)
+        if (bytes[i])
+            return facet_error_argument(error, FACET_UNSUPPORTED, name,
+                                        "%s: byte %zu of %u is set, and this library knows %zu: leave what is newer 0, "
+                                        "or use a newer library",
+                                        name, i, (unsigned)size, known);
+    return FACET_OK;
+}
+
+/* Of an input: what has no meaning here, but may have in a newer library. */
+static inline enum facet_status facet_sized_reserved(const char *name, const void *reserved, size_t size,
+                                                     struct facet_error *error)
+{
+    const unsigned char *bytes = reserved;
+
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i])
+            return facet_error_argument(error, FACET_UNSUPPORTED, "reserved",
+                                        "reserved, of %s: expected 0: it has no meaning in this library", name);
+    return FACET_OK;
+}
+
+/* Both return from the function around them, as FACET_NEED() does. `given` may be NULL. */
+#define FACET_NEED_KNOWN(name, given, error)                                                                           \
+    do {                                                                                                               \
+        enum facet_status known_ = facet_sized_known((name), (given), sizeof *(given), (error));                       \
+        if (known_ != FACET_OK)                                                                                        \
+            return known_;                                                                                             \
+    } while (0)
+#define FACET_NEED_RESERVED(name, given, error)                                                                        \
+    do {                                                                                                               \
+        enum facet_status reserved_ =                                                                                  \
+            facet_sized_reserved((name), &(given)->reserved, sizeof(given)->reserved, (error));                        \
+        if (reserved_ != FACET_OK)                                                                                     \
+            return reserved_;                                                                                          \
+    } while (0)
 
 /* What was checked gets as much of `whole`, of so many bytes, as it has room for, and that as its size. */
 static inline void facet_sized_give(void *ret, const void *whole, uint32_t bytes)

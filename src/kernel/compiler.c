@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "kernel/cache.h"
 #include "kernel/options.h"
 #include "kernel/plugin.h"
@@ -29,6 +30,7 @@ static enum facet_status check_options(const struct facet_compiler_options *give
     if (given && given->size < sizeof given->size)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
                                     given->size, sizeof given->size);
+    FACET_NEED_KNOWN("options", given, error);
     if (given)
         memcpy(taken, given, given->size < sizeof *taken ? given->size : sizeof *taken);
     if (taken->cache_mode > FACET_CACHE_BYPASS)

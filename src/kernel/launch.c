@@ -8,6 +8,7 @@
 #include <facet/session.h>
 
 #include "base/cleanup.h"
+#include "base/sized.h"
 #include "kernel/image.h"
 #include "kernel/launch.h"
 #include "kernel/range.h"
@@ -256,6 +257,7 @@ static enum facet_status take_range(const struct facet_range *given, struct face
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "range",
                                     "range of size %" PRIu32 ": expected at least %zu", given ? given->size : 0,
                                     offsetof(struct facet_range, group));
+    FACET_NEED_KNOWN("range", given, error);
     memcpy(taken, given, given->size < sizeof *taken ? given->size : sizeof *taken);
     return FACET_OK;
 }

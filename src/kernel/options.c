@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/sized.h"
 #include "kernel/image.h"
 
 enum { ARGUMENTS_MOST = 4096, SECONDS_DEFAULT = 600 };
@@ -79,6 +80,7 @@ static enum facet_status take_options(const struct facet_compile_options *given,
     if (given && given->size < sizeof given->size)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
                                     given->size, sizeof given->size);
+    FACET_NEED_KNOWN("options", given, error);
     if (given)
         memcpy(taken, given, given->size < sizeof *taken ? given->size : sizeof *taken);
     return check_numbers(taken, error);

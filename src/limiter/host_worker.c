@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "limiter/host.h"
 #include "limiter/pace.h"
 
@@ -84,6 +85,10 @@ static enum facet_status check_asked(const struct facet_limiter *limiter, const 
     if (!asked)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "worker", "NULL: expected a worker");
     enum facet_status status = facet_host_check_size("worker", asked->size, sizeof *asked, error);
+    if (status == FACET_OK)
+        status = facet_sized_known("worker", asked, sizeof *asked, error);
+    if (status == FACET_OK)
+        status = facet_sized_reserved("worker", &asked->reserved, sizeof asked->reserved, error);
     if (status == FACET_OK && !asked->id)
         status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "id", "NULL: expected a worker's id");
     return status;

@@ -97,6 +97,7 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
                                  options->size, sizeof *options);
     if (status != FACET_OK)
         return status;
+    FACET_NEED_KNOWN("options", options, error);
     status = allocate(space, bytes, align, options ? options->tag : 0, ret_address, error);
     if (status == FACET_OK)
         return status;

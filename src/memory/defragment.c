@@ -89,10 +89,11 @@ static enum facet_status step(struct pass *pass, bool *ret_more, struct facet_er
 
 static enum facet_status check_options(const struct facet_defragment_options *options, struct facet_error *error)
 {
-    if (!options || options->size >= sizeof *options)
-        return FACET_OK;
-    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options",
-                                "options: its size is not that of struct facet_defragment_options");
+    if (options && options->size < sizeof *options)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options",
+                                    "options: its size is not that of struct facet_defragment_options");
+    FACET_NEED_KNOWN("options", options, error);
+    return options ? facet_sized_reserved("options", &options->reserved, sizeof options->reserved, error) : FACET_OK;
 }
 
 static uint64_t returned_bytes(struct facet_memory *memory)

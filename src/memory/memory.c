@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/need.h"
+#include "base/sized.h"
 #include "memory/addresses.h"
 #include "memory/leaving.h"
 #include "memory/space.h"
@@ -165,7 +166,7 @@ enum facet_status facet_memory_open(const struct facet_page_backend *backend, co
 static enum facet_status check_config(const struct facet_memory_config *config, struct facet_error *error)
 {
     if (config && config->size >= sizeof *config)
-        return FACET_OK;
+        return facet_sized_known("config", config, sizeof *config, error);
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                 "config: its size is not that of struct facet_memory_config");
 }
@@ -190,11 +191,12 @@ enum facet_status facet_memory_open_host(const struct facet_memory_config *confi
     struct facet_page_backend backend;
 
     FACET_NEED(ret_memory, error);
-    if (check_config(config, error) != FACET_OK)
-        return FACET_INVALID_ARGUMENT;
+    enum facet_status status = check_config(config, error);
+    if (status != FACET_OK)
+        return status;
     if (!config->memory_bytes || config->memory_bytes > MEMORY_MOST)
         return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
-    enum facet_status status = facet_page_backend_memfd(config->memory_bytes, config->commit, &backend, error);
+    status = facet_page_backend_memfd(config->memory_bytes, config->commit, &backend, error);
     return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
 }
 
@@ -327,6 +329,7 @@ enum facet_status facet_space_create(struct facet_memory *memory, const struct f
     if (!config || config->size < sizeof *config)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: its size is not that of struct facet_space_config");
+    FACET_NEED_KNOWN("config", config, error);
     enum facet_status status = check_limit(memory, config->limit_bytes, error);
     struct facet_space *space = status == FACET_OK ? calloc(1, sizeof *space) : NULL;
 

@@ -10,6 +10,7 @@
 #include <facet/limits.h>
 #include <facet/passthrough.h>
 
+#include "base/sized.h"
 #include "passthrough/console.h"
 #include "passthrough/stuck.h"
 
@@ -336,6 +337,8 @@ enum facet_status facet_doctor_examine(const struct facet_pci_snapshot *snapshot
     if (environment->size < sizeof *environment)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "environment->size",
                                     "is %u, at least %zu was expected", environment->size, sizeof *environment);
+    FACET_NEED_KNOWN("environment", environment, error);
+    FACET_NEED_RESERVED("environment", environment, error);
 
     struct examination examination = {
         .snapshot = snapshot, .host = facet_pci_snapshot_host(snapshot), .environment = environment};

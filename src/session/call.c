@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the table of operations, and the way of a request. Never: looks at an answer; answer.c does. */
 #include "session/call.h"
+#include "base/sized.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -53,6 +54,14 @@ static enum facet_status check_struct_size(uint32_t size, const char *name, stru
                                 name, size, sizeof size);
 }
 
+static enum facet_status check_struct(const struct facet_parameter *parameter, const struct facet_argument *argument,
+                                      struct facet_error *error)
+{
+    enum facet_status status = check_struct_size(argument->size, parameter->name, error);
+
+    return status == FACET_OK ? facet_sized_known(parameter->name, argument->in, parameter->type->size, error) : status;
+}
+
 static enum facet_status check_launch(const struct facet_argument *launch, const char *name, struct facet_error *error)
 {
     if (!launch->in)
@@ -61,7 +70,9 @@ static enum facet_status check_launch(const struct facet_argument *launch, const
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "argument_bytes",
                                     "%" PRIu64 " bytes of arguments, expected at most %u", launch->number,
                                     FACET_CALL_LAUNCH);
-    return is_missing(launch->more, launch->number) ? is_null("arguments", error) : FACET_OK;
+    if (is_missing(launch->more, launch->number))
+        return is_null("arguments", error);
+    return facet_sized_known("launch", launch->in, sizeof(struct facet_launch), error);
 }
 
 static enum facet_status check_argument(const struct facet_parameter *parameter, const struct facet_argument *argument,
@@ -83,7 +94,7 @@ static enum facet_status check_argument(const struct facet_parameter *parameter,
     case FACET_KIND_LAUNCH:
         return check_launch(argument, name, error);
     case FACET_KIND_STRUCT:
-        return argument->in ? check_struct_size(argument->size, name, error) : is_null(name, error);
+        return argument->in ? check_struct(parameter, argument, error) : is_null(name, error);
     case FACET_KIND_RET_U32:
     case FACET_KIND_RET_U64:
         missing = !argument->out;
@@ -188,7 +199,8 @@ uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, cons
     return argument->number < most ? (uint32_t)argument->number : most;
 }
 
-/* A newer caller's struct is cut to what is known here, a shorter one is filled up with zeros. */
+/* A newer caller's struct, which sets nothing else, is cut to what is known here, a shorter one filled up with zeros.
+ */
 static void put_struct(const void *bytes, uint32_t known, struct facet_wire_writer *writer)
 {
     unsigned char copy[FACET_CALL_STRUCT] = {0};

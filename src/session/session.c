@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "session/client.h"
 #include "session/load.h"
 #include "session/proxy.h"
@@ -37,11 +38,13 @@ static enum facet_status take_options(const struct facet_session_options *option
                                       struct facet_error *error)
 {
     *taken = (struct facet_session_options){0};
+    FACET_NEED_KNOWN("options", options, error);
     if (options)
         memcpy(taken, options, options->size < sizeof *taken ? options->size : sizeof *taken);
     if (options && options->size < sizeof options->size)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
                                     options->size, sizeof options->size);
+    FACET_NEED_RESERVED("options", taken, error);
     if (taken->place != FACET_SESSION_CHILD && taken->place != FACET_SESSION_IN_PROCESS)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "place", "place %u: expected %d or %d", taken->place,
                                     FACET_SESSION_CHILD, FACET_SESSION_IN_PROCESS);

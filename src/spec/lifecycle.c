@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 #include "spec/document.h"
 #include "spec/workload.h"
@@ -34,6 +35,7 @@ static enum facet_status begin(const struct facet_lifecycle_hook *const *hooks, 
     if (!facet_struct_take(&run.workload, sizeof run.workload, workload))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload",
                                     "workload: expected a struct with its size");
+    FACET_NEED_KNOWN("workload", workload, error);
     if (count > HOOKS_MAX || (count && !hooks))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "hooks", "%" PRIu32 " hooks: expected at most %d",
                                     count, HOOKS_MAX);
@@ -42,6 +44,8 @@ static enum facet_status begin(const struct facet_lifecycle_hook *const *hooks, 
         if (!facet_struct_take(&hook, sizeof hook, hooks[i]) || !hook.name)
             return facet_error_argument(error, FACET_INVALID_ARGUMENT, "hooks",
                                         "hook %" PRIu32 ": expected its size and name", i);
+        FACET_NEED_KNOWN("hooks", hooks[i], error);
+        FACET_NEED_RESERVED("a hook", &hook, error);
     }
     run.workload.size = sizeof run.workload;
     *ret_run = run;

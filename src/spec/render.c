@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/sized.h"
 #include "spec/document.h"
 #include "spec/workload.h"
 
@@ -291,6 +292,8 @@ enum facet_status facet_workload_render(const struct facet_workload *workload, u
     if (!facet_render_name(form) || !ret_text || (options && !facet_struct_take(&ours, sizeof ours, options)))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "form",
                                     "form %" PRIu32 ": expected docker, oci, cdi or env, and a result", form);
+    FACET_NEED_KNOWN("options", options, error);
+    FACET_NEED_RESERVED("options", &ours, error);
     if (!workload)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload", "workload: expected it, not NULL");
     /* Renderers rely on what the schema says. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sized.h"
 
 enum { TEXTS = 4, PLACES = 6 };
 
@@ -193,6 +194,8 @@ enum facet_status facet_resources_add(struct facet_resources *resources, const s
 
     if (!resources || !facet_struct_take(&ours, sizeof ours, record))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "record", "record: expected a struct with its size");
+    FACET_NEED_KNOWN("record", record, error);
+    FACET_NEED_RESERVED("record", &ours, error);
     enum facet_status status = check(&ours, error);
     if (status != FACET_OK)
         return status;

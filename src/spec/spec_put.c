@@ -2,6 +2,7 @@
 /* Owns: putting items into a node document. Never: half of one: an item is made beside the document, then put in. */
 #include <inttypes.h>
 
+#include "base/sized.h"
 #include "spec/spec.h"
 
 static enum facet_status no_argument(const char *name, const char *expected, struct facet_error *error)
@@ -112,6 +113,8 @@ enum facet_status facet_spec_put_slot(struct facet_spec *spec, const struct face
 
     if (!slots || !facet_struct_take(&ours, sizeof ours, slot))
         return no_argument(slots ? "slot" : "spec", "a struct with its size", error);
+    FACET_NEED_KNOWN("slot", slot, error);
+    FACET_NEED_RESERVED("slot", &ours, error);
     if (!facet_slot_type_name(ours.type))
         return no_argument("type", "count, bytes, unique or unified", error);
     enum facet_status status = facet_spec_parse_slot_name(ours.slot_name, &name, error);
@@ -189,6 +192,7 @@ enum facet_status facet_spec_put_device(struct facet_spec *spec, const struct fa
 
     if (!devices || !facet_struct_take(&ours, sizeof ours, device))
         return no_argument(devices ? "device" : "spec", "a struct with its size", error);
+    FACET_NEED_KNOWN("device", device, error);
     if (!ours.device_id || !ours.device_name)
         return no_argument(ours.device_id ? "device_name" : "device_id", "a text, not NULL", error);
     if (ours.status_info && !facet_spec_health_name(ours.health))
@@ -243,6 +247,7 @@ enum facet_status facet_spec_put_component(struct facet_spec *spec, const struct
 
     if (!spec || !facet_struct_take(&ours, sizeof ours, component))
         return no_argument(spec ? "component" : "spec", "a struct with its size", error);
+    FACET_NEED_KNOWN("component", component, error);
     if (!ours.name)
         return no_argument("name", "a text, not NULL", error);
     if ((ours.status_info || ours.metadata_count) && !facet_spec_health_name(ours.health))

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/sized.h"
 #include "spec/document.h"
 
 static enum facet_status wrap(json_t *root, struct facet_workload **ret_workload, struct facet_error *error)
@@ -184,6 +185,8 @@ enum facet_status facet_workload_add_mount(struct facet_workload *workload, cons
 
     if (!facet_struct_take(&ours, sizeof ours, mount) || !ours.type || !ours.target)
         return no_argument("mount", error);
+    FACET_NEED_KNOWN("mount", mount, error);
+    FACET_NEED_RESERVED("mount", &ours, error);
     status = DEMAND_UTF8("mount", error, ours.type, ours.source, ours.target);
     if (status != FACET_OK)
         return status;

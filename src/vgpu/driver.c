@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "vgpu/driver.h"
 
 #define VGPUS            8u
@@ -58,6 +59,8 @@ static enum facet_status check(const struct facet_driver_config *config, uint32_
     if (config->memory && config->memory->size < sizeof *config->memory)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "memory",
                                     "memory: its size is not that of struct facet_memory_config");
+    FACET_NEED_KNOWN("memory", config->memory, error);
+    FACET_NEED_RESERVED("config", config, error);
     if (config->devices && (devices == 0 || devices > FACET_DRIVER_DEVICES))
         return out_of_range("devices", devices, 1, FACET_DRIVER_DEVICES, error);
     if (config->vgpus > FACET_DRIVER_VGPUS)
@@ -164,6 +167,7 @@ enum facet_status facet_driver_open(const struct facet_driver_config *asked, str
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: size %" PRIu32 ", expected that of struct facet_driver_config, %zu",
                                     asked->size, sizeof config);
+    FACET_NEED_KNOWN("config", asked, error);
     if (asked)
         config = *asked;
     fill_in(&config);

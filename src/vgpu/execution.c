@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "kernel/launch.h"
 #include "math_check.h"
 #include "memory/transfer.h"
@@ -210,6 +211,7 @@ enum facet_status facet_vgpu_operate(struct facet_driver *driver, uint32_t id, u
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "operation",
                                     "operation: size %" PRIu32 ", expected that of struct facet_math, %zu",
                                     operation->size, sizeof *operation);
+    FACET_NEED_KNOWN("operation", operation, error);
     return queue_work(driver, id, stream, (struct work){.queue = queue_operation, .operation = operation},
                       ret_execution, error);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "vgpu/driver.h"
 
 #define LOOK_NS (2 * FACET_NS_PER_MS) /* how often an end looks whether it was forgotten */
@@ -55,6 +56,7 @@ static enum facet_status check(const struct facet_driver *driver, const struct f
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: size %" PRIu32 ", expected that of struct facet_vgpu_config, %zu",
                                     config->size, sizeof *config);
+    FACET_NEED_KNOWN("config", config, error);
     if (config->off & ~off || config->on & ~on)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "off",
                                     "off 0x%" PRIx32 ", on 0x%" PRIx32 ": expected FACET_OFF_TENSOR_CORES or 0, and "

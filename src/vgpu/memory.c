@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "base/sized.h"
 #include "memory/idle.h"
 #include "vgpu/driver.h"
 
@@ -52,6 +53,7 @@ static enum facet_status allocate_plain(struct facet_vgpu *vgpu, uint64_t bytes,
                                     "options: size %" PRIu32 ", align %" PRIu64
                                     ": expected the struct's size, and a power of two",
                                     options->size, options->align);
+    FACET_NEED_KNOWN("options", options, error);
     if (options && options->tag)
         return facet_error_argument(error, FACET_UNSUPPORTED, "tag",
                                     "tag %" PRIu32 ": expected none where memory is not virtualized", options->tag);

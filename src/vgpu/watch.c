@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/sized.h"
 #include "monitor/threshold.h"
 #include "vgpu/driver.h"
 
@@ -110,6 +111,8 @@ enum facet_status facet_driver_watch(struct facet_driver *driver, const struct f
                                     "watch: size %" PRIu32 ", below %" PRIu32
                                     ": expected that of struct facet_watch, %zu, and 0 or 1",
                                     asked->size, asked->below, sizeof *asked);
+    FACET_NEED_KNOWN("watch", asked, error);
+    FACET_NEED_RESERVED("watch", asked, error);
     struct facet_vgpu_watch *watch = calloc(1, sizeof *watch);
     if (!watch)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a watch");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the registry's tables, of units and of meters, and what a sound meter is. Never: measures. */
 #include "monitor/gather/meter.h"
+#include "base/sized.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -265,6 +266,7 @@ enum facet_status facet_meter_check(const struct facet_meter *meter, struct face
     if (!meter || meter->size < sizeof *meter)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "meter", "meter: expected a struct of %zu bytes",
                                     sizeof *meter);
+    FACET_NEED_KNOWN("meter", meter, error);
     enum facet_status status = check_texts(meter, error);
 
     if (status != FACET_OK)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 
 #define POINTS_LEAST 2u
@@ -41,6 +42,8 @@ enum facet_status facet_subject_create(const struct facet_subject_config *config
     if (!config || config->size < sizeof *config || !ret_subject)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: expected a struct of %zu bytes, and room for the subject", sizeof *config);
+    FACET_NEED_KNOWN("config", config, error);
+    FACET_NEED_RESERVED("config", config, error);
     if (config->kind >= FACET_SUBJECT_KINDS)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind %" PRIu32 ": expected 0 to 3",
                                     config->kind);
@@ -105,6 +108,8 @@ static enum facet_status check_one(struct facet_subject *subject, const struct f
     if (given->size < sizeof *given)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "measurements",
                                     "measurements: expected structs of %zu bytes", sizeof *given);
+    FACET_NEED_KNOWN("measurements", given, error);
+    FACET_NEED_RESERVED("measurements", given, error);
     enum facet_status status = facet_meter_check(given->meter, error);
 
     if (status != FACET_OK)

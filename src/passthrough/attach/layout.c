@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 
 enum { CLIQUE_MAX = 15, SEGMENT_MAX = 15, PORT_MAX = 255, UUID_LENGTH = 36, ROMFILE_MAX = 4096 };
@@ -145,6 +146,7 @@ enum facet_status facet_attach_check_function(const struct facet_attach_function
     if (function->size != sizeof *function)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "size",
                                     "size of a function %" PRIu32 ": expected %zu", function->size, sizeof *function);
+    FACET_NEED_RESERVED("a function", function, error);
     if (function->address.device > 31 || function->address.function > 7)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "address",
                                     "address: device %u, function %u: "
@@ -327,6 +329,7 @@ enum facet_status facet_attach_lay_out(const struct facet_attach_request *reques
     if (!request || request->size != sizeof *request)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request", "request: expected one of size %zu",
                                     sizeof *request);
+    FACET_NEED_RESERVED("the request", request, error);
     status = check_all(request, ret_layout, error);
     if (status != FACET_OK)
         return status;

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "passthrough/attach/draft.h"
 
 #define TIMEOUT_NS (30 * FACET_NS_PER_S)
@@ -199,6 +200,7 @@ static enum facet_status check_config(const struct facet_qmp_config *config, str
     if (!config || config->size != sizeof *config)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config", "config: expected one of size %zu",
                                     sizeof *config);
+    FACET_NEED_RESERVED("config", config, error);
     if (!config->socket)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "socket", "socket: expected the path of one");
     if (config->driver && strlen(config->driver) >= FACET_ATTACH_ID_SIZE)

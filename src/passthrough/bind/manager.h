@@ -8,6 +8,7 @@
 #ifndef FACET_PASSTHROUGH_BIND_MANAGER_H
 #define FACET_PASSTHROUGH_BIND_MANAGER_H
 
+#include "base/sized.h"
 #include "passthrough/bind/journal.h"
 
 struct facet_passthrough {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: plans: which functions go together, where each comes from and goes to, and all writes in their order. Never:
- * writes, or decides whether a plan may be executed. */
+/* Owns: plans: functions, from where to where, by which writes. Never: writes, or decides what is executed. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -366,12 +365,13 @@ static enum facet_status check_request(const struct facet_passthrough_request *r
     if (request->size < sizeof *request)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->size", "is %u, at least %zu was expected",
                                     request->size, sizeof *request);
+    FACET_NEED_KNOWN("request", request, error);
     if (request->flags & ~FACET_PASSTHROUGH_RESET)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->flags", "0x%x has bits that are unknown",
                                     request->flags);
     if (!request->wish || request->wish->size < sizeof *request->wish)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->wish",
-                                    "is NULL or too small; functions were expected");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->wish", "is NULL or too small");
+    FACET_NEED_KNOWN("request->wish", request->wish, error);
     if (request->driver && (!request->driver[0] || !journal_is_name(request->driver) || strlen(request->driver) > 38))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->driver",
                                     "\"%.40s\" is no name of a driver; one like \"vfio-pci\" was expected",

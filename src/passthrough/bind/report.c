@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "passthrough/bind/manager.h"
 #include "passthrough/stuck.h"
@@ -21,6 +22,7 @@ enum facet_status bind_open(const struct facet_passthrough_config *config, const
     if (config->size < sizeof *config)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->size", "is %u, at least %zu was expected",
                                     config->size, sizeof *config);
+    FACET_NEED_KNOWN("config", config, error);
     if (config->root < 0)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->root",
                                     "is %d, an open directory was expected", config->root);

@@ -3,6 +3,7 @@
  * host, or stops at the first reason. */
 #include <stdlib.h>
 
+#include "base/sized.h"
 #include "passthrough/judge/judgement.h"
 
 static void (*const gates[])(struct judgement *judgement, const struct facet_pci_function *function) = {
@@ -94,6 +95,7 @@ static enum facet_status check_wish(const struct facet_passthrough_wish *wish, s
     if (wish->size < sizeof *wish)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "wish->size", "is %u, at least %zu was expected",
                                     wish->size, sizeof *wish);
+    FACET_NEED_KNOWN("wish", wish, error);
     if (wish->flags & ~(FACET_PASSTHROUGH_WHOLE_GROUP | FACET_PASSTHROUGH_HEADLESS))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "wish->flags", "0x%x has bits that are unknown",
                                     wish->flags);

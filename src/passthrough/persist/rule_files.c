@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sized.h"
 #include "passthrough/persist/rule.h"
 #include "passthrough/scan/tree.h"
 
@@ -168,6 +169,10 @@ enum facet_status facet_passthrough_rule_write(int directory, const struct facet
     if (!plan || !settings || plan->direction != FACET_PASSTHROUGH_BIND || plan->function_count == 0)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, plan ? "plan" : "settings",
                                     "a plan to bind and settings were expected");
+    if (settings->size < sizeof *settings)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "settings->size", "is %u, at least %zu was expected",
+                                    settings->size, sizeof *settings);
+    FACET_NEED_KNOWN("settings", settings, error);
     struct facet_passthrough_rule rule = *settings;
     rule.functions = NULL;
     facet_pci_address_print(&plan->functions[0].address, address);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sized.h"
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
 #include "passthrough/stuck.h"
@@ -194,6 +195,8 @@ enum facet_status facet_pci_scan(const struct facet_pci_scan_config *config, str
     if (config->size < sizeof *config)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->size", "is %u, at least %zu was expected",
                                     config->size, sizeof *config);
+    FACET_NEED_KNOWN("config", config, error);
+    FACET_NEED_RESERVED("config", config, error);
     if (config->flags & ~(FACET_PCI_SCAN_HOLDERS | FACET_PCI_SCAN_ALL))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->flags", "0x%x has bits that are unknown",
                                     config->flags);

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sized.h"
 
 enum {
     POLL_SECONDS = 5,
@@ -182,6 +183,7 @@ enum facet_status facet_pci_watch_open(const struct facet_pci_watch_config *conf
     if (config->size < sizeof *config)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->size", "is %u, at least %zu was expected",
                                     config->size, sizeof *config);
+    FACET_NEED_KNOWN("config", config, error);
     if (config->events > 1)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->events", "is %u, 0 or 1 was expected",
                                     config->events);

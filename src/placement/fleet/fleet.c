@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
 #define JOURNAL_LEAST 1024u
@@ -43,6 +44,7 @@ static enum facet_status check_config(const struct facet_fleet_config *config, s
 {
     if (!config || config->size < sizeof *config)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config", "config: expected one with its size");
+    FACET_NEED_KNOWN("config", config, error);
     if (config->policy >= FACET_PLACEMENT_POLICIES)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "policy", "policy: %u, expected below %u",
                                     config->policy, FACET_PLACEMENT_POLICIES);

@@ -2,6 +2,7 @@
 /* Owns: which devices of a node are best to have together. Never: asks whether they are free: it is told. */
 #include <inttypes.h>
 
+#include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
 struct choice {
@@ -92,6 +93,7 @@ enum facet_status facet_node_choose(const struct facet_node_topology *topology, 
     if (topology && (topology->size < sizeof *topology || devices > FACET_FLEET_GPUS))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "topology",
                                     "topology: expected one with its size and at most %u devices", FACET_FLEET_GPUS);
+    FACET_NEED_KNOWN("topology", topology, error);
     if (count == 0 || allowed >> devices != 0)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, count ? "allowed" : "count",
                                     "allowed 0x%x, count %u: expected at least one of %u devices", allowed, count,

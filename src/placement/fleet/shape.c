@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
 static uint64_t model_bit(const struct facet_fleet *fleet, const char *name, size_t length)
@@ -35,6 +36,8 @@ static enum facet_status check(const struct facet_fleet_request *request, struct
 {
     if (!request || request->size < sizeof *request)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request", "request: expected one with its size");
+    FACET_NEED_KNOWN("request", request, error);
+    FACET_NEED_RESERVED("request", request, error);
     if (request->num_gpu > FACET_FLEET_GPUS)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "num_gpu", "num_gpu: %u, expected at most %u",
                                     request->num_gpu, FACET_FLEET_GPUS);

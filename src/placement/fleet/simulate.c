@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
 #define NODE_STREAM    UINT64_C(0x6e6f646573)
@@ -328,6 +329,8 @@ static enum facet_status check(const struct facet_simulate_config *config, struc
     if (!config || config->size < sizeof *config || !config->nodes || !config->jobs)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: expected one with its size, nodes and jobs");
+    FACET_NEED_KNOWN("config", config, error);
+    FACET_NEED_RESERVED("config", config, error);
     if (config->moves > FLEET_MOVES_MOST)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "moves", "moves: %u, expected at most %u", config->moves,
                                     FLEET_MOVES_MOST);

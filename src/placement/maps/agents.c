@@ -5,6 +5,8 @@
 
 #include <facet/allocation.h>
 
+#include "base/sized.h"
+
 static enum facet_status refuse(struct facet_error *error, enum facet_status status, const char *name, int64_t amount,
                                 const char *expected, int64_t bound)
 {
@@ -23,6 +25,7 @@ static enum facet_status check(const struct facet_agents_config *config, const i
                                     "config: expected a struct of %zu bytes, "
                                     "and room for the answer",
                                     sizeof *config);
+    FACET_NEED_KNOWN("config", config, error);
     if (!facet_agents_mode_name(config->mode))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "mode", "mode %" PRIu32 ": expected 0 to 2",
                                     config->mode);

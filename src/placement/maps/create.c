@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sized.h"
 #include "placement/maps/maps.h"
 
 #define ALLOCATE(array, count) ((array) = calloc((count) ? (count) : 1, sizeof *(array)))
@@ -101,6 +102,8 @@ static enum facet_status check(const struct facet_maps_config *config, struct fa
     if (!config || config->size < sizeof *config || !config->maps || (config->device_count && !config->devices))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: expected a struct of %zu bytes with maps and devices", sizeof *config);
+    FACET_NEED_KNOWN("config", config, error);
+    FACET_NEED_RESERVED("config", config, error);
     if (config->map_count == 0 || config->map_count > FACET_MAPS_MOST)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "map_count", "map_count %u: expected 1 to %u",
                                     config->map_count, FACET_MAPS_MOST);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "placement/maps/maps.h"
 
 #define RULES_COUNT    2u
@@ -81,6 +82,7 @@ static enum facet_status check_shape(const struct facet_maps *maps, const struct
         (request->near_count && !request->near))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request",
                                     "request: expected a struct of %zu bytes with its items", sizeof *request);
+    FACET_NEED_KNOWN("request", request, error);
     if (request->rules >= RULES_COUNT)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "rules", "rules %" PRIu32 ": expected 0 or 1",
                                     request->rules);

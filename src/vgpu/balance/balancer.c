@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "vgpu/driver.h"
 
 #define FIRST_JOBS 64u
@@ -131,6 +132,7 @@ static enum facet_status read_config(const struct facet_balancer_config *asked, 
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: size %" PRIu32 ", expected that of struct facet_balancer_config",
                                     asked ? asked->size : 0);
+    FACET_NEED_KNOWN("config", asked, error);
     memset(ret, 0, sizeof *ret);
     memcpy(ret, asked, asked->size < sizeof *ret ? asked->size : sizeof *ret);
     ret->size = sizeof *ret;

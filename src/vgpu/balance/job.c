@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "kernel/image.h"
 #include "kernel/range.h"
 #include "vgpu/balance/balancer.h"
@@ -57,6 +58,8 @@ static enum facet_status check_work(const struct facet_balancer_work *work, cons
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "work",
                                     "work: expected its size, an image, a kernel's name, a range, arguments, and a "
                                     "priority of at most high");
+    FACET_NEED_KNOWN("work", work, error);
+    FACET_NEED_RESERVED("work", work, error);
     const struct facet_host_kernel *what = facet_image_find(work->image, work->kernel);
     if (!what)
         return facet_error_argument(error, FACET_NOT_FOUND, "kernel", "kernel '%.64s' is not in the image",
@@ -64,6 +67,7 @@ static enum facet_status check_work(const struct facet_balancer_work *work, cons
     if (work->range->size < sizeof *work->range)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "range", "range of size %" PRIu32 ": expected %zu",
                                     work->range->size, sizeof *work->range);
+    FACET_NEED_KNOWN("range", work->range, error);
     enum facet_status status = facet_range_resolve(work->range, what, &grid, error);
     if (status == FACET_OK && work->count != what->argument_count)
         status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "count",

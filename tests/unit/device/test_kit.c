@@ -140,15 +140,27 @@ static void structs_keep_to_the_host_s_size(void **state)
 /* A host of 1.1 has room for no more than 112 bytes: what is behind them is not its launch. */
 static void launches_of_any_version_are_taken(void **state)
 {
-    struct facet_launch source = {
-        .size = sizeof source, .module = 7, .dimensions = 2, .kernel = "k", .offset = {3, 4, 5}};
-    struct facet_launch target;
+    struct {
+        struct facet_launch known;
+        unsigned char more[64];
+    } newer = {.known = {.module = 7, .dimensions = 2, .kernel = "k", .offset = {3, 4, 5}}};
+    struct facet_launch source = newer.known, target;
+    struct facet_error error = {0};
 
+    source.size = sizeof source;
     assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_OK);
     assert_memory_equal(&target, &source, sizeof source);
-    source.size = sizeof source + 64;
-    assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_OK);
-    assert_int_equal(target.size, sizeof target);
+    newer.known.size = sizeof newer;
+    assert_int_equal(facet_kit_launch(&newer.known, &target, NULL), FACET_OK);
+    assert_memory_equal(&target, &source, sizeof source);
+    newer.more[63] = 1; /* what this provider does not know is not lost */
+    assert_int_equal(facet_kit_launch(&newer.known, &target, &error), FACET_UNSUPPORTED);
+    assert_string_equal(error.message, "launch: byte 191 of 192 is set, and this provider knows 128");
+    newer.known.size = UINT32_MAX;
+    assert_int_equal(facet_kit_launch(&newer.known, &target, NULL), FACET_INVALID_ARGUMENT);
+    source.reserved = 1;
+    assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_UNSUPPORTED);
+    source.reserved = 0;
     source.size = 112;
     assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_OK);
     assert_int_equal(target.size, sizeof target);

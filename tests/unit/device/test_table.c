@@ -301,6 +301,20 @@ static void json_of_providers_has_the_reason_of_a_refusal(void **state)
     facet_device_table_close(table);
 }
 
+/* JSON's integers have a sign: a device that says it has everything has no negative memory. */
+static void json_has_no_negative_amounts(void **state)
+{
+    struct facet_device_table *table = open_table(fixture("good"), 0);
+    struct facet_device_record device = *facet_device_table_at(table, 1);
+
+    device.info.memory_bytes = UINT64_MAX;
+    device.info.valid |= FACET_DEVICE_HAS_MEMORY;
+    json_t *object = facet_device_json(&device);
+    assert_int_equal(json_integer_value(json_object_get(object, "memory_bytes")), INT64_MAX);
+    json_decref(object);
+    facet_device_table_close(table);
+}
+
 static void too_many_files_are_refused(void **state)
 {
     char paths[65 * 7 + 1];
@@ -329,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_provider_without_devices_is_named),
         cmocka_unit_test(json_has_what_was_measured_and_nothing_else),
         cmocka_unit_test(json_of_providers_has_the_reason_of_a_refusal),
+        cmocka_unit_test(json_has_no_negative_amounts),
         cmocka_unit_test(too_many_files_are_refused),
     };
 

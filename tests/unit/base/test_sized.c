@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the proof that nothing of a newer program is lost without a word: in the rule itself, and in functions of every
+ * room that take a struct which begins with its size.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <facet/allocation.h>
+#include <facet/kernel.h>
+#include <facet/measurement.h>
+#include <facet/memory.h>
+#include <facet/passthrough_bind.h>
+#include <facet/pci.h>
+#include <facet/pci_watch.h>
+#include <facet/placement.h>
+#include <facet/session.h>
+#include <facet/spec.h>
+#include <facet/vgpu.h>
+#include <facet/workload.h>
+
+#include "base/sized.h"
+
+/* --- the rule --- */
+
+struct known {
+    uint32_t size, a;
+    uint64_t b;
+};
+
+struct newer {
+    struct known known;
+    uint64_t c, d;
+};
+
+static void the_tail_must_be_zero(void **state)
+{
+    struct newer newer = {.known = {.size = sizeof newer, .a = 1, .b = 2}};
+    struct facet_error error = {0};
+
+    assert_int_equal(facet_sized_known("x", NULL, sizeof newer.known, NULL), FACET_OK);
+    assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, NULL), FACET_OK);
+    newer.d = UINT64_C(1) << 56; /* the very last byte */
+    assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, &error), FACET_UNSUPPORTED);
+    assert_string_equal(error.argument, "x");
+    assert_string_equal(error.message, "x: byte 31 of 32 is set, and this library knows 16: leave what is newer 0, or "
+                                       "use a newer library");
+    newer.known.size = sizeof newer.known; /* then it is not of this struct */
+    assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, NULL), FACET_OK);
+    newer.known.size = UINT32_MAX; /* nobody reads so far */
+    assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.message, "x: size 4294967295, expected that of its struct, 16");
+    assert_int_equal(facet_sized_reserved("x", &newer.c, sizeof newer.c, NULL), FACET_OK);
+    assert_int_equal(facet_sized_reserved("x", &newer.d, sizeof newer.d, &error), FACET_UNSUPPORTED);
+    assert_string_equal(error.argument, "reserved");
+}
+
+/* --- every room --- */
+
+enum { TAIL = 16, MOST = 4096 };
+
+/* Asks one function with this struct. */
+typedef enum facet_status (*asker)(const void *given, struct facet_error *error);
+
+static void refuses(const char *name, const void *good, size_t bytes, size_t reserved, asker ask)
+{
+    _Alignas(16) unsigned char given[MOST + TAIL] = {0};
+    uint32_t size = (uint32_t)bytes + TAIL;
+    struct facet_error error = {0};
+
+    assert_true(bytes <= MOST);
+    memcpy(given, good, bytes);
+    memcpy(given, &size, sizeof size);
+    ask(given, &error);
+    if (strstr(error.message, "this library knows"))
+        fail_msg("%s: a tail of zeros: %s", name, error.message);
+    given[size - 1] = 1;
+    if (ask(given, &error) != FACET_UNSUPPORTED || !strstr(error.message, "this library knows"))
+        fail_msg("%s: a tail that is set: %s", name, error.message);
+    memcpy(given, good, bytes);
+    given[reserved] = 1;
+    if (reserved && (ask(given, &error) != FACET_UNSUPPORTED || strcmp(error.argument, "reserved") != 0))
+        fail_msg("%s: a reserved member that is set: %s", name, error.message);
+}
+
+#define ASK(name, expression)                                                                                          \
+    static enum facet_status name(const void *given, struct facet_error *error)                                        \
+    {                                                                                                                  \
+        return expression;                                                                                             \
+    }
+
+static struct facet_spec *spec;
+static struct facet_workload *workload;
+static struct facet_resources *resources;
+static int64_t withheld;
+static struct facet_simulate_result result = {.size = sizeof result};
+static uint32_t chosen;
+static struct {
+    void *made;
+} unused;
+#define MADE(type) ((struct type **)&unused.made)
+
+ASK(maps, facet_maps_create(given, MADE(facet_maps), error))
+ASK(agents, facet_agents_split(given, &withheld, error))
+ASK(fleet, facet_fleet_create(given, MADE(facet_fleet), error))
+ASK(simulation, facet_simulate(given, &result, error))
+ASK(topology, facet_node_choose(given, 1, 1, &chosen, error))
+ASK(session, facet_session_open("/nowhere", given, MADE(facet_session), error))
+ASK(driver, facet_driver_open(given, MADE(facet_driver), error))
+ASK(compiler, facet_compiler_create(given, MADE(facet_compiler), error))
+ASK(memory, facet_memory_open_host(given, MADE(facet_memory), error))
+ASK(subject, facet_subject_create(given, MADE(facet_subject), error))
+ASK(meter, facet_meter_check(given, error))
+ASK(scan, facet_pci_scan(given, MADE(facet_pci_snapshot), error))
+ASK(watch, facet_pci_watch_open(given, MADE(facet_pci_watch), error))
+ASK(manager, facet_passthrough_open(given, MADE(facet_passthrough), error))
+ASK(slot, facet_spec_put_slot(spec, given, error))
+ASK(device, facet_spec_put_device(spec, given, error))
+ASK(component, facet_spec_put_component(spec, given, error))
+ASK(mount, facet_workload_add_mount(workload, given, error))
+ASK(rendering, facet_workload_render(workload, FACET_RENDER_DOCKER, given, (char **)&unused.made, NULL, error))
+ASK(record, facet_resources_add(resources, given, error))
+ASK(hooked, facet_lifecycle_created(NULL, 0, given, error))
+ASK(hook,
+    facet_lifecycle_created((const struct facet_lifecycle_hook *const[]){given}, 1,
+                            &(struct facet_lifecycle_workload){.size = sizeof(struct facet_lifecycle_workload)}, error))
+
+/* Refused before anything is made, so that nothing has to be given back. */
+#define REFUSES(type, ask, reserved, ...)                                                                              \
+    refuses(#type, &(const struct type){.size = sizeof(struct type), __VA_ARGS__}, sizeof(struct type), reserved, ask)
+#define RESERVED(type) offsetof(struct type, reserved)
+
+static void every_room_refuses_what_it_does_not_know(void **state)
+{
+    static const struct facet_map_config map = {.name = NULL};
+    const void *never_read = &map;
+
+    assert_int_equal(facet_spec_create(&spec, NULL), FACET_OK);
+    assert_int_equal(facet_workload_create(&workload, NULL), FACET_OK);
+    REFUSES(facet_maps_config, maps, RESERVED(facet_maps_config), .maps = &map);
+    REFUSES(facet_agents_config, agents, 0, .mode = 99);
+    REFUSES(facet_fleet_config, fleet, 0, .policy = 99);
+    REFUSES(facet_simulate_config, simulation, RESERVED(facet_simulate_config), .nodes = never_read, .jobs = never_read,
+            .moves = UINT32_MAX);
+    REFUSES(facet_node_topology, topology, 0, .devices = 1);
+    REFUSES(facet_session_options, session, RESERVED(facet_session_options), .place = 0);
+    REFUSES(facet_driver_config, driver, RESERVED(facet_driver_config), .streams = UINT32_MAX);
+    REFUSES(facet_compiler_options, compiler, 0, .cache_mode = 99);
+    REFUSES(facet_memory_config, memory, 0, .page_bytes = 1);
+    REFUSES(facet_subject_config, subject, RESERVED(facet_subject_config), .kind = 99);
+    REFUSES(facet_meter, meter, 0, .key = NULL);
+    REFUSES(facet_pci_scan_config, scan, RESERVED(facet_pci_scan_config), .flags = 0x80000000);
+    REFUSES(facet_pci_watch_config, watch, 0, .events = 99);
+    REFUSES(facet_passthrough_config, manager, 0, .root = -1);
+    REFUSES(facet_spec_slot, slot, RESERVED(facet_spec_slot), .type = 99);
+    REFUSES(facet_spec_device, device, 0, .device_id = NULL);
+    REFUSES(facet_spec_component, component, 0, .name = NULL);
+    REFUSES(facet_workload_mount, mount, RESERVED(facet_workload_mount), .type = "bind", .target = "relative");
+    facet_workload_destroy(workload);
+    workload = NULL;
+    REFUSES(facet_render_options, rendering, RESERVED(facet_render_options), .cdi_kind = NULL);
+    facet_spec_destroy(spec);
+    assert_int_equal(facet_resources_create(&resources, NULL), FACET_OK);
+    REFUSES(facet_resources_record, record, RESERVED(facet_resources_record), .kind = 99);
+    facet_resources_destroy(resources);
+    REFUSES(facet_lifecycle_workload, hooked, 0, );
+    REFUSES(facet_lifecycle_hook, hook, RESERVED(facet_lifecycle_hook), .name = "x");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tail_must_be_zero),
+        cmocka_unit_test(every_room_refuses_what_it_does_not_know),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
