@@ -196,6 +196,28 @@ def a_daemon_of_another_user_is_not_asked():
 
 
 @test
+def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
+    with Users() as users:
+        inside = ("unshare", "--user", f"--map-user={VICTIM}")
+        if users.as_user(VICTIM, *inside, "true").returncode:
+            raise Skip("no user namespaces here")
+        # In /tmp, where everybody may have made it, and nobody can tell root from another user.
+        theirs, mine = (tempfile.mkdtemp(prefix="facet-test-", dir="/tmp") for _ in range(2))
+        os.chown(theirs, ATTACKER, ATTACKER)
+        os.chown(mine, VICTIM, VICTIM)
+        ask = (*inside, FACET, "vgpu", "list", "--no-start")
+        try:
+            contains(users.as_user(VICTIM, *ask, FACET_RUNTIME_DIR=mine).stderr, "no daemon listens")
+            contains(users.as_user(VICTIM, *ask, FACET_RUNTIME_DIR=theirs).stderr,
+                     f"{theirs} belongs to user 65534, expected user {VICTIM} or root")
+            os.chown(theirs, 0, 0)
+            contains(users.as_user(VICTIM, *ask, FACET_RUNTIME_DIR=theirs).stderr, f"{theirs} belongs to user 65534")
+        finally:
+            os.rmdir(theirs)
+            os.rmdir(mine)
+
+
+@test
 def a_user_without_a_session_has_a_folder_of_its_own():
     """Nothing set: /tmp/facet-UID, which is sticky, and nobody's yet."""
     with Users() as users:

@@ -115,8 +115,6 @@ def soft_limits_of_one_shell_are_not_the_daemons():
         resource.setrlimit(resource.RLIMIT_AS, (400 << 20, resource.getrlimit(resource.RLIMIT_AS)[1]))
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
-        raise Skip("a sanitizer takes more address space than there is then")
     with Shell() as place:
         place.facet("vgpu", "list", preexec_fn=lower)
         limits = place.limits()
@@ -131,8 +129,6 @@ def soft_limits_of_one_shell_are_not_the_daemons():
 def a_shell_whose_hard_limits_are_too_low_starts_no_daemon():
     def lower():
         resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
-    if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
-        raise Skip("a sanitizer takes more address space than there is then")
     with Shell() as place:
         done = place.facet("vgpu", "list", preexec_fn=lower)
         if done.returncode == 0:  # one that may raise them has done so
