@@ -141,7 +141,8 @@ static bool add_counts(struct libscols_table *card, const json_t *vgpu)
         snprintf(number, sizeof number, "%" PRIu64, view_number(vgpu, counts[i].member));
         complete = view_card_add(card, counts[i].name, view_has(vgpu, counts[i].member) ? number : NOT_KNOWN);
     }
-    return complete;
+    snprintf(number, sizeof number, "%" PRIu64, view_number(vgpu, "refused_processes"));
+    return complete && (!view_number(vgpu, "refused_processes") || view_card_add(card, "refused processes", number));
 }
 
 static bool add_created(struct libscols_table *card, const json_t *vgpu)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "books.h"
 #include "endpoint_device_metrics.h"
+#include "limiter/refused.h"
 #include "monitor/prometheus.h"
 
 enum { LABEL_COUNT = 3 };
@@ -60,6 +61,14 @@ static bool read_device_time(const struct vgpu_info *info, uint64_t *ret_value)
     return info->measured && info->view.believed & FACET_BELIEVED_BUSY;
 }
 
+static bool read_refused(const struct vgpu_info *info, uint64_t *ret_value)
+{
+    char reason[FACET_REFUSED_RECORD];
+
+    *ret_value = info->measured ? facet_refused_read(info->segment, reason) : 0;
+    return info->measured;
+}
+
 static const struct vgpu_metric {
     const char *name;
     enum facet_metric_type type;
@@ -81,6 +90,8 @@ static const struct vgpu_metric {
     {"facet_vgpu_denied_allocations_total", FACET_METRIC_COUNTER, "Allocations refused for quota.",
      facet_prometheus_count, read_denied},
     {"facet_vgpu_processes", FACET_METRIC_GAUGE, "Processes in the vGPU.", facet_prometheus_count, read_processes},
+    {"facet_vgpu_refused_processes_total", FACET_METRIC_COUNTER, "Processes that could not enter the vGPU.",
+     facet_prometheus_count, read_refused},
     {"facet_vgpu_compute_request_ratio", FACET_METRIC_GAUGE, "Guaranteed share of the device; 0 is best effort.",
      facet_prometheus_ratio, read_compute_request},
     {"facet_vgpu_compute_limit_ratio", FACET_METRIC_GAUGE, "Cap on the share of the device; 1 is none.",

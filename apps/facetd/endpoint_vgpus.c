@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "books.h"
+#include "limiter/refused.h"
 
 static void set_text(json_t *object, const char *member, const char *text)
 {
@@ -116,6 +117,20 @@ static void set_book(json_t *object, const struct daemon *daemon, const struct v
     set_text(object, "warning", warning);
 }
 
+/* Processes that were to run in it and could not enter: each saw no device, and said why on its standard error. */
+static void set_refused(json_t *object, const struct vgpu_info *info)
+{
+    char reason[FACET_REFUSED_RECORD], warning[FACET_REFUSED_RECORD + 128];
+    uint32_t count = facet_refused_read(info->segment, reason);
+
+    set_integer(object, "refused_processes", count);
+    if (!count || json_object_get(object, "warning"))
+        return;
+    snprintf(warning, sizeof warning, "%u process%s could not enter it and saw no device; the last because: %s", count,
+             count == 1 ? "" : "es", reason);
+    set_text(object, "warning", warning);
+}
+
 static json_t *vgpu_json(const struct daemon *daemon, const struct vgpu_info *info)
 {
     json_t *object = json_object();
@@ -131,6 +146,8 @@ static json_t *vgpu_json(const struct daemon *daemon, const struct vgpu_info *in
     if (info->warning[0])
         set_text(object, "warning", info->warning);
     set_book(object, daemon, info);
+    if (info->measured)
+        set_refused(object, info);
     return object;
 }
 

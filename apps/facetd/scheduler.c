@@ -175,7 +175,7 @@ static void reap(struct device *device)
 {
     for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
-            facet_owner_reap(device->clients[i].owner);
+            facet_owner_reap_some(device->clients[i].owner);
 }
 
 /* Everything there is to do now; returns when to look again. Called with the device's lock. */

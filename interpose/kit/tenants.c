@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "entry.h"
+
 bool facet_tenants_named(char ret_folders[FACET_TENANTS_FOLDERS])
 {
     const char *folders = getenv(FACET_ENV_VGPU_DIR);
@@ -37,23 +39,39 @@ static bool is_among(const struct facet_tenant *tenant, const struct facet_tenan
     return false;
 }
 
+/* Attaches to one more; why not is in `error`. */
+static bool attach_next(const char *folder, bool (*is_ours)(const char *address), uint32_t most,
+                        struct facet_tenant *tenants, uint32_t *count, struct facet_error *error)
+{
+    if (*count == most) {
+        facet_error_set(error, FACET_OUT_OF_RANGE, "%s names more than %u virtual GPUs", FACET_ENV_VGPU_DIR, most);
+        return false;
+    }
+    if (facet_tenant_attach(folder, &tenants[*count], error) != FACET_OK)
+        return false;
+    const struct facet_tenant *tenant = &tenants[(*count)++];
+    if (is_proper(tenant) && is_ours(facet_tenant_address(tenant)) && !is_among(tenant, tenants, *count - 1))
+        return true;
+    facet_error_set(error, FACET_UNSUPPORTED,
+                    "vGPU segment %s is of device '%.64s': expected one of this vendor's, once", folder,
+                    tenant->policy->device.id);
+    return false;
+}
+
 uint32_t facet_tenants_attach(const char *folders, bool (*is_ours)(const char *address), uint32_t most,
                               struct facet_tenant *ret_tenants)
 {
     char copy[FACET_TENANTS_FOLDERS], *rest = copy, *folder;
+    struct facet_error error;
     uint32_t count = 0;
 
     snprintf(copy, sizeof copy, "%s", folders);
-    while ((folder = strsep(&rest, ":"))) {
-        if (count == most || facet_tenant_attach(folder, &ret_tenants[count], NULL) != FACET_OK)
-            break;
-        const struct facet_tenant *tenant = &ret_tenants[count++];
-        if (!is_proper(tenant) || !is_ours(facet_tenant_address(tenant)) || is_among(tenant, ret_tenants, count - 1))
-            break;
-    }
+    while ((folder = strsep(&rest, ":")) && attach_next(folder, is_ours, most, ret_tenants, &count, &error))
+        ;
     if (!folder)
         return count;
     facet_tenants_detach(ret_tenants, count);
+    facet_entry_refused(folder, &error);
     return 0;
 }
 

@@ -27,10 +27,12 @@ struct samples {
 static nvmlReturn_t read_samples(const struct facet_nvml_vgpu *vgpu, nvmlDevice_t device, unsigned long long last_seen,
                                  struct samples *ret_samples)
 {
-    struct facet_nvml_process own[FACET_SEGMENT_SLOTS];
-    unsigned count = 0, kept = 0, place, own_count = facet_nvml_processes(vgpu, own);
+    FACET_CLEANUP_FREE struct facet_nvml_process *own = malloc(FACET_SEGMENT_SLOTS * sizeof *own);
+    unsigned count = 0, kept = 0, place, own_count = own ? facet_nvml_processes(vgpu, own) : 0;
     nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetProcessUtilization(device, NULL, &count, last_seen);
 
+    if (!own)
+        return NVML_ERROR_MEMORY;
     if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE)
         return result;
     nvmlProcessUtilizationSample_t *list = calloc(count + 1, sizeof *list);
@@ -69,8 +71,8 @@ nvmlReturn_t facet_nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProc
 
 static void keep_own(nvmlProcessesUtilizationInfo_v1_t *info, const struct facet_nvml_vgpu *vgpu)
 {
-    struct facet_nvml_process own[FACET_SEGMENT_SLOTS];
-    unsigned kept = 0, place, own_count = facet_nvml_processes(vgpu, own);
+    FACET_CLEANUP_FREE struct facet_nvml_process *own = malloc(FACET_SEGMENT_SLOTS * sizeof *own);
+    unsigned kept = 0, place, own_count = own ? facet_nvml_processes(vgpu, own) : 0;
 
     for (unsigned i = 0; i < info->processSamplesCount; i++)
         if (facet_nvml_is_among(info->procUtilArray[i].pid, own, own_count, &place))

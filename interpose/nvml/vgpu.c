@@ -303,7 +303,7 @@ unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_n
     FACET_CLEANUP_FD int fd = open_usage(vgpu);
     unsigned count = 0;
 
-    for (unsigned i = 0; i < FACET_SEGMENT_SLOTS; i++) {
+    for (unsigned i = 0, used = atomic_load(&vgpu->usage->slots_used); i < used && i < FACET_SEGMENT_SLOTS; i++) {
         const struct facet_slot *slot = &vgpu->usage->slots[i];
         uint32_t pid = atomic_load(&slot->pid);
 

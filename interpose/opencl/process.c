@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/kit/entry.h"
 #include "layer.h"
 #include "track.h"
 
@@ -89,13 +90,25 @@ static bool prepare_process(void)
     return fork_handled;
 }
 
+static bool attach(void)
+{
+    struct facet_error error;
+
+    if (!prepare_process())
+        facet_error_set(&error, FACET_NO_MEMORY, "no memory to prepare the process for its vGPU");
+    else if (facet_tenant_attach(vgpu_dir, &facet_cl_process.tenant, &error) == FACET_OK)
+        return true;
+    facet_entry_refused(vgpu_dir, &error);
+    return false;
+}
+
 struct facet_tenant *facet_cl_tenant_attach(void)
 {
     int saved = errno;
 
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&facet_cl_process.state) == STATE_NEW) {
-        bool attached = prepare_process() && facet_tenant_attach(vgpu_dir, &facet_cl_process.tenant, NULL) == FACET_OK;
+        bool attached = attach();
         atomic_store_explicit(&facet_cl_process.state, attached ? STATE_ATTACHED : STATE_FAILED, memory_order_release);
     }
     bool attached = atomic_load(&facet_cl_process.state) == STATE_ATTACHED;

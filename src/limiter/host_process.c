@@ -70,18 +70,23 @@ enum facet_status facet_host_find_process(const struct facet_host_worker *worker
 }
 
 /* The slots of this handle's other processes must be passed over: its own locks do not keep it out. */
-static bool take_slot(struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index)
+static enum facet_status take_slot(struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index,
+                                   struct facet_error *error)
 {
     struct facet_slot_identity identity;
+    int result = 0;
 
     facet_slot_identify(pid, &identity);
-    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
+    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS && !result; i++)
         if (!worker->processes[i].pid &&
-            facet_slot_take(worker->owner->policy, worker->owner->usage, worker->slots_fd, i, &identity)) {
+            facet_slot_take(worker->owner->policy, worker->owner->usage, worker->slots_fd, i, &identity, &result)) {
             *ret_index = i;
-            return true;
+            return FACET_OK;
         }
-    return false;
+    if (result)
+        return facet_error_errno(error, result, "making room for one more process in worker '%s'", worker->id);
+    return facet_error_set(error, FACET_BUSY, "worker '%s' has %u processes, as many as one may", worker->id,
+                           FACET_SEGMENT_SLOTS);
 }
 
 static enum facet_status open_process(int32_t pid, int *ret_pidfd, struct facet_error *error)
@@ -99,7 +104,7 @@ static enum facet_status open_process(int32_t pid, int *ret_pidfd, struct facet_
 static enum facet_status add_process(struct facet_host_worker *worker, int32_t pid, struct facet_error *error)
 {
     FACET_CLEANUP_FD int pidfd = -1;
-    uint32_t index;
+    uint32_t index = 0;
 
     facet_host_reap(worker);
     if (find(worker, pid, &index))
@@ -108,9 +113,9 @@ static enum facet_status add_process(struct facet_host_worker *worker, int32_t p
     enum facet_status status = open_process(pid, &pidfd, error);
     if (status != FACET_OK)
         return status;
-    if (!take_slot(worker, pid, &index))
-        return facet_error_set(error, FACET_BUSY, "worker '%s' has %u processes, as many as one may", worker->id,
-                               FACET_SEGMENT_SLOTS);
+    status = take_slot(worker, pid, &index, error);
+    if (status != FACET_OK)
+        return status;
     worker->processes[index] = (struct facet_host_process){.pid = pid, .pidfd = FACET_TAKE_FD(pidfd)};
     if (worker->count <= index)
         worker->count = index + 1;

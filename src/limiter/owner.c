@@ -14,11 +14,15 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "limiter/owner_inside.h"
+#include "limiter/refused.h"
 #include "limiter/slot.h"
 
 #define LAUNCH_DEPTH_NS UINT64_C(2000000)
 
-static const char *const segment_files[] = {"policy", "usage", "bell"};
+/* What of the usage page is there from the start. */
+#define USAGE_READY (offsetof(struct facet_usage, slots) + FACET_SEGMENT_SLOTS_FIRST * sizeof(struct facet_slot))
+
+static const char *const segment_files[] = {"policy", "usage", "bell", FACET_REFUSED_FILE};
 
 /* A link in the place of a segment's folder leads to files that are somebody else's: it is never followed. */
 static int open_folder(const char *dir)
@@ -27,20 +31,22 @@ static int open_folder(const char *dir)
 }
 
 /*
- * Makes a file of `size` bytes with all its blocks: what a tmpfs or disk cannot hold is an error now, not a bus error
- * in a tenant later. The caller unlinks it when a later step fails.
+ * Makes a file of `size` bytes, the first `ready` of them with their blocks: what a tmpfs or disk cannot hold is an
+ * error now, not a bus error in a tenant later. The caller unlinks it when a later step fails.
  */
-static enum facet_status make_file(int dir_fd, const char *name, size_t size, void **ret_address, int *ret_fd,
-                                   struct facet_error *error)
+static enum facet_status make_file(int dir_fd, const char *name, size_t size, size_t ready, void **ret_address,
+                                   int *ret_fd, struct facet_error *error)
 {
     FACET_CLEANUP_FD int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 
     if (fd < 0)
         return facet_error_errno(error, errno, "creating segment file '%s'", name);
 
-    int result = posix_fallocate(fd, 0, (off_t)size);
+    int result = posix_fallocate(fd, 0, (off_t)ready);
+    if (!result && ready < size && ftruncate(fd, (off_t)size) < 0)
+        result = errno;
     if (result)
-        return facet_error_errno(error, result, "allocating %zu bytes for segment file '%s'", size, name);
+        return facet_error_errno(error, result, "allocating %zu bytes for segment file '%s'", ready, name);
 
     void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED)
@@ -58,7 +64,8 @@ static enum facet_status create_bell(const char *path, struct facet_error *error
 
     snprintf(fresh, sizeof fresh, "%s.%d", path, getpid());
     unlink(fresh);
-    enum facet_status status = make_file(AT_FDCWD, fresh, sizeof(struct facet_bell), &address, &fd, error);
+    enum facet_status status =
+        make_file(AT_FDCWD, fresh, sizeof(struct facet_bell), sizeof(struct facet_bell), &address, &fd, error);
     if (status == FACET_OK) {
         ((struct facet_bell *)address)->magic = FACET_BELL_MAGIC;
         munmap(address, sizeof(struct facet_bell));
@@ -152,10 +159,11 @@ static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *
     FACET_CLEANUP_FD int policy_fd = -1;
     void *policy = NULL, *usage = NULL;
 
-    enum facet_status status = make_file(dir_fd, "policy", sizeof(struct facet_policy), &policy, &policy_fd, error);
+    enum facet_status status = make_file(dir_fd, "policy", sizeof(struct facet_policy), sizeof(struct facet_policy),
+                                         &policy, &policy_fd, error);
     owner->policy = policy;
     if (status == FACET_OK)
-        status = make_file(dir_fd, "usage", sizeof(struct facet_usage), &usage, &owner->usage_fd, error);
+        status = make_file(dir_fd, "usage", sizeof(struct facet_usage), USAGE_READY, &usage, &owner->usage_fd, error);
     owner->usage = usage;
     if (status == FACET_OK && linkat(AT_FDCWD, bell_path, dir_fd, "bell", 0) < 0)
         status = facet_error_errno(error, errno, "linking doorbell '%s'", bell_path);
@@ -422,6 +430,21 @@ unsigned facet_owner_reap(struct facet_owner *owner)
 uint64_t facet_owner_device_memory(const struct facet_owner *owner)
 {
     return owner->policy->device.memory_bytes;
+}
+
+/* So many at a time, as each takes a call: as many as any but a vGPU of very many processes has. */
+#define REAP_SOME 256u
+
+unsigned facet_owner_reap_some(struct facet_owner *owner)
+{
+    uint32_t used = atomic_load(&owner->usage->slots_used);
+
+    if (owner->reap_from >= used)
+        owner->reap_from = 0;
+    unsigned reaped =
+        facet_slot_reclaim_some(owner->policy, owner->usage, owner->usage_fd, owner->reap_from, REAP_SOME);
+    owner->reap_from += REAP_SOME;
+    return reaped;
 }
 
 bool facet_owner_damaged(const struct facet_owner *owner)

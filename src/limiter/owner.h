@@ -102,6 +102,9 @@ void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns);
 /* Takes the memory and the in-flight counts of dead processes back. Returns how many slots were reclaimed. */
 unsigned facet_owner_reap(struct facet_owner *owner);
 
+/* The same for the next 256 slots, and from the first again: for who calls it every few milliseconds. */
+unsigned facet_owner_reap_some(struct facet_owner *owner);
+
 /* Memory of the device that the vGPU stands for. */
 uint64_t facet_owner_device_memory(const struct facet_owner *owner);
 

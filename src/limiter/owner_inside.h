@@ -16,6 +16,7 @@ struct facet_owner {
     struct facet_policy *policy;
     struct facet_usage *usage;
     int usage_fd;
+    uint32_t reap_from;                     /* the slot at which facet_owner_reap_some() goes on */
     struct facet_owner_marks marks;         /* as of the last tick */
     uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
 };

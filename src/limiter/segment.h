@@ -9,6 +9,7 @@
  *   policy   written by the owner, mapped read-only by tenants: limits, the gate, freezing, the heartbeat
  *   usage    written by tenants, one slot per process: memory held, work in flight, counters
  *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
+ *   refused  a record of each process that could not enter (refused.h); not there while there was none
  *
  * Rules that make it correct when any process is killed between any two instructions:
  *  - A process owns a slot while it holds the open-file-description lock on the slot's byte of `usage`. The kernel
@@ -40,8 +41,13 @@
 #define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
 
-#define FACET_SEGMENT_SLOTS 256u
-#define FACET_SLOT_LANES    8u
+/*
+ * Processes of a vGPU at a time. So many slots the file is long; memory for more than the first is taken when a process
+ * comes that needs it (slot.h), and no loop goes further than slots_used.
+ */
+#define FACET_SEGMENT_SLOTS       4096u
+#define FACET_SEGMENT_SLOTS_FIRST 64u
+#define FACET_SLOT_LANES          8u
 
 /* A tenant treats the daemon as gone when its heartbeat is older than this, and paces itself (tenant.h). */
 #define FACET_HEARTBEAT_STALE_NS UINT64_C(400000000)

@@ -146,12 +146,26 @@ static void raise_slots_used(struct facet_usage *usage, uint32_t wanted)
         ;
 }
 
+/* Memory for a slot: what a tmpfs or disk cannot hold is an error now, not a bus error later. Returns errno's value. */
+static int take_memory(int fd, uint32_t index)
+{
+    off_t offset = (off_t)(offsetof(struct facet_usage, slots) + index * sizeof(struct facet_slot));
+
+    return index < FACET_SEGMENT_SLOTS_FIRST ? 0 : posix_fallocate(fd, offset, sizeof(struct facet_slot));
+}
+
 bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t index,
-                     const struct facet_slot_identity *identity)
+                     const struct facet_slot_identity *identity, int *ret_errno)
 {
     struct facet_slot *slot = &usage->slots[index];
+    bool locked = facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(index));
+    int result = locked ? take_memory(fd, index) : 0;
 
-    if (!facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(index)))
+    if (ret_errno)
+        *ret_errno = result;
+    if (locked && result)
+        facet_slot_unlock(fd, FACET_SLOT_LOCK_OFFSET(index));
+    if (!locked || result)
         return false;
     charge_dead(policy, usage, slot);
     facet_slot_clear(slot);
@@ -163,15 +177,38 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
     return true;
 }
 
-struct facet_slot *facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd)
+/* Those that look free come first: to ask the kernel for each that is owned takes longer the more there are. */
+static struct facet_slot *claim(const struct facet_policy *policy, struct facet_usage *usage, int fd, int *ret_errno)
 {
+    uint32_t used = atomic_load(&usage->slots_used), looked = used < FACET_SEGMENT_SLOTS ? used : FACET_SEGMENT_SLOTS;
     struct facet_slot_identity self;
+    int result = 0;
 
     facet_slot_identify(getpid(), &self);
-    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
-        if (facet_slot_take(policy, usage, fd, i, &self))
+    for (int owned = 0; owned < 2; owned++)
+        for (uint32_t i = 0; i < looked; i++)
+            if ((atomic_load(&usage->slots[i].pid) != 0) == owned && facet_slot_take(policy, usage, fd, i, &self, NULL))
+                return &usage->slots[i];
+    for (uint32_t i = looked; i < FACET_SEGMENT_SLOTS && !result; i++)
+        if (facet_slot_take(policy, usage, fd, i, &self, &result))
             return &usage->slots[i];
+    *ret_errno = result;
     return NULL;
+}
+
+enum facet_status facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd,
+                                   const char *dir, struct facet_slot **ret_slot, struct facet_error *error)
+{
+    int result = 0;
+    struct facet_slot *slot = claim(policy, usage, fd, &result);
+
+    if (!slot && result)
+        return facet_error_errno(error, result, "making room for one more process in vGPU segment %s", dir);
+    if (!slot)
+        return facet_error_set(error, FACET_BUSY, "vGPU segment %s has %u processes, as many as one may", dir,
+                               FACET_SEGMENT_SLOTS);
+    *ret_slot = slot;
+    return FACET_OK;
 }
 
 static bool worth_reclaiming(const struct facet_slot *slot)
@@ -182,10 +219,16 @@ static bool worth_reclaiming(const struct facet_slot *slot)
 
 unsigned facet_slot_reclaim(const struct facet_policy *policy, struct facet_usage *usage, int fd)
 {
+    return facet_slot_reclaim_some(policy, usage, fd, 0, FACET_SEGMENT_SLOTS);
+}
+
+unsigned facet_slot_reclaim_some(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t first,
+                                 uint32_t count)
+{
     uint32_t used = atomic_load(&usage->slots_used);
     unsigned reclaimed = 0;
 
-    for (uint32_t i = 0; i < used && i < FACET_SEGMENT_SLOTS; i++) {
+    for (uint32_t i = first; i < used && i < FACET_SEGMENT_SLOTS && i - first < count; i++) {
         struct facet_slot *slot = &usage->slots[i];
 
         if (!worth_reclaiming(slot) || !facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(i)))

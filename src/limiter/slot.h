@@ -26,14 +26,18 @@ struct facet_slot_identity {
 
 void facet_slot_identify(pid_t pid, struct facet_slot_identity *ret_identity);
 
-/* Takes slot `index` for `identity` if it is free or its owner dead, who is charged as by facet_slot_reclaim(). `fd`
- * must not hold its lock already. */
+/*
+ * Takes slot `index` for `identity` if it is free or its owner dead, who is charged as by facet_slot_reclaim(). `fd`
+ * must not hold its lock already. On failure `ret_errno` is 0 when the slot is owned by the living, else why there is
+ * no memory for it; it may be NULL.
+ */
 bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t index,
-                     const struct facet_slot_identity *identity);
+                     const struct facet_slot_identity *identity, int *ret_errno);
 
-/* Takes a free slot or that of a dead process for the caller; NULL when all are owned by the living. The lock stays
- * with `fd`. */
-struct facet_slot *facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd);
+/* Takes a free slot or that of a dead process for the caller. The lock stays with `fd`. Errors name the folder `dir`.
+ */
+enum facet_status facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd,
+                                   const char *dir, struct facet_slot **ret_slot, struct facet_error *error);
 
 /* Since when something is in flight of which nothing is reported; 0: nothing is in flight. */
 uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot);
@@ -47,5 +51,10 @@ void facet_slot_clear(struct facet_slot *slot);
  * itself, so a shared one would not exclude.
  */
 unsigned facet_slot_reclaim(const struct facet_policy *policy, struct facet_usage *usage, int fd);
+
+/* The same for `count` slots from `first` on. Each that is owned costs a call into the system, which takes the longer
+ * the more there are. */
+unsigned facet_slot_reclaim_some(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t first,
+                                 uint32_t count);
 
 #endif

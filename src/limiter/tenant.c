@@ -147,12 +147,8 @@ enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_
         return facet_error_errno(error, errno, "opening vGPU segment '%s'", dir);
 
     enum facet_status status = map_segment(dir_fd, dir, &tenant, error);
-    if (status == FACET_OK) {
-        tenant.slot = facet_slot_claim(tenant.policy, tenant.usage, tenant.usage_fd);
-        if (!tenant.slot)
-            status = facet_error_set(error, FACET_BUSY, "vGPU segment %s: all %u process slots are taken", dir,
-                                     FACET_SEGMENT_SLOTS);
-    }
+    if (status == FACET_OK)
+        status = facet_slot_claim(tenant.policy, tenant.usage, tenant.usage_fd, dir, &tenant.slot, error);
     if (status != FACET_OK) {
         unmap(&tenant);
         return status;

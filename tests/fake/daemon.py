@@ -61,7 +61,7 @@ def make_segment(folder):
     """Two of the files as src/limiter/segment.h lays them out, as far as the command reads them."""
     version = segment_version()
     os.makedirs(folder)
-    slots = 256
+    slots = 4096
     size = 128 + slots * (192 + 8 * 64)
     usage = bytearray(size)
     struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", version, size, slots, 1, 5 << 20)

@@ -103,7 +103,7 @@ def numbers_of(daemon, name):
         "denied_allocations", "processes") if member in vgpu}
     for line in daemon.get("/metrics").text.splitlines():
         metric, _, rest = line.partition("{")
-        if rest and f'name="{name}"' in rest and "_state" not in metric:
+        if rest and f'name="{name}"' in rest and "_state" not in metric and "refused" not in metric:
             numbers[metric] = float(rest.rpartition(" ")[2])
     return numbers
 

@@ -318,22 +318,32 @@ static void test_the_ended_are_no_processes(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* All slots but the last two are somebody else's. */
 static void test_slots_run_out(void **state)
 {
     struct host *host = *state;
-    pid_t pids[FACET_SEGMENT_SLOTS + 1];
+    struct flock range = {.l_type = F_WRLCK,
+                          .l_whence = SEEK_SET,
+                          .l_start = FACET_SLOT_LOCK_OFFSET(0),
+                          .l_len = FACET_SEGMENT_SLOTS - 2};
+    pid_t pids[3];
+    char path[256];
 
-    for (uint32_t i = 0; i <= FACET_SEGMENT_SLOTS; i++)
+    snprintf(path, sizeof path, "%s/w/usage", host->dir);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &range), 0);
+    for (int i = 0; i < 3; i++)
         pids[i] = host_start_process();
-    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
-        host_register(host, pids[i]);
-    assert_int_equal(facet_limiter_process_register(host->limiter, "w", pids[FACET_SEGMENT_SLOTS], &error), FACET_BUSY);
-    host_end_process(pids[7]);
-    host_register(host, pids[FACET_SEGMENT_SLOTS]);
-    assert_int_equal(host_state(host).processes, FACET_SEGMENT_SLOTS);
-    for (uint32_t i = 0; i <= FACET_SEGMENT_SLOTS; i++)
-        if (i != 7)
-            host_end_process(pids[i]);
+    host_register(host, pids[0]);
+    host_register(host, pids[1]);
+    assert_int_equal(facet_limiter_process_register(host->limiter, "w", pids[2], &error), FACET_BUSY);
+    host_end_process(pids[0]);
+    host_register(host, pids[2]);
+    assert_int_equal(host_state(host).processes, 2);
+    host_end_process(pids[1]);
+    host_end_process(pids[2]);
+    close(fd);
     assert_int_equal(host_state(host).processes, 0);
 }
 

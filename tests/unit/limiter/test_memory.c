@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static void test_exact_to_the_byte(void **state)
@@ -350,22 +352,94 @@ static void test_refused_requests_do_not_disturb_others(void **state)
     facet_tenant_detach(&modest);
 }
 
+/* All slots but the last `free` are somebody else's; closing the descriptor lets them go. */
+static int occupy(const struct fixture *fixture, uint32_t free)
+{
+    struct flock range = {.l_type = F_WRLCK,
+                          .l_whence = SEEK_SET,
+                          .l_start = FACET_SLOT_LOCK_OFFSET(0),
+                          .l_len = FACET_SEGMENT_SLOTS - free};
+    char path[sizeof fixture->dir + 8];
+
+    snprintf(path, sizeof path, "%s/usage", fixture->dir);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &range), 0);
+    return fd;
+}
+
 static void test_slots_run_out_and_come_back(void **state)
 {
     struct fixture *fixture = *state;
-    static struct facet_tenant tenants[FACET_SEGMENT_SLOTS];
-    struct facet_tenant extra;
+    struct facet_tenant tenants[8], extra;
     struct facet_error error;
+    int fd = occupy(fixture, 8);
 
-    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
+    for (uint32_t i = 0; i < 8; i++)
         tenants[i] = fixture_attach(fixture);
+    assert_ptr_equal(tenants[7].slot, &tenants[7].usage->slots[FACET_SEGMENT_SLOTS - 1]);
     assert_int_equal(facet_tenant_attach(fixture->dir, &extra, &error), FACET_BUSY);
-    facet_tenant_detach(&tenants[100]);
+    assert_non_null(strstr(error.message, "4096 processes"));
+    facet_tenant_detach(&tenants[3]);
     extra = fixture_attach(fixture);
+    assert_ptr_equal((char *)extra.slot - (char *)extra.usage,
+                     (char *)tenants[2].slot - (char *)tenants[2].usage + (ptrdiff_t)sizeof(struct facet_slot));
     facet_tenant_detach(&extra);
-    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
-        facet_tenant_detach(&tenants[i]);
+    for (uint32_t i = 0; i < 8; i++)
+        if (i != 3)
+            facet_tenant_detach(&tenants[i]);
+    close(fd);
     assert_int_equal(fixture_totals(fixture).processes, 0);
+}
+
+/* Of more processes than there were slots once, each is in, counted, and found again when it dies. */
+static void test_a_thousand_processes(void **state)
+{
+    struct fixture *fixture = *state;
+    static pid_t pids[1000];
+    int ready[2], go[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    for (int i = 0; i < 1000; i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) {
+            struct facet_tenant tenant;
+
+            close(go[1]);
+            bool in =
+                facet_tenant_attach(fixture->dir, &tenant, NULL) == FACET_OK && facet_tenant_reserve(&tenant, 1000);
+            (void)!write(ready[1], in ? "y" : "n", 1);
+            (void)!read(go[0], &byte, 1);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        assert_int_equal(byte, 'y');
+    }
+    assert_int_equal(fixture_totals(fixture).processes, 1000);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 1000000);
+    for (int i = 0; i < 1000; i += 2)
+        kill(pids[i], SIGKILL);
+    for (int i = 0; i < 1000; i += 2)
+        waitpid(pids[i], NULL, 0);
+    for (int i = 0; i < 4; i++) /* 256 at a time */
+        facet_owner_reap_some(fixture->owner);
+    assert_int_equal(fixture_totals(fixture).processes, 500);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 500000);
+    /* Those that came last are where there was room again, not behind all others. */
+    struct facet_tenant tenant = fixture_attach(fixture);
+    assert_true(tenant.slot < &tenant.usage->slots[1000]);
+    facet_tenant_detach(&tenant);
+    close(go[1]);
+    for (int i = 1; i < 1000; i += 2)
+        waitpid(pids[i], NULL, 0);
+    close(go[0]);
+    close(ready[0]);
+    close(ready[1]);
 }
 
 static void test_hostile_usage_page(void **state)
@@ -403,6 +477,7 @@ int main(void)
         TEST(test_never_a_standard_stream),
         TEST(test_refused_requests_do_not_disturb_others),
         TEST(test_slots_run_out_and_come_back),
+        TEST(test_a_thousand_processes),
         TEST(test_hostile_usage_page),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that could not enter a vGPU.
+ *
+ * Owns: the file in a segment's folder that counts them and says why. Never: needs anything else of the segment, which
+ * may be what is wrong with it; nor that it can be written: who may not enter the folder is not counted.
+ */
+#ifndef FACET_LIMITER_REFUSED_H
+#define FACET_LIMITER_REFUSED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FACET_REFUSED_FILE   "refused"
+#define FACET_REFUSED_RECORD 512u
+#define FACET_REFUSED_MOST   4096u /* no more are counted */
+
+/* Adds a record; what cannot be written is not. */
+void facet_refused_note(const char *dir, const char *reason);
+
+/* How many there are. `ret_reason` is that of the last one, empty when there is none. */
+uint32_t facet_refused_read(const char *dir, char ret_reason[FACET_REFUSED_RECORD]);
+
+#endif

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that cannot enter their vGPU: they see no device, and it is told, counted and shown why.
+
+Owns: each reason for which a segment cannot be entered. Never: a program that gets in (test_limits.py).
+"""
+import fcntl
+import os
+import shutil
+import struct
+
+from cuda import TENANT, CudaPlace
+from place import BUILD
+from real import Real, needs
+from tap import Skip, contains, equal, main, test
+
+SLOTS = 4096
+SILENCED = "FACET_QUIET=1 silences this"
+
+
+def occupy(usage):
+    """Holds every slot, as so many processes would; until it is closed."""
+    file = open(usage, "r+b")  # pylint: disable=consider-using-with
+    fcntl.fcntl(file, 37, struct.pack("hhqqixxxx", fcntl.F_WRLCK, 0, 1, SLOTS, 0))  # F_OFD_SETLK
+    return file
+
+
+def told(errors):
+    return [line for line in errors.splitlines() if SILENCED in line]
+
+
+def check_refusal(place, vgpu, command, fragment, counted=True, env=None):
+    """The program is told once, and `facet vgpu show` tells the others."""
+    before = place.json("vgpu", "show", vgpu["name"], "--json").get("refused_processes", 0)
+    done = place.facet("run", "--vgpu", vgpu["name"], "--", *command, env=env)
+    lines = told(done.stderr)
+    equal(len(lines), 1, f"lines of standard error in {done.stderr!r}")
+    contains(lines[0], fragment)
+    shown = place.json("vgpu", "show", vgpu["name"], "--json")
+    equal(shown["refused_processes"], before + counted)
+    if counted:
+        contains(shown["warning"], "could not enter")
+        contains(shown["warning"], fragment)
+        contains(place.facet("vgpu", "show", vgpu["name"]).stdout, "refused processes")
+        contains(place.facet("metrics").stdout, "facet_vgpu_refused_processes_total{")
+
+
+def check_each_reason(place, device, command):
+    place.facet("vgpu", "create", "--name", "a", "-m", "4G" if device else "64M", *(["-d", device] if device else []))
+    vgpu = place.json("vgpu", "show", "a", "--json")
+    usage = os.path.join(vgpu["segment"], "usage")
+    equal(vgpu["refused_processes"], 0)
+    equal(told(place.facet("run", "--vgpu", "a", "--", *command).stderr), [], "a program that gets in is told nothing")
+    with occupy(usage):
+        check_refusal(place, vgpu, command, f"has {SLOTS} processes")
+        done = place.facet("run", "--vgpu", "a", "--", *command, env={"FACET_QUIET": "1"})
+        equal(told(done.stderr), [], "silenced")
+    equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "counted all the same")
+    # In a folder that a program was given, but that is none any more, or of another release.
+    copy = place.path("copy")
+    for file, offset, data, fragment in (("policy", 8, b"\x01\0\0\0", "segment version 1"),
+                                         ("usage", 0, b"\0" * 8, "not a segment file")):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(vgpu["segment"], copy)
+        with open(os.path.join(copy, file), "r+b") as out:
+            out.seek(offset)
+            out.write(data)
+        done = place.facet("run", "--vgpu", "a", "--", "env", f"FACET_VGPU_DIR={copy}", *command)
+        equal(len(told(done.stderr)), 1, f"lines of standard error in {done.stderr!r}")
+        contains(told(done.stderr)[0], fragment)
+    os.truncate(os.path.join(copy, "policy"), 100)
+    done = place.facet("run", "--vgpu", "a", "--", "env", f"FACET_VGPU_DIR={copy}", *command)
+    contains(told(done.stderr)[0], "100 bytes")
+    shutil.rmtree(copy)
+    done = place.facet("run", "--vgpu", "a", "--", "env", f"FACET_VGPU_DIR={copy}", *command)
+    contains(told(done.stderr)[0], "No such file")
+    equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "those were in another folder")
+    done = place.facet("vgpu", "destroy", "a")
+    equal((done.returncode, os.path.exists(vgpu["segment"])), (0, False), done.stderr)
+
+
+@test
+def opencl_programs_are_told():
+    clinfo = needs("clinfo")
+    with Real() as place:
+        check_each_reason(place, None, [clinfo, "--raw"])
+
+
+@test
+def cuda_programs_are_told():
+    with CudaPlace() as place:
+        check_each_reason(place, "cuda:0", [TENANT, "info"])
+
+
+@test
+def other_users_are_told():
+    clinfo = needs("clinfo")
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("needs root, to be another user")
+    with Real() as place:
+        os.chmod(place.root, 0o711)
+        place.facet("vgpu", "create", "--name", "a", "-m", "64M")
+        done = place.facet("run", "--vgpu", "a", "--", "setpriv", "--reuid", "65534", "--clear-groups", clinfo)
+        if not os.access(BUILD, os.X_OK) or "FACET_QUIET" not in done.stderr:
+            # The layer itself may be out of that user's reach.
+            raise Skip(f"the other user cannot load the layer: {done.stderr[:200]}")
+        contains(told(done.stderr)[0], "Permission denied")
+
+
+main()
