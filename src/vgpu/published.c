@@ -7,6 +7,8 @@
 
 #include "vgpu/published.h"
 
+#include "base/integer.h"
+
 #define MOST      FACET_DRIVER_VGPUS /* devices, or vGPUs, of one driver */
 #define TEXT_SIZE 128u               /* the longest text of a field */
 
@@ -92,7 +94,7 @@ static json_t *value_of(const struct field *field, const char *bytes)
         memcpy(&small, bytes, sizeof small);
         number = small;
     }
-    return json_integer((json_int_t)(number & INT64_MAX));
+    return json_integer(facet_integer(number));
 }
 
 static json_t *write_one(const struct form *form, const char *bytes)
