@@ -5,15 +5,19 @@
 #include "base/config.h"
 #include "base/surroundings.h"
 
-enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error)
+enum facet_status inventory_open_own(struct facet_device_table **ret_table, struct facet_error *error)
 {
     enum facet_status status = facet_config_check(error);
 
-    /* As a private daemon opens them, so that both find the same. */
-    facet_surroundings_raise_limits();
-    if (status == FACET_OK && !facet_surroundings_clean_environment(true))
-        status = facet_error_set(error, FACET_NO_MEMORY, "no memory for the environment");
     return status == FACET_OK ? facet_device_table_open(NULL, ret_table, error) : status;
+}
+
+enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error)
+{
+    facet_surroundings_raise_limits();
+    if (!facet_surroundings_clean_environment(true))
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the environment");
+    return inventory_open_own(ret_table, error);
 }
 
 int inventory_print_json(const struct command *self, json_t *json)

@@ -8,8 +8,12 @@
 #include "command.h"
 #include "device/table.h"
 
-/* Checks the settings and opens the table. */
+/* Checks the settings and opens the table as a private daemon does, so that both find the same: this process has the
+ * daemon's environment and soft limits from now on. */
 enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error);
+
+/* The same with this process's own environment, as a program that uses a device itself has it. */
+enum facet_status inventory_open_own(struct facet_device_table **ret_table, struct facet_error *error);
 
 /* Prints `json`, consuming it. */
 int inventory_print_json(const struct command *self, json_t *json);

@@ -68,7 +68,7 @@ enum facet_status kernel_device_open(const char *text, struct kernel_device *ret
 {
     INVENTORY_CLEANUP struct facet_device_table *table = NULL;
     const struct facet_device_record *record = NULL;
-    enum facet_status status = inventory_open(&table, error);
+    enum facet_status status = inventory_open_own(&table, error);
 
     if (status == FACET_OK)
         status = facet_device_table_find(table, text, &record, error);

@@ -78,6 +78,13 @@ def what_hides_a_device_from_one_shell_does_not_hide_it_from_the_daemon():
 
 
 @test
+def a_kernel_runs_on_what_this_shell_sees():
+    with Shell() as place:
+        done = place.facet("kernel", "run", "-d", "test:1", "nothing.cl", env={"FACET_TEST_DEVICES": "1"})
+        contains(done.stderr, "device 'test:1': expected one of test:0")
+
+
+@test
 def a_variable_that_is_named_is_kept():
     with Shell() as place:
         for names in ("FACET_TEST_DEVICES", "A,FACET_TEST_*", "FACET_TEST_DEVICES,B"):
