@@ -308,13 +308,15 @@ static uint32_t count_side_doors(const struct facet_graph *graph, uint32_t block
     return count;
 }
 
+/* Small switches do not count, however many there are: reading an image has five. */
 bool facet_graph_is_tangled(const struct facet_graph *graph)
 {
-    enum { CASES_MOST = 128, SIDE_DOORS_MOST = 16 };
+    enum { CASES_FEW = 16, CASES_MOST = 128, SIDE_DOORS_MOST = 16 };
     uint32_t cases = 0, side_doors = 0;
 
     for (uint32_t i = 0; i < graph->count; i++) {
-        cases = graph->blocks[i].successor_count > cases ? graph->blocks[i].successor_count : cases;
+        uint32_t here = graph->blocks[i].successor_count;
+        cases += here > CASES_FEW ? here : 0;
         side_doors += count_side_doors(graph, i);
     }
     return cases > CASES_MOST || side_doors > SIDE_DOORS_MOST;

@@ -57,7 +57,7 @@ struct facet_graph {
 void facet_graph_make(struct facet_graph *graph, struct facet_arena *arena, LLVMValueRef function);
 uint32_t facet_graph_find(const struct facet_graph *graph, LLVMBasicBlockRef block);
 bool facet_graph_dominates(const struct facet_graph *graph, uint32_t above, uint32_t below);
-/* A switch of many cases, or many ways into loops: as ifs without else that is so much that LLVM's passes and its
+/* Many cases of large switches, or many ways into loops: as ifs without else that is so much that LLVM's passes and its
  * allocation of registers take minutes, while jumps are what such a source is about. */
 bool facet_graph_is_tangled(const struct facet_graph *graph);
 
