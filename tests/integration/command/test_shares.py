@@ -5,7 +5,10 @@
 Owns: whatever measures; it runs alone. Never: a limit of memory (test_limits.py).
 """
 import json
+import os
+import signal
 import time
+from pathlib import Path
 
 import sums
 from burn import Tenants, lines_of
@@ -97,6 +100,34 @@ def without_a_daemon_tenants_keep_to_their_guarantee():
         # The lower bound tells a guarantee from a stop; the machine may have been busier than while the tenant was alone.
         equal(0.04 < rate / free < 0.40, True, f"{rate / free:.3f} of the speed alone")
         equal(place.names(), [], "vGPUs after the run")
+
+
+def stop(process, seconds):
+    """Stops the command of a `facet run`; returns when it went on."""
+    command = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+    os.kill(command, signal.SIGSTOP)
+    time.sleep(seconds)
+    os.kill(command, signal.SIGCONT)
+    return time.monotonic_ns()
+
+
+@test
+def who_was_stopped_has_its_turn_again():
+    with Tenants() as place:
+        start = time.monotonic_ns() + 2 * 10**9
+        processes = [place.start_burn(["-c", "50"], "--seconds", "11", "--windows", "100", "--start-ns", str(start))
+                     for _ in range(2)]
+        time.sleep((start - time.monotonic_ns()) / 1e9 + 1)
+        went_on = []
+        for process in processes:  # its driver is in the program, and was stopped with it
+            went_on.append(stop(process, 2.5))
+            time.sleep(2)
+        runs = [lines_of(process) for process in processes]
+        for index, begin in enumerate(went_on):
+            counts = [kernels_between(lines, begin, begin + 2 * 10**9) for lines in runs]
+            share = 100 * counts[index] / sum(counts)
+            print(f"# {share:.1f} % in 2 s after the stop")
+            equal(share > 35, True, f"share {share:.1f} of 50 after the stop")
 
 
 main()
