@@ -6,7 +6,8 @@
  * Never: lets vendor code into the hypervisor unasked: each provider runs in a child of its own.
  *
  *     FACET_PROVIDER_PATH           files and folders, separated by colons; else the folder that this library is in
- *     FACET_TENSORFUSION_PLACE      "process": run the providers in the calling process; anything else: in children
+ *     FACET_TENSORFUSION_PLACE      "process": run the providers in the calling process; "child", the default: in
+ * children
  */
 #include <dlfcn.h>
 #include <glob.h>
@@ -96,15 +97,24 @@ static void close_all(void)
     node.open = false;
 }
 
-static void open_one(struct facade_call *call, const char *path)
+/* A typing error must not move providers into the hypervisor, or out of it. */
+static AccelResult read_place(struct facade_call *call, uint32_t *ret_place)
 {
     const char *place = secure_getenv("FACET_TENSORFUSION_PLACE");
-    struct facet_session_options options = {.size = sizeof options};
+
+    if (place && strcmp(place, "process") != 0 && strcmp(place, "child") != 0)
+        return facade_fail(call, ACCEL_ERROR_OPERATION_FAILED,
+                           "FACET_TENSORFUSION_PLACE is '%.32s': expected 'child' or 'process'", place);
+    *ret_place = place && strcmp(place, "process") == 0 ? FACET_SESSION_IN_PROCESS : FACET_SESSION_CHILD;
+    return ACCEL_SUCCESS;
+}
+
+static void open_one(struct facade_call *call, const char *path, uint32_t place)
+{
+    struct facet_session_options options = {.size = sizeof options, .place = place};
     struct facade_provider *opened = &node.providers[node.count];
     struct facet_error error = {0};
 
-    if (place && strcmp(place, "process") == 0)
-        options.place = FACET_SESSION_IN_PROCESS;
     opened->path = strdup(path);
     if (!opened->path) {
         facade_log(call, "ERROR", "no memory for %s", path);
@@ -120,14 +130,17 @@ static void open_one(struct facade_call *call, const char *path)
 
 static AccelResult open_all(struct facade_call *call)
 {
-    glob_t paths = find_files();
-    AccelResult result = ACCEL_SUCCESS;
+    uint32_t place = FACET_SESSION_CHILD;
+    AccelResult result = read_place(call, &place);
 
+    if (result != ACCEL_SUCCESS)
+        return result;
+    glob_t paths = find_files();
     node.providers = calloc(paths.gl_pathc + 1, sizeof *node.providers);
     if (!node.providers)
         result = facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for %zu providers", paths.gl_pathc);
     for (size_t i = 0; node.providers && i < paths.gl_pathc; i++)
-        open_one(call, paths.gl_pathv[i]);
+        open_one(call, paths.gl_pathv[i], place);
     if (result == ACCEL_SUCCESS && paths.gl_pathc && node.count == 0)
         result =
             facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "none of %zu providers could be opened", paths.gl_pathc);

@@ -130,7 +130,7 @@ struct cpu_unit {
     bool called;    /* woken, and not there yet */
     uint64_t look_ns;
     SLIST_ENTRY(cpu_unit) link;
-    uint64_t watched_beat, watched_since_ns; /* the watchdog's */
+    uint64_t watched_beat, watched_since_ns, watched_had_ns; /* the watchdog's */
     bool reported;
     uint64_t leave_by_ns;  /* by cpu_deadline_ns(): its job was stopped, and then its thread is ended; 0: it may stay */
     bool gone;             /* its thread was, and there is no other yet */

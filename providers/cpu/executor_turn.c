@@ -307,6 +307,7 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
     unit->turn_start_ns = now_ns;
     unit->watched_beat = atomic_load_explicit(&unit->beat, memory_order_relaxed); /* what it did before is over */
     unit->watched_since_ns = now_ns;
+    unit->watched_had_ns = 0;
     unit->reported = false;
     unit->leave_by_ns = 0;
     unit->long_turn = executor->pick.ready <= 1; /* this one alone */

@@ -36,8 +36,21 @@ static uint64_t running_ns(struct cpu_unit *unit, uint64_t now_ns)
         return now_ns - unit->watched_since_ns;
     unit->watched_beat = beat;
     unit->watched_since_ns = now_ns;
+    unit->watched_had_ns = cpu_unit_had_ns(unit);
     unit->reported = false;
     return 0;
+}
+
+/* Of that, what the unit had of its processor: while this process is stopped, or others have the processor, a
+ * work-group does not use up the time that it may take. */
+static uint64_t worked_ns(const struct cpu_unit *unit, uint64_t ran_ns)
+{
+    uint64_t had_ns = cpu_unit_had_ns(unit);
+
+    if (had_ns == UINT64_MAX || unit->watched_had_ns == UINT64_MAX)
+        return ran_ns;
+    uint64_t worked_ns = had_ns > unit->watched_had_ns ? had_ns - unit->watched_had_ns : 0;
+    return worked_ns < ran_ns ? worked_ns : ran_ns;
 }
 
 /* Whether the unit's work-group is to be reported now. */
@@ -82,7 +95,8 @@ static bool is_due(const struct cpu_unit *unit, uint64_t ran_ns)
 
     if (!unit->job || !cpu_job_can_be_ended(unit->job))
         return false;
-    return (unit->leave_by_ns > 0 && cpu_deadline_ns(0) >= unit->leave_by_ns) || (most_ns > 0 && ran_ns >= most_ns);
+    return (unit->leave_by_ns > 0 && cpu_deadline_ns(0) >= unit->leave_by_ns) ||
+           (most_ns > 0 && ran_ns >= most_ns && worked_ns(unit, ran_ns) >= most_ns);
 }
 
 /* Again and again, where the machine has no room for a thread. */

@@ -23,6 +23,7 @@
 #include "rocm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void rocm_close(struct facet_provider_instance *instance)
 {
@@ -36,10 +37,22 @@ static void rocm_close(struct facet_provider_instance *instance)
     free(instance);
 }
 
+static enum facet_status check_settings(struct facet_error *error)
+{
+    const char *partitions = getenv("FACET_ROCM_PARTITIONS");
+
+    if (partitions && *partitions && strcmp(partitions, "0") != 0 && strcmp(partitions, "1") != 0)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "FACET_ROCM_PARTITIONS is '%.32s': expected 0 or 1",
+                              partitions);
+    return FACET_OK;
+}
+
 static enum facet_status find_all(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct facet_error reason = {0};
 
+    if (check_settings(error) != FACET_OK)
+        return FACET_INVALID_ARGUMENT;
     /* A library that does not load must not hide the GPUs, but the reason must not be lost either. */
     if (rocm_smi_open(&instance->smi, &reason) != FACET_OK)
         FACET_KIT_TEXT(instance->smi_error, reason.message);

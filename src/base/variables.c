@@ -12,7 +12,7 @@ static const struct facet_variable variables[] = {
     {"FACET_ASCEND_DCMI", true, "path of Huawei's libdcmi.so"},
     {"FACET_ASCEND_ROOT", true, "put before the paths of the files that a container with an Ascend NPU is given"},
     {"FACET_CPU_COMMIT", true, "1: provider cpu takes pages from the kernel when they are created"},
-    {"FACET_CPU_GROUP_LIMIT", true, "milliseconds that a work-group may take on cpu before its launch fails"},
+    {"FACET_CPU_GROUP_LIMIT", true, "milliseconds of a processor that a work-group may take on cpu before its launch fails"},
     {"FACET_CPU_MEMORY", true, "bytes of memory of device cpu:0; default half of the machine's"},
     {"FACET_CPU_UNITS", true, "compute units of device cpu:0; default the processors of the affinity mask"},
     {"FACET_CPU_WATCHDOG", true, "milliseconds after which a work-group that still runs on cpu is reported"},
@@ -23,6 +23,7 @@ static const struct facet_variable variables[] = {
     {"FACET_CUDA_NVML", true, "path of the libnvidia-ml.so.1 that provider cuda opens"},
     {"FACET_CUDA_ROOT", true, "put before the path of the file in which NVIDIA's driver lists capabilities"},
     {"FACET_PCI_RULES_DIR", false, "folder that 'facet pci persist' writes to, for tests and images"},
+    {"FACET_QUIET", false, "1: a program that cannot enter its virtual GPU does not say so on standard error"},
     {"FACET_REAL_CUDA", false, "path of the driver behind our libcuda.so.1, in programs of CUDA"},
     {"FACET_REAL_HIP", false, "path of the runtime behind our libamdhip64.so, in programs of HIP"},
     {"FACET_REAL_NVML", false, "path of the library behind our libnvidia-ml.so.1, in programs of CUDA"},
@@ -40,7 +41,7 @@ static const struct facet_variable variables[] = {
     {"FACET_SIM_STATE", true, "folder in which simulated devices remember; see facet-sim(7)"},
     {"FACET_SIM_VISIBLE_DEVICES", true, "which simulated devices are shown; see facet-sim(7)"},
     {"FACET_TENSORFUSION_IDLE_MS", false, "milliseconds after which AutoFreeze freezes, behind TensorFusion"},
-    {"FACET_TENSORFUSION_PLACE", false, "process: providers run in TensorFusion's hypervisor itself"},
+    {"FACET_TENSORFUSION_PLACE", false, "child or process: where providers run behind TensorFusion; default child"},
     {"FACET_VGPU_DIR", false, "the segments of the virtual GPUs that a program is in; 'facet run' sets it"},
 };
 

@@ -51,6 +51,20 @@ static bool says(struct facet_provider_instance *instance, const char *what)
 
 /* --- sources --- */
 
+/* A typing error must not cut GPUs, or leave them whole. */
+static void a_setting_that_is_neither_is_refused(void **state)
+{
+    struct facet_provider_instance *instance = NULL;
+    struct facet_error error = {0};
+
+    (void)state;
+    setenv("FACET_ROCM_PARTITIONS", "yes", 1);
+    assert_int_equal(provider->device->open(&instance, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.message, "FACET_ROCM_PARTITIONS is 'yes': expected 0 or 1");
+    assert_null(instance);
+    unsetenv("FACET_ROCM_PARTITIONS");
+}
+
 static void gpus_are_described_by_all_sources(void **state)
 {
     struct facet_device_info infos[16];
@@ -468,6 +482,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(gpus_are_described_by_all_sources, sources_are_all_there),
+        cmocka_unit_test_setup(a_setting_that_is_neither_is_refused, sources_are_all_there),
         cmocka_unit_test_setup(without_amd_smi_the_kernel_tells, sources_are_all_there),
         cmocka_unit_test_setup(without_any_source_there_are_no_devices, sources_are_all_there),
         cmocka_unit_test_setup(another_release_is_asked_only_what_it_has_alike, sources_are_all_there),

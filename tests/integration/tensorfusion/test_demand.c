@@ -214,6 +214,23 @@ static void what_cannot_be_opened_is_told_by_each_call(void **state)
     tf_end();
 }
 
+static void a_place_that_is_neither_is_refused(void **state)
+{
+    size_t count = 77;
+
+    (void)state;
+    use_sim("h100");
+    tf_listen();
+    setenv("FACET_TENSORFUSION_PLACE", "proces", 1);
+    assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf_log.errors, 1);
+    assert_int_equal(count, 77);
+    setenv("FACET_TENSORFUSION_PLACE", "child", 1);
+    assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
+    unsetenv("FACET_TENSORFUSION_PLACE");
+    tf_end();
+}
+
 /* ---- closing ---- */
 
 static void after_a_shutdown_nothing_is_left(void **state)
@@ -285,6 +302,7 @@ int main(void)
         cmocka_unit_test(each_function_opens_what_it_needs),
         cmocka_unit_test(an_init_keeps_what_is_open),
         cmocka_unit_test(what_cannot_be_opened_is_told_by_each_call),
+        cmocka_unit_test(a_place_that_is_neither_is_refused),
         cmocka_unit_test(after_a_shutdown_nothing_is_left),
         cmocka_unit_test(a_shutdown_of_nothing_succeeds),
         cmocka_unit_test(calls_and_shutdowns_may_meet),

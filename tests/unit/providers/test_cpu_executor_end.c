@@ -2,10 +2,16 @@
 /* Owns: work-groups that never end, and what ends them. Never: asserts how long it takes. */
 #include "cpu_executor_world.h"
 
-enum { GROUPS = 64 };
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GROUPS = 64, STOP_LIMIT_MS = 400 };
 
 static atomic_bool stays;
 static atomic_uint ran[GROUPS], ended;
+static int begun_pipe[2];
 
 /* An image's code: it holds nothing. */
 static void run_endless(const void *arguments, const struct facet_host_group *group)
@@ -148,6 +154,63 @@ static void a_group_may_take_so_long(void **state)
     cpu_executor_destroy(executor);
 }
 
+static void use_processor(uint64_t until_ns)
+{
+    struct timespec used;
+
+    do
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    while ((uint64_t)used.tv_sec * 1000 * MS + (uint64_t)used.tv_nsec < until_ns);
+}
+
+/* An image's code that uses half of what it may, and says when the watchdog has seen it. */
+static void run_some_time(const void *arguments, const struct facet_host_group *group)
+{
+    (void)arguments;
+    (void)group;
+    use_processor(STOP_LIMIT_MS * 3 / 8 * MS);
+    if (write(begun_pipe[1], "x", 1) == 1)
+        use_processor(STOP_LIMIT_MS / 2 * MS);
+}
+
+/* In a process of its own, which is stopped meanwhile. Its exit status. */
+static int launch_within_limit(void)
+{
+    static const struct facet_host_kernel some_time = {.name = "some_time", .run = run_some_time};
+    struct cpu_executor *executor = executor_that_ends(1, 0, STOP_LIMIT_MS * MS);
+    struct cpu_stream *stream = stream_of(tenant_of(executor));
+    struct facet_launch request = request_of(1, 1, 1);
+
+    request.argument_bytes = 0;
+    if (cpu_stream_launch(stream, &some_time, &request, NULL, NULL, NULL, count_done, NULL, NULL) != FACET_OK ||
+        cpu_stream_wait(stream, FOREVER) != FACET_OK)
+        return 2;
+    return failed(stream) == 0 ? 0 : 1;
+}
+
+static void a_stop_is_no_time_of_a_group(void **state)
+{
+    int status;
+    char byte;
+
+    (void)state;
+    if (is_thread_sanitizer())
+        skip();
+    assert_int_equal(pipe(begun_pipe), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(launch_within_limit());
+    close(begun_pipe[1]);
+    assert_int_equal(read(begun_pipe[0], &byte, 1), 1);
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    usleep(2 * STOP_LIMIT_MS * 1000);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    close(begun_pipe[0]);
+}
+
 /* It comes back by itself at about the time when it would be ended: either way once, and nothing else suffers. */
 static void ending_and_coming_back_may_meet(void **state)
 {
@@ -218,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup(cancelled_groups_are_ended, begin),
         cmocka_unit_test_setup(a_tenant_that_is_destroyed_leaves_nothing, begin),
         cmocka_unit_test_setup(a_group_may_take_so_long, begin),
+        cmocka_unit_test_setup(a_stop_is_no_time_of_a_group, begin),
         cmocka_unit_test_setup(ending_and_coming_back_may_meet, begin),
         cmocka_unit_test_setup(what_may_hold_something_is_not_ended, begin),
     };
