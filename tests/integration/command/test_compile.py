@@ -12,7 +12,7 @@ import struct
 import subprocess
 
 from kernels import SAXPY, Kernels, ran, run_saxpy
-from place import BUILD, wait_until
+from place import BUILD, provider_processes, wait_until
 from tap import contains, equal, main, test
 
 
@@ -468,20 +468,6 @@ def a_work_group_beyond_its_limit_is_told_as_that():
         equal("--timeout" in done.stderr, False, done.stderr)
 
 
-def parent_of(entry):
-    """0: there is no such process, or it is dead."""
-    try:
-        with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-            state, parent = file.read().rpartition(")")[2].split()[:2]
-    except OSError:
-        return 0
-    return 0 if state == "Z" else int(parent)
-
-
-def child_of(process):
-    return next((entry for entry in os.listdir("/proc") if entry.isdigit() and parent_of(entry) == process.pid), None)
-
-
 @test
 def nobody_waits_for_what_never_ends():
     """When the command says that the kernel was ended, it was: with the process that it ran in."""
@@ -490,9 +476,9 @@ def nobody_waits_for_what_never_ends():
         place.write("endless.cl", "kernel void endless(global volatile int *x) { while (x[0] == 0) ; x[1] = 1; }\n")
         ran(place.facet("compile", "endless.cl"))
         process = place.start("kernel", "run", "--timeout", "3", "endless.so", "--arg", "buffer:i32:1")
-        provider = wait_until(lambda: child_of(process), "the provider's process")
+        wait_until(lambda: provider_processes(process.pid), "the provider's process")
         contains(process.stderr.readline(), "kernel endless was still at work after 3 s and was ended")
-        equal(parent_of(provider), 0, "the kernel goes on")
+        equal(provider_processes(process.pid), [], "the kernel goes on")
         equal((process.wait(timeout=60), process.stdout.read(), process.stderr.read()), (1, "", ""))
 
 
