@@ -42,6 +42,16 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+/* A full disk shows when the stream is closed. */
+_Noreturn static void answer(const char *text)
+{
+    if (fputs(text, stdout) < 0 || fclose(stdout) != 0) {
+        fprintf(stderr, "facetd: cannot write standard output: %s\n", strerror(errno));
+        exit(EXIT_FAILURE);
+    }
+    exit(EXIT_SUCCESS);
+}
+
 _Noreturn static void usage_error(const char *message)
 {
     fprintf(stderr, "facetd: %s\nTry 'facetd --help'.\n", message);
@@ -82,11 +92,9 @@ static void read_option(int option, struct options *options)
         options->ready_fd = read_descriptor(optarg);
         break;
     case 'V':
-        printf("facetd %s\n", FACET_VERSION);
-        exit(0);
+        answer("facetd " FACET_VERSION "\n");
     case 'h':
-        fputs(help, stdout);
-        exit(0);
+        answer(help);
     default:
         fputs("Try 'facetd --help'.\n", stderr);
         exit(EXIT_USAGE);

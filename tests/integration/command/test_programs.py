@@ -36,8 +36,12 @@ def inside(place, command):
 
 
 def HOME(place):
-    """Programs keep caches and sessions there; ours are in the test's own folder."""
-    return {"HOME": place.root, "XDG_CACHE_HOME": place.path("cache"), "PYOPENCL_NO_CACHE": "1", "PYOPENCL_CTX": "0"}
+    """Programs keep caches and sessions there; ours are in the test's own folder. hashcat asks the user database for its
+    home, and refuses to run twice in one."""
+    folders = {f"XDG_{kind}_HOME": place.path(kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
+    for folder in folders.values():
+        os.makedirs(folder, exist_ok=True)
+    return {**folders, "HOME": place.root, "PYOPENCL_NO_CACHE": "1", "PYOPENCL_CTX": "0"}
 
 
 class Program(Real):

@@ -234,6 +234,12 @@ def full_disk_is_noticed():
                                       check=False, timeout=60)
             equal((done.returncode, done.stderr), (1, "facet: cannot write standard output: No space left on device\n"),
                   " ".join(words))
+        for words in (["--help"], ["--version"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([FACET + "d", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                                      timeout=60)
+            equal((done.returncode, done.stderr), (1, "facetd: cannot write standard output: No space left on device\n"),
+                  " ".join(words))
 
 
 @test
