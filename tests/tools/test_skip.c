@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proof that a case that is skipped is "ok" in TAP, with the directive, and that a failed one is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void skipped(void **state)
+{
+    skip();
+}
+
+static void failed(void **state)
+{
+    fail();
+}
+
+static void run_group(int output)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(skipped), cmocka_unit_test(failed)};
+
+    dup2(output, STDOUT_FILENO);
+    close(STDERR_FILENO);
+    setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1);
+    _exit(cmocka_run_group_tests(tests, NULL, NULL));
+}
+
+static void test_a_skipped_case_is_ok(void **state)
+{
+    char said[4096] = "";
+    size_t length = 0;
+    ssize_t got;
+    int ends[2], status;
+
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        run_group(ends[1]);
+    assert_true(pid > 0);
+    close(ends[1]);
+    while ((got = read(ends[0], said + length, sizeof said - 1 - length)) > 0)
+        length += (size_t)got;
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    assert_non_null(strstr(said, "\nok 1 # SKIP skipped\n"));
+    assert_non_null(strstr(said, "\nnot ok 2 - failed\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_skipped_case_is_ok)};
+
+    return cmocka_run_group_tests_name("skip", tests, NULL, NULL);
+}
