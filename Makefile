@@ -4,7 +4,7 @@ BUILD ?= build
 
 # "compile" needs what "setup" installs: with -j too, one after the other.
 .NOTPARALLEL:
-.PHONY: all compile demo test gpu-suite bench lint format install clean setup setup-demo setup-test setup-bench
+.PHONY: all compile check demo test gpu-suite bench lint format install clean setup setup-demo setup-test setup-bench
 all: setup compile         ## build; ./build/facet works from the tree
 
 compile:                   ## build with what is installed
@@ -13,6 +13,9 @@ compile:                   ## build with what is installed
 
 demo: setup-demo compile   ## three tenants share one device
 	@tools/demo $(BUILD)
+
+check: setup-test          ## between two edits: format, spelling, the tree's rules, and the tests that are quick
+	@tools/run-tests $(BUILD) --check
 
 test: setup-test           ## every test, sanitizers and lint; ends with "N passed, N failed"
 	@tools/run-tests $(BUILD) --full
