@@ -12,7 +12,7 @@ static const struct facet_variable variables[] = {
     {"FACET_ASCEND_DCMI", true, "path of Huawei's libdcmi.so"},
     {"FACET_ASCEND_ROOT", true, "put before the paths of the files that a container with an Ascend NPU is given"},
     {"FACET_CPU_COMMIT", true, "1: provider cpu takes pages from the kernel when they are created"},
-    {"FACET_CPU_GROUP_LIMIT", true, "milliseconds of a processor that a work-group may take on cpu before its launch fails"},
+    {"FACET_CPU_GROUP_LIMIT", true, "milliseconds of a processor after which a work-group on cpu is ended"},
     {"FACET_CPU_MEMORY", true, "bytes of memory of device cpu:0; default half of the machine's"},
     {"FACET_CPU_UNITS", true, "compute units of device cpu:0; default the processors of the affinity mask"},
     {"FACET_CPU_WATCHDOG", true, "milliseconds after which a work-group that still runs on cpu is reported"},

@@ -221,7 +221,7 @@ static void a_place_that_is_neither_is_refused(void **state)
     (void)state;
     use_sim("h100");
     tf_listen();
-    setenv("FACET_TENSORFUSION_PLACE", "proces", 1);
+    setenv("FACET_TENSORFUSION_PLACE", "parent", 1);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_ERROR_OPERATION_FAILED);
     assert_int_equal(tf_log.errors, 1);
     assert_int_equal(count, 77);
