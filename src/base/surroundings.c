@@ -60,17 +60,14 @@ static bool is_kept(const char *entry, bool terminal)
 
 bool facet_surroundings_clean_environment(bool terminal)
 {
-    size_t count = 0, kept = 0;
+    char **entry = environ;
 
-    while (environ && environ[count])
-        count++;
-    char **clean = calloc(count + 1, sizeof *clean); /* the strings are where they were */
-    if (!clean)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (is_kept(environ[i], terminal))
-            clean[kept++] = environ[i];
-    environ = clean;
+    /* The strings and their array stay where they are, the array with a shorter end. */
+    for (char **next = environ; next && *next; next++)
+        if (is_kept(*next, terminal))
+            *entry++ = *next;
+    if (entry)
+        *entry = NULL;
     return setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) == 0;
 }
 

@@ -12,17 +12,32 @@ static struct {
     uint64_t first, next, freed;
 } at;
 
+enum { BLOCKS = 16 };
+
+static bool is_among(const uint64_t blocks[BLOCKS], uint64_t address)
+{
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        if (blocks[i] == address)
+            return true;
+    return false;
+}
+
+/* A thread that comes to another core has its blocks from another slab: so three in a row are looked for among several.
+ */
 static void make_neighbours(void)
 {
-    uint64_t blocks[3];
+    uint64_t blocks[BLOCKS];
 
     vgpu_make(1);
-    for (uint32_t i = 0; i < 3; i++)
+    at.first = 0;
+    for (uint32_t i = 0; i < BLOCKS; i++)
         blocks[i] = vgpu_memory(1, BYTES);
-    at.first = blocks[0] < blocks[1] ? blocks[0] : blocks[1];
-    at.next = blocks[0] < blocks[1] ? blocks[1] : blocks[0];
-    assert_int_equal(at.next - at.first, BYTES);
-    at.freed = blocks[2];
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        if (is_among(blocks, blocks[i] + BYTES) && is_among(blocks, blocks[i] + 2 * BYTES))
+            at.first = blocks[i];
+    assert_int_not_equal(at.first, 0);
+    at.next = at.first + BYTES;
+    at.freed = at.next + BYTES;
     OK(facet_vgpu_free(world.driver, 1, at.freed, ERROR));
 }
 
