@@ -171,11 +171,11 @@ static bool is_among(cl_event event, const struct wanted *wanted)
     return false;
 }
 
-static bool is_wanted(const struct facet_cl_command *command, const struct wanted *wanted, uint32_t pending)
+/* Whether it is of the queue that was waited for. Commands of other queues may be complete by that, too: the queue may
+ * have waited for their events. */
+static bool is_of_queue(const struct facet_cl_command *command, const struct wanted *wanted)
 {
-    if (pending < wanted->limit && (!wanted->queue || !command->queue || command->queue == wanted->queue))
-        return true;
-    return is_among(command->event, wanted);
+    return !wanted->queue || !command->queue || command->queue == wanted->queue;
 }
 
 /* Every sixteenth look visits all: with queues that overtake each other the first few pending may be the wrong ones. */
@@ -207,20 +207,23 @@ static struct look look_over(struct facet_tenant *tenant, const struct wanted *w
     struct look look = {.tail = atomic_load_explicit(&track.tail, memory_order_acquire)};
     bool prompt = facet_tenant_prompt(tenant);
     struct batch batch = {0};
-    uint32_t pending = 0;
+    uint32_t own = 0,
+             others = wanted->queue ? 0 : wanted->limit; /* visited and not complete: of the queue, of others */
 
     facet_cl_measure_tick(now_ns, !wanted->by_program);
-    for (uint32_t at = head; at != look.tail && (pending < wanted->limit || wanted->count) && may_ask(wanted); at++) {
+    for (uint32_t at = head;
+         at != look.tail && (own < wanted->limit || others < wanted->limit || wanted->count) && may_ask(wanted); at++) {
         struct facet_cl_command *command = &track.commands[at % RING_SIZE];
+        uint32_t *pending = is_of_queue(command, wanted) ? &own : &others;
 
-        if (!command->event || !is_wanted(command, wanted, pending))
+        if (!command->event || (*pending >= wanted->limit && !is_among(command->event, wanted)))
             continue;
         cl_int status = status_of(command->event);
         if (status <= CL_COMPLETE) {
             settle(command, status, now_ns, &batch);
             continue;
         }
-        pending++;
+        ++*pending;
         if (prompt)
             consider(&look, command, at, status);
         if (prompt && status == CL_QUEUED && !command->flushed)

@@ -270,10 +270,8 @@ static void settle_waited(struct facet_flight_lane *lane, struct batch *batch)
     bool doubtful = lane->doubtful;
     lane->doubtful = false;
     pthread_mutex_unlock(&facet_flight_track_lock);
-    if (doubtful) {
+    if (doubtful)
         settle_all(lane, batch);
-        return;
-    }
     while ((sample = facet_flight_sample_first(lane)) && sample->submitted <= mark.submitted)
         if (!settle_first(lane, sample, facet_flight_ask_patiently, batch))
             return;

@@ -75,17 +75,43 @@ static bool is_anything_in_flight(void)
     return lane;
 }
 
-static void note(struct facet_flight_wait *wait, const struct target *target, bool own_only)
+enum which {
+    MEANT,  /* those that the wait is for */
+    OWN,    /* of these, this thread's */
+    OTHERS, /* the stream may have waited for their events: they are asked */
+};
+
+static bool is_which(enum which which, const struct target *target, const struct facet_flight_lane *lane)
 {
-    pthread_mutex_lock(&facet_flight_track_lock);
+    return is_for(target, lane) ? which == MEANT || (which == OWN && is_own(lane)) : which == OTHERS;
+}
+
+/* Under the track lock. */
+static void note_lanes(struct facet_flight_wait *wait, const struct target *target, enum which which)
+{
     for (struct facet_flight_lane *lane = facet_flight_lanes; lane; lane = lane->next) {
-        if (is_settled(lane) || !is_for(target, lane) || (own_only && !is_own(lane)))
+        if (is_settled(lane) || !is_which(which, target, lane))
             continue;
         struct facet_flight_waited_lane *place = place_of(wait, lane->id);
         if (!place)
             break;
-        *place = (struct facet_flight_waited_lane){lane->id, facet_flight_mark_of(lane), is_certain(target, lane)};
+        *place = (struct facet_flight_waited_lane){lane->id, facet_flight_mark_of(lane),
+                                                   which != OTHERS && is_certain(target, lane)};
     }
+}
+
+static void note(struct facet_flight_wait *wait, const struct target *target)
+{
+    pthread_mutex_lock(&facet_flight_track_lock);
+    note_lanes(wait, target, MEANT);
+    note_lanes(wait, target, OTHERS);
+    pthread_mutex_unlock(&facet_flight_track_lock);
+}
+
+static void note_own(struct facet_flight_wait *wait, const struct target *target)
+{
+    pthread_mutex_lock(&facet_flight_track_lock);
+    note_lanes(wait, target, OWN);
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
@@ -106,7 +132,7 @@ void facet_flight_wait_stream(struct facet_flight_wait *ret_wait, void *stream)
 
     ret_wait->count = 0;
     if (target_of(stream, &target))
-        note(ret_wait, &target, false);
+        note(ret_wait, &target);
 }
 
 void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context)
@@ -116,7 +142,7 @@ void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context
     ret_wait->count = 0;
     if (is_anything_in_flight() &&
         (context || facet_flight_driver.stream_context(FACET_FLIGHT_LEGACY, &target.context)))
-        note(ret_wait, &target, false);
+        note(ret_wait, &target);
 }
 
 /* Whether it is news. Under the track lock. */
@@ -201,7 +227,7 @@ void facet_flight_event_launched(void *event, void *stream)
     if (!event)
         return;
     if (target_of(stream, &target))
-        note(&wait, &target, true);
+        note_own(&wait, &target);
     facet_flight_event_recorded(event, &wait);
 }
 
@@ -246,7 +272,7 @@ void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum 
     struct target target;
 
     if (done && where == FACET_FLIGHT_COPY_TO_HOST && target_of(stream, &target)) {
-        note(wait, &target, true);
+        note_own(wait, &target);
         facet_flight_waited(wait);
     } else if (done && where == FACET_FLIGHT_COPY_UNKNOWN) {
         facet_flight_catch_up();

@@ -28,7 +28,8 @@ struct facet_flight_wait {
     } lanes[FACET_FLIGHT_WAIT_LANES];
 };
 
-/* `stream` is of facet_flight_stream_of(). With the legacy one those are noted, too, that it may wait for. */
+/* `stream` is of facet_flight_stream_of(). Lanes of other streams are noted, too, as the stream may wait for their
+ * events. */
 void facet_flight_wait_stream(struct facet_flight_wait *ret_wait, void *stream);
 void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context);
 

@@ -83,8 +83,24 @@ static bool waits_for_event(const char *way, CUstream stream)
     return true;
 }
 
+/* By way of another stream. */
+static bool waits_across(CUstream stream)
+{
+    static CUstream other;
+    static CUevent event;
+
+    if (!other && (client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS ||
+                   client.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS))
+        return false;
+    return client.cuEventRecord(event, stream) == CUDA_SUCCESS &&
+           client.cuStreamWaitEvent(other, event, 0) == CUDA_SUCCESS &&
+           client.cuStreamSynchronize(other) == CUDA_SUCCESS;
+}
+
 static bool wait_by(const char *way, CUstream stream)
 {
+    if (strcmp(way, "crossed") == 0)
+        return waits_across(stream);
     if (strcmp(way, "device") == 0)
         return client.cuCtxSynchronize() == CUDA_SUCCESS;
     if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
@@ -133,7 +149,8 @@ static bool wait_often(const char *way, unsigned count)
 
     if (strcmp(way, "threads") == 0)
         return in_threads(count);
-    if (strcmp(way, "own") == 0 && client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+    if ((way[0] == 'o' || strcmp(way, "crossed") == 0) &&
+        client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
         return false;
     if (strcmp(way, "joined") == 0 && client.cuStreamCreate(&stream, CU_STREAM_DEFAULT) != CUDA_SUCCESS)
         return false;

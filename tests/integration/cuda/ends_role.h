@@ -22,11 +22,12 @@
  * "waited_WAY": `count` launches of ENDS_SHORT, of which every fourth is waited for in that way, and _exit(). WAY is
  * "device", "stream" and "own" (of a stream that was made), "joined" (of one, by the legacy stream), "query", "event"
  * (behind which one more kernel runs, a long one), "asked" and "elapsed" (an event), "copy" and "any" (to the host,
- * said or seen from the pointer); "threads" (each launch by its thread, into a
- * shared and an own stream); "killed" as "stream", and ended by SIGKILL.
+ * said or seen from the pointer); "crossed" (of another stream, which waits for an event of the launches'); "threads"
+ * (each launch by its thread, into a shared and an own stream); "killed" as "stream", and ended by SIGKILL.
  */
 #define ENDS_WAYS(X)                                                                                                   \
-    X(device) X(stream) X(own) X(joined) X(query) X(event) X(asked) X(elapsed) X(copy) X(any) X(threads) X(killed)
+    X(device)                                                                                                          \
+    X(stream) X(own) X(joined) X(query) X(event) X(asked) X(elapsed) X(copy) X(any) X(crossed) X(threads) X(killed)
 
 int ends_role(const char *name, unsigned count);
 

@@ -161,8 +161,21 @@ static bool mapped(cl_mem buffer)
     return error == CL_SUCCESS && clEnqueueUnmapMemObject(fixture.queue, buffer, address, 0, NULL, NULL) == CL_SUCCESS;
 }
 
+/* By way of another queue, which waits for the event. */
+static bool crossed(cl_event event)
+{
+    static cl_command_queue other;
+
+    if (!other)
+        other = clCreateCommandQueueWithProperties(fixture.context, fixture.device, NULL, NULL);
+    return other && clFlush(fixture.queue) == CL_SUCCESS &&
+           clEnqueueMarkerWithWaitList(other, 1, &event, NULL) == CL_SUCCESS && clFinish(other) == CL_SUCCESS;
+}
+
 static bool wait_by(const char *way, cl_event event, cl_mem buffer)
 {
+    if (strcmp(way, "crossed") == 0)
+        return crossed(event);
     if (strcmp(way, "events") == 0)
         return clWaitForEvents(1, &event) == CL_SUCCESS;
     if (strcmp(way, "status") == 0)
@@ -278,7 +291,7 @@ static void check_waited(const char *role, int status)
 
 static void test_waited_for_is_reported(void **state)
 {
-    static const char *const ways[] = {"finish", "events", "status", "read", "callback"};
+    static const char *const ways[] = {"finish", "events", "status", "read", "callback", "crossed"};
 
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         char role[32];

@@ -43,6 +43,7 @@
     X(hipEventCreate)                                                                                                  \
     X(hipEventCreateWithFlags)                                                                                         \
     X(hipEventRecord)                                                                                                  \
+    X(hipStreamWaitEvent)                                                                                              \
     X(hipEventSynchronize)                                                                                             \
     X(hipEventElapsedTime)                                                                                             \
     X(hipEventQuery)                                                                                                   \

@@ -84,8 +84,23 @@ static bool waits_for_event(const char *way, hipStream_t stream)
     return true;
 }
 
+/* By way of another stream. */
+static bool waits_across(hipStream_t stream)
+{
+    static hipStream_t other;
+    static hipEvent_t event;
+
+    if (!other && (client.hipStreamCreateWithFlags(&other, hipStreamNonBlocking) != hipSuccess ||
+                   client.hipEventCreate(&event) != hipSuccess))
+        return false;
+    return client.hipEventRecord(event, stream) == hipSuccess &&
+           client.hipStreamWaitEvent(other, event, 0) == hipSuccess && client.hipStreamSynchronize(other) == hipSuccess;
+}
+
 static bool wait_by(const char *way, hipStream_t stream)
 {
+    if (strcmp(way, "crossed") == 0)
+        return waits_across(stream);
     if (strcmp(way, "device") == 0)
         return client.hipDeviceSynchronize() == hipSuccess;
     if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
@@ -134,7 +149,8 @@ static bool wait_often(const char *way, unsigned count)
 
     if (strcmp(way, "threads") == 0)
         return in_threads(count);
-    if (strcmp(way, "own") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess)
+    if ((way[0] == 'o' || strcmp(way, "crossed") == 0) &&
+        client.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess)
         return false;
     if (strcmp(way, "joined") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamDefault) != hipSuccess)
         return false;
