@@ -79,8 +79,16 @@ static bool prepare_environment(const struct launch_place *place)
            launch_cuda_enter(place->cuda) && launch_hip_enter(place->hip);
 }
 
+static void (*on_broken_pipe)(int) = SIG_DFL; /* what the command has */
+
+void launch_outlive_readers(void)
+{
+    on_broken_pipe = signal(SIGPIPE, SIG_IGN);
+}
+
 _Noreturn static void become_command(char *const *command, const struct launch_place *place, const sigset_t *mask)
 {
+    signal(SIGPIPE, on_broken_pipe);
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (prepare_environment(place))
         execvp(command[0], command);

@@ -64,6 +64,8 @@ static const char *reason_of(unsigned http)
         return "Expectation Failed";
     case 431:
         return "Request Header Fields Too Large";
+    case 503:
+        return "Service Unavailable";
     case 505:
         return "HTTP Version Not Supported";
     default:
@@ -100,7 +102,7 @@ static void linger(int fd)
     }
 }
 
-static void turn_away(int fd, const struct head_refusal *refusal)
+static void answer(int fd, const struct head_refusal *refusal)
 {
     FACET_CLEANUP_FREE char *text = refusal_text(&refusal->error), *whole = NULL;
     int size = text ? asprintf(&whole,
@@ -114,7 +116,23 @@ static void turn_away(int fd, const struct head_refusal *refusal)
         return;
     }
     send_all(fd, whole, (size_t)size);
+}
+
+static void turn_away(int fd, const struct head_refusal *refusal)
+{
+    answer(fd, refusal);
     linger(fd);
+}
+
+/* The system has no thread for it. Nothing is waited for: what was sent before the end is read all the same. */
+static void turn_away_busy(int fd)
+{
+    struct head_refusal refusal = {.http = 503};
+
+    facet_error_set(&refusal.error, FACET_BUSY,
+                    "the daemon can start no thread: its user has as many processes as 'ulimit -u' allows, or the "
+                    "machine has no memory");
+    answer(fd, &refusal);
 }
 
 /* The uid of the process that connected, kept by the kernel. */
@@ -204,6 +222,7 @@ static void begin(struct front *front, int fd)
         return;
     }
     free(caller);
+    turn_away_busy(fd);
     close(fd);
     atomic_fetch_sub(&front->callers, 1);
 }

@@ -15,6 +15,7 @@ struct text {
 
 /* What of the headers has been seen. */
 struct headers {
+    uint32_t count;
     bool length, host, encoded;
 };
 
@@ -87,6 +88,8 @@ static bool bad(struct head_refusal *refusal, const char *argument, const char *
 /* A path from the root. What is written in hexadecimal is of two digits, and no NUL, which would end it early. */
 static bool judge_target(struct text target, struct head_refusal *refusal)
 {
+    uint32_t arguments = 0;
+
     if (!target.length || target.at[0] != '/')
         return bad(refusal, "path", "the path of the request: expected one that begins with '/'");
     for (size_t i = 0; i < target.length; i++) {
@@ -94,6 +97,9 @@ static bool judge_target(struct text target, struct head_refusal *refusal)
 
         if (byte <= ' ' || byte == 0x7f)
             return bad(refusal, "path", "the path of the request holds a control character: expected it encoded");
+        arguments += byte == '&';
+        if (arguments >= HEAD_ARGUMENTS_MAX)
+            return bad(refusal, "path", "the path of the request: expected at most 16 arguments behind '?'");
         if (byte != '%')
             continue;
         if (i + 2 >= target.length || !is_hex(target.at[i + 1]) || !is_hex(target.at[i + 2]))
@@ -158,6 +164,8 @@ static bool judge_header(struct text name, struct text value, struct headers *he
 {
     if (is_word(name, "Content-Length"))
         return judge_length(value, headers, refusal);
+    if (is_word(name, "Cookie")) /* the library would take it apart */
+        return bad(refusal, "headers", "Cookie: expected none");
     if (is_word(name, "Expect") && !is_word(value, "100-continue"))
         return refuse(refusal, 417, FACET_INVALID_ARGUMENT, "headers", "Expect: expected 100-continue");
     if (is_word(name, "Host") && headers->host)
@@ -171,6 +179,8 @@ static bool judge_line(struct text line, struct headers *headers, struct head_re
 {
     const char *colon = memchr(line.at, ':', line.length);
 
+    if (++headers->count > HEAD_HEADERS_MAX)
+        return refuse(refusal, 431, FACET_OUT_OF_RANGE, "headers", "the headers of the request: expected at most 100");
     for (size_t i = 0; i < line.length; i++)
         if (((unsigned char)line.at[i] < ' ' && line.at[i] != '\t') || line.at[i] == 0x7f)
             return bad(refusal, "headers", "a header holds a control character");

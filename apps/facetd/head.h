@@ -20,6 +20,11 @@
 #define HEAD_LINE_MAX ((size_t)8 * 1024)
 #define HEAD_MAX      ((size_t)16 * 1024)
 
+/* The most headers, and the most arguments behind '?': for each of more the library would take memory that it lacks, and
+ * answer for that. */
+#define HEAD_HEADERS_MAX   100u
+#define HEAD_ARGUMENTS_MAX 16u
+
 enum head_verdict {
     HEAD_INCOMPLETE, /* more is to come */
     HEAD_GOOD,

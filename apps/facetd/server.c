@@ -24,7 +24,7 @@ enum {
     BACKLOG = 128,
     CONNECTIONS_MAX = 256,
     IDLE_TIMEOUT_S = 30,
-    CONNECTION_MEMORY = 32 * 1024, /* the largest head (head.h), and as much again */
+    CONNECTION_MEMORY = 64 * 1024, /* the largest head (head.h), what the library makes of it, and its answer's head */
     FULL_PAUSE_NS = 5 * 1000 * 1000,
 };
 

@@ -235,12 +235,24 @@ static enum facet_status expect(const struct walk *walk, mode_t kind, const char
     return facet_error_set(error, FACET_PERMISSION, "%s is not a %s", walk->path, words);
 }
 
+/* Where root has no number, another user's folder looks like root's: the last one has to be the user's own there. */
+static enum facet_status expect_folder(const struct walk *walk, struct facet_error *error)
+{
+    uid_t owner = walk->status.st_uid;
+
+    if (owner != geteuid() && owner != 0)
+        return facet_error_set(error, FACET_PERMISSION,
+                               "%s belongs to user %u, which may be anybody in this user namespace: expected user %u",
+                               walk->path, owner, geteuid());
+    return expect(walk, S_IFDIR, "folder", error);
+}
+
 enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error)
 {
     struct walk walk = {.path = path, .makes = true, .mode = mode};
     enum facet_status status = walk_all(&walk, error);
 
-    return status == FACET_OK ? expect(&walk, S_IFDIR, "folder", error) : status;
+    return status == FACET_OK ? expect_folder(&walk, error) : status;
 }
 
 enum facet_status facet_path_trust_folder(const char *path, struct facet_error *error)
@@ -248,7 +260,7 @@ enum facet_status facet_path_trust_folder(const char *path, struct facet_error *
     struct walk walk = {.path = path};
     enum facet_status status = walk_all(&walk, error);
 
-    return status == FACET_OK ? expect(&walk, S_IFDIR, "folder", error) : status;
+    return status == FACET_OK ? expect_folder(&walk, error) : status;
 }
 
 enum facet_status facet_path_trust_file(const char *path, struct facet_error *error)

@@ -2,9 +2,12 @@
 /* Owns: what surroundings.h says. Never: raises a hard limit that is no hindrance. */
 #include "base/surroundings.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,6 +16,7 @@
 #include <facet/limits.h>
 
 #include "base/config.h"
+#include "base/paths.h"
 #include "base/variables.h"
 
 extern char **environ;
@@ -31,6 +35,8 @@ bool facet_surroundings_open_streams(void)
 
 static const char *const personal[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
                                        "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
+/* Folders that drivers and providers write to, which may be wrong in the shell that starts a daemon alone. */
+static const char *const written[] = {"HOME", "XDG_CACHE_HOME"};
 static const char *const of_terminals[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
 
 static bool is_one_of(const char *entry, const char *const *names, size_t count)
@@ -51,8 +57,27 @@ static bool is_setting(const char *entry)
     return false;
 }
 
+/* Whether the folder, or the nearest one above it, can be written. */
+static bool can_be_written(const char *folder)
+{
+    char path[FACET_PATH_SIZE], *end;
+
+    if (folder[0] != '/' || snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
+        return false;
+    while (access(path, F_OK) < 0 && errno == ENOENT && (end = strrchr(path, '/')) > path)
+        *end = '\0';
+    return access(path, W_OK | X_OK) == 0;
+}
+
+static bool is_wrong_folder(const char *entry)
+{
+    return is_one_of(entry, written, sizeof written / sizeof written[0]) && !can_be_written(strchr(entry, '=') + 1);
+}
+
 static bool is_kept(const char *entry, bool terminal)
 {
+    if (is_wrong_folder(entry))
+        return false;
     return is_setting(entry) || facet_variable_is_of_devices(entry) ||
            is_one_of(entry, personal, sizeof personal / sizeof personal[0]) ||
            (terminal && is_one_of(entry, of_terminals, sizeof of_terminals / sizeof of_terminals[0]));
@@ -68,6 +93,9 @@ bool facet_surroundings_clean_environment(bool terminal)
             *entry++ = *next;
     if (entry)
         *entry = NULL;
+    const struct passwd *user = getenv("HOME") ? NULL : getpwuid(geteuid());
+    if (user && can_be_written(user->pw_dir) && setenv("HOME", user->pw_dir, 1) != 0)
+        return false;
     return setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) == 0;
 }
 
@@ -89,7 +117,7 @@ static const struct need {
     {RLIMIT_STACK, 1 * MIB, 8 * MIB, true, "the stack", "s"},
     {RLIMIT_MEMLOCK, 0, 0, true, "locked memory", "l"},
     {RLIMIT_NOFILE, 256, 65536, false, "open files", "n"},
-    {RLIMIT_NPROC, 0, 0, false, "processes", "u"},
+    {RLIMIT_NPROC, 512, 0, false, "processes", "u"}, /* all of the user's count */
     {RLIMIT_CPU, 600, 0, false, "seconds of processor time", "t"},
 };
 

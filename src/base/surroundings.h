@@ -19,7 +19,8 @@ bool facet_surroundings_open_streams(void);
 /*
  * Leaves of the environment what is known to be of use: the settings (config.h), the variables of providers, HOME,
  * USER, LOGNAME, XDG_*_HOME, XDG_RUNTIME_DIR, TZ, what FACET_KEEP_ENV names, and a PATH of the system's folders. So
- * providers find the same devices whoever asks. `terminal`: also what output depends on. False with errno: no memory.
+ * providers find the same devices whoever asks. A HOME or XDG_CACHE_HOME that cannot be written is left out, and HOME
+ * is then the user's by the system. `terminal`: also what output depends on. False with errno: no memory.
  */
 bool facet_surroundings_clean_environment(bool terminal);
 

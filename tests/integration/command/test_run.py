@@ -361,4 +361,21 @@ def a_run_that_nothing_entered_says_so_where_limits_were_to_hold():
         equal(place.facet("run", "-m", "256M", "-c", "30", "true").stderr, "", "one that was used")
 
 
+@test
+def warnings_that_nobody_reads_end_nothing():
+    """The reader of standard error has gone: the program runs, and its end is reported, all the same."""
+    with Place() as place:
+        readable, writable = os.pipe()
+        os.close(readable)
+        done = subprocess.run([FACET, "run", "-m", "1M", "--report", "report.json", "--", "sh", "-c", "sleep 0.1; exit 3"],
+                              stderr=writable, env={**place.env, "FAKE_FAULT": "unused"}, cwd=place.root, check=False,
+                              timeout=60)
+        equal(done.returncode, 3)
+        equal(json.loads(place.read("report.json"))["exit_status"], 3)
+        done = subprocess.run([FACET, "run", "-m", "1M", "--", "sh", "-c", "echo x >&2; echo alive"], stderr=writable,
+                              stdout=subprocess.PIPE, env=place.env, cwd=place.root, text=True, check=False, timeout=60)
+        equal((done.returncode, done.stdout), (128 + signal.SIGPIPE, ""), "the program has the signal")
+        os.close(writable)
+
+
 main()

@@ -212,8 +212,17 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
                      f"{theirs} belongs to user 65534, expected user {VICTIM} or root")
             os.chown(theirs, 0, 0)
             contains(users.as_user(VICTIM, *ask, FACET_RUNTIME_DIR=theirs).stderr, f"{theirs} belongs to user 65534")
+            # Nor below folders of root's alone, where only a privileged helper can have put one of another user.
+            os.chmod(theirs, 0o755)
+            os.mkdir(f"{theirs}/run")
+            os.chown(f"{theirs}/run", ATTACKER, ATTACKER)
+            os.chmod(f"{theirs}/run", 0o755)
+            os.rename(theirs, below := f"/run/facet-test-{os.getpid()}")
+            theirs = below
+            contains(users.as_user(VICTIM, *ask, FACET_RUNTIME_DIR=f"{theirs}/run").stderr,
+                     "belongs to user 65534, which may be anybody in this user namespace")
         finally:
-            os.rmdir(theirs)
+            shutil.rmtree(theirs)
             os.rmdir(mine)
 
 

@@ -173,6 +173,10 @@ GET = "GET /v1/vgpus HTTP/1.1\r\nHost: x\r\n"
 
 # What can be read in two ways, or in none, and how it is refused: status, code, argument.
 MALFORMED = (
+    (GET + "X: a\r\n" * 101 + "\r\n", 431, "out_of_range", "headers"),
+    (GET + "X: a\r\n" * 900 + "\r\n", 431, "out_of_range", "headers"),
+    (GET + "Cookie: " + "a=b;" * 500 + "\r\n\r\n", 400, "invalid_argument", "headers"),
+    ("GET /v1/events?" + "a&" * 500 + " HTTP/1.1\r\nHost: x\r\n\r\n", 400, "invalid_argument", "path"),
     (POST + "Content-Length: -1\r\n\r\n", 400, "invalid_argument", "body"),
     (POST + "Content-Length: +2\r\n\r\n{}", 400, "invalid_argument", "body"),
     (POST + "Content-Length: 2x\r\n\r\n{}", 400, "invalid_argument", "body"),
@@ -237,6 +241,20 @@ def heads_in_pieces_are_read():
                 connection.sendall(byte.encode())
             connection.settimeout(30)
             contains(connection.recv(65536).decode(), "200 OK")
+
+
+@test
+def the_largest_heads_are_answered_in_json():
+    """They are within what the HTTP library has memory for."""
+    wide = "".join(f"X-{number}: {'y' * 70}\r\n" for number in range(98))
+    long = "".join(f"X-{number}: {'y' * 750}\r\n" for number in range(19))
+    many = "&".join(f"a{number}={'y' * 400}" for number in range(16))
+    with Facetd() as daemon:
+        for text, status in ((GET + "X: a\r\n" * 98 + "\r\n", 200), (GET + wide + "\r\n", 200), (GET + long + "\r\n", 200),
+                             (f"GET /v1/events?{many} HTTP/1.1\r\nHost: x\r\n{wide}\r\n", 400)):
+            head, _, body = raw(daemon, text).partition("\r\n\r\n")
+            equal(head.split()[1], str(status), f"the answer to {text[:60]!r} of {len(text)} bytes: {head}")
+            json.loads(body)
 
 
 @test

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import pwd
 import re
 import resource
 import signal
@@ -75,6 +76,20 @@ def what_hides_a_device_from_one_shell_does_not_hide_it_from_the_daemon():
         equal(place.facet("vgpu", "create", "--name", "a", env=OTHERS).returncode, 0)
         equal(place.facet("vgpu", "create", "--name", "b", "-d", "test:1").returncode, 0)
         equal(json.loads(place.facet("provider", "list", "--json", env=OTHERS).stdout)["providers"][0]["devices"], 2)
+
+
+@test
+def folders_that_cannot_be_written_are_no_folders_of_the_daemon():
+    with Shell() as place:
+        wrong = {"HOME": "/dev/null/home", "XDG_CACHE_HOME": "/dev/null/cache"}
+        equal(place.facet("vgpu", "list", env=wrong).returncode, 0)
+        has = dict(entry.split("=", 1) for entry in place.of_daemon("environ").split("\0") if entry)
+        equal(("XDG_CACHE_HOME" in has, has.get("HOME")), (False, pwd.getpwuid(os.getuid()).pw_dir))
+        place.kill_daemon()
+        right = {"HOME": place.root, "XDG_CACHE_HOME": place.path("made/later")}
+        equal(place.facet("vgpu", "list", env=right).returncode, 0)
+        has = dict(entry.split("=", 1) for entry in place.of_daemon("environ").split("\0") if entry)
+        equal({name: has.get(name) for name in right}, right)
 
 
 @test
