@@ -12,6 +12,10 @@
 #define REOPEN_NS      MS
 #define REOPEN_WAIT_NS (2 * MS)
 
+/* What a cap is charged with at once, and may owe, at most: a process writes its own counters, and one that goes wild
+ * writes anything there. */
+#define BUSY_MOST_NS (UINT64_C(86400) * 1000 * MS)
+
 /* What is held of work that should have ended: it may wait for something that its program does later, and would never
  * end if all of it were. */
 static uint64_t held_late_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
@@ -35,7 +39,7 @@ static int64_t held_ns(const struct facet_fair *fair, const struct facet_fair_cl
 {
     bool late = fair->last_ns >= overdue_ns(fair, client);
 
-    return (int64_t)(late ? held_late_ns(fair, client) : client->demand.inflight_ns);
+    return (int64_t)(late ? held_late_ns(fair, client) : facet_fair_sooner(client->demand.inflight_ns, BUSY_MOST_NS));
 }
 
 /*
@@ -44,13 +48,16 @@ static int64_t held_ns(const struct facet_fair *fair, const struct facet_fair_cl
  */
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
 {
-    uint64_t busy = client->demand.busy_ns - client->cap_busy_ns;
+    uint64_t grown = client->demand.busy_ns - client->cap_busy_ns;
+    uint64_t busy = client->demand.busy_ns < client->cap_busy_ns ? 0 : facet_fair_sooner(grown, BUSY_MOST_NS);
     int64_t most_ns = (int64_t)facet_fair_later(fair->config.burst_ns, client->launch_ns) + held_ns(fair, client);
 
     client->cap_busy_ns = client->demand.busy_ns;
     client->cap_credit_ns += (int64_t)(elapsed_ns * client->limit_milli / FACET_MILLI_WHOLE) - (int64_t)busy;
     if (client->cap_credit_ns > most_ns)
         client->cap_credit_ns = most_ns;
+    if (client->cap_credit_ns < -(int64_t)BUSY_MOST_NS)
+        client->cap_credit_ns = -(int64_t)BUSY_MOST_NS;
 }
 
 /* What is left at a moment that is not before now. */
