@@ -20,8 +20,8 @@
 #define HEAD_LINE_MAX ((size_t)8 * 1024)
 #define HEAD_MAX      ((size_t)16 * 1024)
 
-/* The most headers, and the most arguments behind '?': for each of more the library would take memory that it lacks, and
- * answer for that. */
+/* The most headers, and the most arguments behind '?': for each of more the library would take memory that it lacks,
+ * and answer for that. */
 #define HEAD_HEADERS_MAX   100u
 #define HEAD_ARGUMENTS_MAX 16u
 
