@@ -2,7 +2,9 @@
 /* Owns: fork, exec, forwarding, wait. Never: a signal handler: signals are blocked and taken one by one. */
 #include "launch.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,14 +83,45 @@ static bool prepare_environment(const struct launch_place *place)
 
 static void (*on_broken_pipe)(int) = SIG_DFL; /* what the command has */
 
-void launch_outlive_readers(void)
+/* Descriptors that were given to this process, as far as they are below so many; those above are taken for given. */
+enum { GIVEN_MOST = 1024 };
+static bool given[GIVEN_MOST];
+
+static void each_descriptor(void (*visit)(int fd))
+{
+    FACET_CLEANUP_DIR DIR *folder = opendir("/proc/self/fd");
+    const struct dirent *entry;
+
+    while (folder && (entry = readdir(folder))) {
+        int fd = atoi(entry->d_name);
+
+        if (fd > STDERR_FILENO && fd < GIVEN_MOST && fd != dirfd(folder))
+            visit(fd);
+    }
+}
+
+static void note_given(int fd)
+{
+    given[fd] = true;
+}
+
+/* Libraries open some that would go to the command. */
+static void keep_own(int fd)
+{
+    if (!given[fd])
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void launch_begin(void)
 {
     on_broken_pipe = signal(SIGPIPE, SIG_IGN);
+    each_descriptor(note_given);
 }
 
 _Noreturn static void become_command(char *const *command, const struct launch_place *place, const sigset_t *mask)
 {
     signal(SIGPIPE, on_broken_pipe);
+    each_descriptor(keep_own);
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (prepare_environment(place))
         execvp(command[0], command);

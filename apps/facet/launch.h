@@ -36,9 +36,12 @@ struct launch_place {
     const json_t *environment;      /* what the device's provider wants set: an object of texts; NULL: nothing */
 };
 
-/* From now on what cannot be written to a pipe, because nobody reads it any more, does not end this process: the
- * command goes on, and its end has work for us. The command has the signal as we were given it. */
-void launch_outlive_readers(void);
+/*
+ * Before anything is opened: the command is given the descriptors that this process was given, and no others. And from
+ * now on what cannot be written to a pipe, because nobody reads it any more, does not end this process: the command
+ * goes on, and its end has work for us. The command has the signal as we were given it.
+ */
+void launch_begin(void);
 
 /*
  * Runs `command` inside the vGPU and waits for its end. Signals sent to us alone are passed on; those of the terminal

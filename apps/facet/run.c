@@ -460,7 +460,7 @@ static int run_run(const struct command *self, int argc, char **argv)
     if (!check_usage(self, argc, &run.options))
         return EXIT_USAGE;
     run.command = argv + optind;
-    launch_outlive_readers();
+    launch_begin();
     return run_command(&run);
 }
 

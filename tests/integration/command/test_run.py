@@ -378,4 +378,15 @@ def warnings_that_nobody_reads_end_nothing():
         os.close(writable)
 
 
+@test
+def command_has_the_descriptors_that_were_given_and_no_others():
+    with Place() as place, open(place.path("given"), "w", encoding="utf-8") as given:
+        listing = ["python3", "-c", "import os; print(*sorted(int(fd) for fd in os.listdir('/proc/self/fd')))"]
+        bare, inside = (subprocess.run(command, env=place.env, cwd=place.root, pass_fds=[given.fileno()], text=True,
+                                       stdout=subprocess.PIPE, check=True, timeout=60).stdout
+                        for command in (listing, [FACET, "run", "--", *listing]))
+        equal(inside, bare)
+        equal(str(given.fileno()) in inside.split(), True, inside)
+
+
 main()
