@@ -64,7 +64,7 @@ struct facet_limiter_state {
 };
 
 /* `dir`: where the workers' folders are; NULL: those of the facetd that this user would get. Made when missing.
- * FACET_PERMISSION when another user can change it or a folder that leads to it (docs/adr/0027-who-is-believed.md).
+ * FACET_PERMISSION when another user can change it or a folder that leads to it (ADR 27).
  * FACET_BUSY when another handle or daemon manages it. */
 FACET_API enum facet_status facet_limiter_open(const char *dir, struct facet_limiter **ret_limiter,
                                                struct facet_error *error);
