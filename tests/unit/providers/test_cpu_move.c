@@ -65,7 +65,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
     bool refused = number == SYS_userfaultfd && left.no_faults;
     bool full = number == SYS_mremap && (left.no_remap || left.over == 0);
 
-    if (!refused && !full && !(number == SYS_mmap && is_spent(&left.over)))
+    if (!refused && !full && !(number == SYS_mmap && is_spent(d & MAP_FIXED ? &left.over : &left.mmap)))
         return __real_syscall(number, a, b, c, d, e, f);
     errno = refused ? EPERM : ENOMEM;
     return -1;
