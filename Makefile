@@ -4,7 +4,7 @@ BUILD ?= build
 
 # "compile" needs what "setup" installs: with -j too, one after the other.
 .NOTPARALLEL:
-.PHONY: all compile check demo test gpu-suite bench lint format install clean setup setup-demo setup-test setup-bench
+.PHONY: all compile check demo test test-long coverage gpu-suite bench lint format install clean setup setup-demo setup-test setup-bench
 all: setup compile         ## build; ./build/facet works from the tree
 
 compile:                   ## build with what is installed
@@ -19,6 +19,12 @@ check: setup-test          ## between two edits: format, spelling, the tree's ru
 
 test: setup-test           ## every test, sanitizers and lint; ends with "N passed, N failed"
 	@tools/run-tests $(BUILD) --full
+
+test-long: setup-test      ## every test once, those with random steps or repeats with twenty times as many
+	@tools/run-tests $(BUILD) --long
+
+coverage: setup-test       ## which lines of each room the tests run, as a table
+	@tools/coverage $(BUILD)
 
 gpu-suite: all             ## on this machine's NVIDIA GPUs; skips with a reason where there is none
 	@tests/gpu/run $(BUILD)

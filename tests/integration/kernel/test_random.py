@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random kernels: optimized, as they are written, and on PoCL they make the same bytes.
 
-Owns: which seeds, and what is told of one that differs. FACET_TEST_SEEDS is how many (or FIRST:COUNT).
+Owns: which seeds, and what is told of one that differs. FACET_TEST_SEEDS is how many (or FIRST:COUNT), else it is for
+effort.py to say.
 Never: decides by itself what is right.
 """
 import math
@@ -13,6 +14,7 @@ import numpy
 
 import generate
 import oracle
+import effort
 import tap
 from tap import test
 
@@ -23,8 +25,8 @@ SPIRV_COUNT = 10  # of them, that go by way of SPIR-V
 
 def seeds():
     asked = os.environ.get("FACET_TEST_SEEDS")
-    first, _, count = (asked or str(COUNT)).rpartition(":")
-    begin = int(first or 1)
+    first, _, count = (asked or str(effort.effort(COUNT, TOGETHER))).rpartition(":")
+    begin = int(first or effort.seed(1))
     return [*(() if asked else FOUND), *range(begin, begin + int(count))]
 
 

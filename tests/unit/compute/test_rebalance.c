@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "../../effort.h"
 #include "compute/balance.h"
 
 #define MS UINT64_C(1000000)
@@ -325,10 +326,10 @@ static void test_random_loads_come_to_rest(void **state)
 {
     static bool visited[WORKS][MEMBERS];
     static struct world world;
-    uint64_t seed = 4711;
+    uint64_t seed = effort_seed(4711);
     unsigned moved = 0;
 
-    for (int run = 0; run < 1000; run++) {
+    for (int run = 0; run < (int)effort(1000, 200); run++) {
         memset(visited, 0, sizeof visited);
         random_world(&world, &seed);
         int rounds = 0;
@@ -343,14 +344,14 @@ static void test_random_loads_come_to_rest(void **state)
         for (uint32_t i = 0; i < world.work_count; i++)
             assert_true(world.works[i].moves <= world.balance.config.moves_most);
     }
-    assert_true(moved > 1000);
+    assert_true(moved > effort(1000, 200));
 }
 
 /* Loads that change all the time: what was moved is not moved forth and back with them. */
 static void test_changing_loads_do_not_toss_works(void **state)
 {
     static struct world world;
-    uint64_t seed = 815;
+    uint64_t seed = effort_seed(815);
 
     for (int run = 0; run < 100; run++) {
         random_world(&world, &seed);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../effort.h"
 #include "interpose/kit/memory/region.h"
 
 #define BASE    UINT64_C(0x7f4000000000)
@@ -20,7 +21,7 @@
 #define REGIONS 8u
 #define BLOCKS  64u
 #define THREADS 4u
-#define ROUNDS  50000u
+#define ROUNDS  effort(50000, 1000)
 #define PASSES  400u
 
 static uint64_t add(uint32_t device, uint64_t address, uint64_t bytes)

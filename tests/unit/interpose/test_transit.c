@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "../../effort.h"
 #include "interpose/kit/transit.h"
 
 #define MIB      (UINT64_C(1) << 20)
@@ -159,7 +160,7 @@ static void test_who_is_in_transit_again_has_gone_through(void **state)
 /* ---- from many threads: two sums that agree whenever nothing is in transit ---- */
 
 #define THREADS 4u
-#define ROUNDS  20000u
+#define ROUNDS  effort(20000, 1000)
 
 static _Atomic uint64_t here, there;
 static _Atomic uint32_t at_it;

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "../../effort.h"
 #include "memory/slab.h"
 
 static void test_each_block_once(void **state)
@@ -60,7 +61,7 @@ static void test_what_is_known(void **state)
     facet_slab_destroy(slab);
 }
 
-#define ROUNDS 200000u
+#define ROUNDS effort(200000, 10000)
 
 /* Freed by another thread while this one takes: every block that is given is had again, none twice. */
 struct exchange {

@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../effort.h"
 #include "watched_backend.h"
 
 #define MIB     (UINT64_C(1) << 20)
 #define THREADS 64u
 #define SPACES  4u
 #define HELD    40u
-#define ROUNDS  1500u
+#define ROUNDS  effort(1500, 200)
 
 struct hammer {
     struct facet_memory *memory;

@@ -7,10 +7,11 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "../../effort.h"
 #include "cpu_executor_world.h"
 
 #define CLIENTS  4u
-#define LAUNCHES 300u /* of each client */
+#define LAUNCHES effort(300, 100) /* of each client */
 #define STREAMS  3u
 
 /* ---- memory that fails when told ---- */
@@ -170,7 +171,7 @@ static void nothing_is_lost_whatever_clients_do(void **state)
     void *result;
 
     for (size_t i = 0; i < CLIENTS; i++) {
-        clients[i] = (struct client){.executor = executor, .seed = 0x9e3779b97f4a7c15u * (i + 1)};
+        clients[i] = (struct client){.executor = executor, .seed = 0x9e3779b97f4a7c15u * (i + effort_seed(1))};
         assert_int_equal(pthread_create(&threads[i], NULL, live, &clients[i]), 0);
     }
     for (size_t i = 0; i < CLIENTS; i++) {
@@ -190,7 +191,7 @@ static void no_unit_is_lost(void **state)
 {
     struct cpu_executor *executor = executor_of(4, NULL);
 
-    for (int round = 0; round < 50; round++) {
+    for (int round = 0; round < (int)effort(50, 10); round++) {
         struct cpu_tenant *tenant = tenant_of(executor);
 
         for (int i = 0; i < 4; i++)

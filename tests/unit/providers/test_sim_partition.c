@@ -3,9 +3,10 @@
  * Owns: testing the placement rules: by hand for what people do, and by 100,000 random steps a profile against a second
  * implementation that shares no data and no code with the provider.
  */
+#include "../../effort.h"
 #include "sim_core_fixture.h"
 
-#define STEPS 100000
+#define STEPS effort(100000, 2000)
 
 /* --- The oracle: the geometry that `nvidia-smi mig -lgip` and `-lgipp` print, and sets of slices. --- */
 

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "../../effort.h"
 #include "sim_world.h"
 
 #define MIB   (UINT64_C(1) << 20)
@@ -393,7 +394,7 @@ static void what_a_killed_process_had_is_free_at_once(void **state)
 /* --- The property: not a byte above, whoever is killed when. --- */
 
 #define CHILDREN 4
-#define ROUNDS   80
+#define ROUNDS   effort(80, 20)
 #define HELD_MAX 64
 
 /* What the children say they hold: after it is theirs, until before it is given back. So never more than they have. */

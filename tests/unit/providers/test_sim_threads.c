@@ -2,10 +2,11 @@
 /* Owns: many threads on one instance of the simulated devices, in real time; run under the thread sanitizer. */
 #include <pthread.h>
 
+#include "../../effort.h"
 #include "sim_world.h"
 
 #define THREADS 8
-#define ROUNDS  40
+#define ROUNDS  effort(40, 10)
 
 static struct world world;
 

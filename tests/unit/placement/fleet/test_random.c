@@ -6,11 +6,12 @@
  */
 #include <stdlib.h>
 
+#include "../../../effort.h"
 #include "fixtures.h"
 
 #define NODES  150u
 #define LIVE   400u
-#define STEPS  130000u
+#define STEPS  effort(130000, 5000)
 #define CHECKS 6500u
 
 static struct facet_fleet_request any(uint64_t *random)

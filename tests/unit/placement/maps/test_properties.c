@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../../effort.h"
 #include "node.h"
 
-#ifndef MAPS_STEPS
-#define MAPS_STEPS 1000000u
-#endif
+#define STEPS  effort(1000000, 40000)
 #define NODES  200u /* different ones */
 #define LIVE   48u
 #define SLOTS  5u
@@ -207,11 +206,11 @@ static void change(struct world *world, uint64_t *seed)
 static void test_a_million_steps(void **state)
 {
     static struct world world;
-    uint64_t seed = 88172645463325252u, granted_in_all = 0, refused_in_all = 0, rounded_in_all = 0;
+    uint64_t seed = effort_seed(463325252), granted_in_all = 0, refused_in_all = 0, rounded_in_all = 0;
 
     for (uint32_t node = 0; node < NODES; node++) {
         open_world(&world, &seed);
-        for (uint32_t step = 0; step < MAPS_STEPS / NODES; step++) {
+        for (uint32_t step = 0; step < STEPS / NODES; step++) {
             uint32_t index = (uint32_t)draw(&seed, LIVE);
 
             if (world.grants[index])
@@ -235,7 +234,7 @@ static void test_a_million_steps(void **state)
         rounded_in_all += world.rounded;
     }
     /* The steps did something of everything. */
-    assert_true(granted_in_all > MAPS_STEPS / 8 && refused_in_all > MAPS_STEPS / 20 && rounded_in_all > 0);
+    assert_true(granted_in_all > STEPS / 8 && refused_in_all > STEPS / 20 && rounded_in_all > 0);
 }
 
 int main(void)

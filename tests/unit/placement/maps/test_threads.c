@@ -4,14 +4,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../../../effort.h"
 #include "node.h"
 
 #define THREADS 4u
-#ifdef MAPS_STEPS
-#define ROUNDS (MAPS_STEPS / 20)
-#else
-#define ROUNDS 20000u
-#endif
+#define ROUNDS  effort(20000, 500)
 
 static struct facet_maps *maps;
 static _Atomic uint32_t faults, grants_made;
