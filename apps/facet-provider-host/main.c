@@ -6,13 +6,13 @@
  * Never: is started by hand; a session (facet/session.h) starts it and talks to it.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/surroundings.h"
 #include "session/control.h"
 #include "session/keeper.h"
 #include "session/serve.h"
@@ -32,13 +32,6 @@ static bool is_started_by_a_session(int count)
     return count == 4 && is_socket(FACET_CONTROL_FD) && is_socket(FACET_KEEPER_FD);
 }
 
-/* A crash is told by its signal: whoever handles it before us (a sanitizer does) would hide that. */
-static void reset_signals(void)
-{
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL); /* refused for SIGKILL, SIGSTOP and those of the C library, which is as it should be */
-}
-
 int main(int count, char **arguments)
 {
     const struct rlimit no_core = {0};
@@ -48,7 +41,7 @@ int main(int count, char **arguments)
                 FACET_HOST_PROGRAM);
         return 2;
     }
-    reset_signals();
+    facet_surroundings_reset_signals(); /* a crash is told by its signal, which a sanitizer's handler would hide */
     setrlimit(RLIMIT_CORE, &no_core);
     facet_keeper_split();
     /* A program that the provider starts must not keep the session open. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <facet/limits.h>
@@ -173,6 +174,25 @@ enum facet_status facet_surroundings_check_limits(struct facet_error *error)
 
 /* ---- the rest ---- */
 
+/* The C library refuses to touch the signals that it keeps for itself (32 and 33), but they are inherited as ignored
+ * like any other. Where it has handlers for them, those stay. */
+static void stop_ignoring(int number)
+{
+    /* The kernel's structure, which is not that of <signal.h>: its first word is the handler. */
+    unsigned long now[16] = {0}, usual[16] = {0};
+    const unsigned long of_set = sizeof(uint64_t);
+
+    if (syscall(SYS_rt_sigaction, number, NULL, now, of_set) == 0 && now[0] == 1 /* SIG_IGN */)
+        (void)syscall(SYS_rt_sigaction, number, usual, NULL, of_set);
+}
+
+void facet_surroundings_reset_signals(void)
+{
+    for (int number = 1; number < NSIG; number++)
+        if (signal(number, SIG_DFL) == SIG_ERR) /* SIGKILL and SIGSTOP are refused, too, and never ignored */
+            stop_ignoring(number);
+}
+
 void facet_surroundings_reset(void)
 {
     cpu_set_t all;
@@ -181,8 +201,7 @@ void facet_surroundings_reset(void)
     memset(&all, 0xff, sizeof all); /* the kernel leaves out those that there are none, and that a cpuset has not */
     (void)sched_setaffinity(0, sizeof all, &all);
     (void)setpriority(PRIO_PROCESS, 0, 0); /* refused to who may not: then it stays as nice as it was */
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL); /* refused for SIGKILL, SIGSTOP and those of the C library, which is as it should be */
+    facet_surroundings_reset_signals();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -30,6 +30,9 @@ void facet_surroundings_raise_limits(void);
 /* Whether the hard limits allow a daemon; where this process may raise them, it does. FACET_NO_SPACE names one. */
 enum facet_status facet_surroundings_check_limits(struct facet_error *error);
 
+/* No signal is ignored or handled; handlers that the C library has for its own stay. */
+void facet_surroundings_reset_signals(void);
+
 /* All processors, the usual priority, and no signal that is ignored or blocked. */
 void facet_surroundings_reset(void);
 

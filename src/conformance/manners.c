@@ -10,13 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/surroundings.h"
+
 /* The caller's handlers must not run here: they would act on the caller's files a second time. */
 static void reset_signals(void)
 {
     sigset_t none;
 
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL); /* refused for SIGKILL, SIGSTOP and those of the C library, which is as it should be */
+    facet_surroundings_reset_signals();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
