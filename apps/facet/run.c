@@ -37,7 +37,7 @@ struct entered {
     json_t *vgpu;
     int hold;                         /* keeps it until then; -1 when not held */
     struct facet_usage_totals before; /* of one that was there already */
-    uint64_t device_time_before_ns;
+    uint64_t before_ns, device_time_before_ns;
 };
 
 /* What is held while the command runs. Released by run_cleanup() in reverse. */
@@ -175,6 +175,7 @@ static enum facet_status create_vgpu(struct run *run, struct facet_error *error)
     if (status != FACET_OK)
         return status;
     entered->hold = -1;
+    entered->before_ns = facet_clock_now_ns();
     run->count = 1;
     run->created = true;
     return facet_hold_acquire(view_text(entered->vgpu, "segment"), &entered->hold, error);
@@ -190,6 +191,7 @@ static enum facet_status join_vgpu(struct run *run, const char *name, struct fac
     if (status != FACET_OK)
         return status;
     entered->hold = -1;
+    entered->before_ns = facet_clock_now_ns();
     run->count++;
     status = facet_segment_read_totals(segment, &entered->before, error);
     if (status == FACET_OK)
@@ -237,8 +239,9 @@ static uint32_t believed_after(const struct entered *entered, const struct facet
     struct facet_belief belief = {0};
 
     (void)facet_segment_read_device(view_text(entered->vgpu, "segment"), &device, NULL);
-    uint64_t most = device.memory_bytes > limit ? device.memory_bytes : limit;
-    (void)facet_belief_look(&belief, &entered->before, most, 0);
+    /* One that was there before may have had a larger quota. */
+    uint64_t most = entered->before.slots_used && device.memory_bytes > limit ? device.memory_bytes : limit;
+    (void)facet_belief_look(&belief, &entered->before, most, entered->before_ns);
     return facet_belief_look(&belief, after, most, now_ns);
 }
 

@@ -20,7 +20,6 @@
 #include "residence.h"
 #include "shares.h"
 #include "threads.h"
-#include "trust.h"
 #include "turns.h"
 
 /* How often dead processes are looked for: a killed tenant's quota is back well within 100 ms. */
@@ -46,7 +45,6 @@ struct client {
     struct facet_owner *owner;
     struct facet_usage_totals totals; /* as of the last look */
     struct demand demand;             /* as well */
-    struct trust trust;               /* in totals that are told */
 };
 
 struct device {
@@ -168,7 +166,7 @@ static void watch_totals(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
-            trust_look(&device->clients[i].trust, &device->clients[i].totals, now_ns);
+            facet_owner_watch(device->clients[i].owner, &device->clients[i].totals, now_ns);
 }
 
 static void reap(struct device *device)
@@ -449,8 +447,6 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
     client->residence = residence_add(&device->residence, owner, limits);
     snprintf(client->vgpu_id, sizeof client->vgpu_id, "%s", vgpu_id);
     facet_owner_totals(owner, &client->totals);
-    trust_memory(&client->trust, facet_owner_device_memory(owner));
-    trust_memory(&client->trust, limits->memory_bytes);
     if (mode_is_timed(limits->mode)) {
         client->fair = facet_fair_add(&device->fair, limits);
         /* What an adopted vGPU used before is not held against its cap. */
@@ -519,7 +515,6 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
     if (device->clients[index].fair >= 0)
         facet_fair_set_limits(&device->fair, device->clients[index].fair, limits);
     residence_set_limits(&device->residence, device->clients[index].residence, limits);
-    trust_memory(&device->clients[index].trust, limits->memory_bytes);
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
     wake(device);
@@ -580,7 +575,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
     struct client *client = &device->clients[index];
     look_again(device);
     facet_owner_reap(client->owner); /* what a process held that has ended is not used any more */
-    view.believed = trust_read(&client->trust, client->owner, &view.totals);
+    view.believed = facet_owner_believed_totals(client->owner, &view.totals);
     view.damaged = view.believed != FACET_BELIEVED_ALL;
     view.device_time_ns = shares_device_time_ns(&device->shares, index);
     view.frozen = client->frozen;

@@ -122,6 +122,7 @@ FACET_API enum facet_status facet_limiter_auto_freeze(struct facet_limiter *limi
 FACET_API enum facet_status facet_limiter_auto_resume(struct facet_limiter *limiter, const char *id, uint32_t resources,
                                                       struct facet_error *error);
 
+/* FACET_CORRUPT when a process has written over the worker's segment, so that these numbers mean nothing. */
 FACET_API enum facet_status facet_limiter_worker_state(struct facet_limiter *limiter, const char *id,
                                                        struct facet_limiter_state *ret_state,
                                                        struct facet_error *error);

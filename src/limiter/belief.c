@@ -12,6 +12,18 @@
 #define MOST_TIME_AT_ONCE_NS (UINT64_C(1) << 50)
 #define MOST_AT_ONCE         UINT64_C(1000000)
 
+/*
+ * A slot has one process at a time, which counts each moment once: so no slot has more device time than the vGPU is
+ * old. An interposer that learns of some launches by the device's clock, of others by the machine's and of others not
+ * at all counts a moment three times, and who died is charged from when its last report may have begun. What is charged
+ * before it ran is an hour at the most (opencl/track.c).
+ */
+#define TIMES    4u
+#define AHEAD_NS (UINT64_C(3600) * 1000000000)
+
+/* Threads of a vGPU that wait to launch at the same time. */
+#define THREADS 32768u
+
 static bool may_grow(uint64_t from, uint64_t to, uint64_t most)
 {
     return to >= from && to - from <= most;
@@ -22,15 +34,30 @@ static uint32_t look_at(bool believed, uint32_t bit)
     return believed ? 0 : bit;
 }
 
+static uint64_t least(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+/* What so many can have had in that time, and not reported before: no more than MOST_TIME_AT_ONCE_NS. */
+static uint64_t had_ns(uint64_t age_ns, uint64_t many)
+{
+    return least(least(age_ns, MOST_TIME_AT_ONCE_NS / many) * many + AHEAD_NS, MOST_TIME_AT_ONCE_NS);
+}
+
 static uint32_t doubt(const struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
-    const struct facet_usage_totals *last = &belief->last;
-    uint64_t passed_ns = now_ns > belief->at_ns ? now_ns - belief->at_ns : 0, many = passed_ns + MOST_AT_ONCE;
+    uint64_t age_ns = now_ns - belief->since_ns, many = now_ns - belief->at_ns + MOST_AT_ONCE;
+    /* Of the sum over all slots the leap is bounded, of each slot all there is: a vGPU may have thousands. */
+    uint64_t slot_ns = least(age_ns, MOST / TIMES) * TIMES + AHEAD_NS;
 
-    return look_at(may_grow(last->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS), FACET_BELIEVED_BUSY) |
-           look_at(may_grow(last->launches, totals->launches, many), FACET_BELIEVED_LAUNCHES) |
-           look_at(may_grow(last->throttled_ns, totals->throttled_ns, MOST_TIME_AT_ONCE_NS), FACET_BELIEVED_THROTTLED) |
-           look_at(may_grow(last->denied, totals->denied, many), FACET_BELIEVED_DENIED);
+    return look_at(may_grow(belief->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS) &&
+                       (totals->slot_busy_ns <= belief->first_ns || totals->slot_busy_ns - belief->first_ns <= slot_ns),
+                   FACET_BELIEVED_BUSY) |
+           look_at(may_grow(belief->launches, totals->launches, many), FACET_BELIEVED_LAUNCHES) |
+           look_at(may_grow(belief->throttled_ns, totals->throttled_ns, had_ns(age_ns, THREADS)),
+                   FACET_BELIEVED_THROTTLED) |
+           look_at(may_grow(belief->denied, totals->denied, many), FACET_BELIEVED_DENIED);
 }
 
 static uint32_t absurd(const struct facet_usage_totals *totals)
@@ -41,13 +68,27 @@ static uint32_t absurd(const struct facet_usage_totals *totals)
            look_at(totals->denied <= MOST, FACET_BELIEVED_DENIED);
 }
 
+/* What is there already is taken as it is. A slot's process can have begun whenever the machine did. */
+static void begin(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
+{
+    belief->begun = 1;
+    belief->since_ns = totals->slots_used ? 0 : now_ns;
+    belief->first_ns = totals->slot_busy_ns;
+}
+
 uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t memory_most,
                            uint64_t now_ns)
 {
-    belief->doubted |= absurd(totals) | (belief->begun ? doubt(belief, totals, now_ns) : 0);
-    belief->begun = true;
+    belief->doubted |= absurd(totals);
+    if (belief->begun && now_ns >= belief->at_ns)
+        belief->doubted |= doubt(belief, totals, now_ns);
+    else /* a clock that went back is that of a machine that was started again */
+        begin(belief, totals, now_ns);
     belief->at_ns = now_ns;
-    belief->last = *totals;
+    belief->busy_ns = totals->busy_ns;
+    belief->launches = totals->launches;
+    belief->throttled_ns = totals->throttled_ns;
+    belief->denied = totals->denied;
     return FACET_BELIEVED_ALL &
            ~(belief->doubted | look_at(totals->memory_bytes <= memory_most, FACET_BELIEVED_MEMORY) |
              look_at(totals->memory_peak_bytes <= memory_most, FACET_BELIEVED_PEAK));

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sized.h"
+#include "limiter/belief.h"
 #include "limiter/host.h"
 #include "limiter/pace.h"
 
@@ -349,6 +350,11 @@ enum facet_status facet_limiter_worker_set_limits(struct facet_limiter *limiter,
     return status;
 }
 
+static enum facet_status written_over(const char *id, struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_CORRUPT, "id", "the segment of worker '%s' was written over", id);
+}
+
 enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter *limiter, const char *id,
                                                  struct facet_error *error)
 {
@@ -358,7 +364,7 @@ enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter *limiter, 
     if (status != FACET_OK)
         return status;
     if (facet_owner_damaged(worker->owner)) {
-        status = facet_error_argument(error, FACET_CORRUPT, "id", "the segment of worker '%s' was written over", id);
+        status = written_over(id, error);
     } else {
         uint64_t now_ns = facet_clock_now_ns();
 
@@ -385,7 +391,11 @@ enum facet_status facet_limiter_worker_state(struct facet_limiter *limiter, cons
 
     uint64_t now_ns = facet_clock_now_ns();
     facet_host_look(worker, now_ns);
-    facet_owner_totals(worker->owner, &totals);
+    /* How long what it lets run takes is the host's to say: no clock bounds that. */
+    if ((facet_owner_believed_totals(worker->owner, &totals) | FACET_BELIEVED_BUSY) != FACET_BELIEVED_ALL) {
+        facet_host_leave(limiter);
+        return written_over(id, error);
+    }
     *ret_state = (struct facet_limiter_state){
         .size = ret_state->size,
         .frozen = facet_owner_frozen(worker->owner),

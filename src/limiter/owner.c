@@ -22,7 +22,7 @@
 /* What of the usage page is there from the start. */
 #define USAGE_READY (offsetof(struct facet_usage, slots) + FACET_SEGMENT_SLOTS_FIRST * sizeof(struct facet_slot))
 
-static const char *const segment_files[] = {"policy", "usage", "bell", FACET_REFUSED_FILE};
+static const char *const segment_files[] = {"policy", "usage", "bell", FACET_BELIEF_FILE, FACET_REFUSED_FILE};
 
 /* A link in the place of a segment's folder leads to files that are somebody else's: it is never followed. */
 static int open_folder(const char *dir)
@@ -174,7 +174,7 @@ static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *
     facet_owner_set_limits(owner, &spec->limits);
     atomic_store(&owner->policy->oversubscribed, spec->oversubscribed);
     atomic_store(&owner->policy->resident_most_bytes, FACET_RESIDENT_ALL);
-    return FACET_OK;
+    return facet_owner_belief_open(owner, dir_fd, error);
 }
 
 /* What is not there is gone already. Returns what rmdir said. */
@@ -215,7 +215,7 @@ static struct facet_owner *owner_new(void)
     struct facet_owner *owner = calloc(1, sizeof *owner);
 
     if (owner)
-        owner->usage_fd = -1;
+        owner->usage_fd = owner->belief_fd = -1;
     return owner;
 }
 
@@ -286,6 +286,8 @@ enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_sp
     enum facet_status status = map_folder(dir_fd, owner, error);
     if (status == FACET_OK)
         status = spec ? check_identity(owner->policy, spec, error) : FACET_OK;
+    if (status == FACET_OK)
+        status = facet_owner_belief_open(owner, dir_fd, error);
     if (status != FACET_OK) {
         facet_owner_close(owner);
         facet_error_prefix(error, "segment folder %s", dir);
@@ -314,6 +316,7 @@ void facet_owner_close(struct facet_owner *owner)
         munmap(owner->usage, sizeof *owner->usage);
     if (owner->usage_fd >= 0)
         close(owner->usage_fd);
+    facet_owner_belief_close(owner);
     free(owner);
 }
 
@@ -339,6 +342,7 @@ void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits
 {
     struct facet_policy *policy = owner->policy;
 
+    facet_owner_belief_memory(owner, limits->memory_bytes); /* before anybody holds so much */
     set_memory_limit(policy, limits->memory_bytes);
     atomic_store(&policy->compute_request_milli, limits->compute_request_milli);
     atomic_store(&policy->compute_limit_milli, limits->compute_limit_milli);

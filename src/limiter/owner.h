@@ -116,6 +116,14 @@ bool facet_owner_in_use(const struct facet_owner *owner);
 
 void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals);
 
+/*
+ * The same, with which of them can be believed (FACET_BELIEVED_*): none of a segment that is damaged. To be called, or
+ * the second with totals that were read anyway, every now and then: a counter that was damaged and goes on from there
+ * looks whole to who comes late. What is doubted once is so for every later owner.
+ */
+uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usage_totals *ret_totals);
+void facet_owner_watch(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
+
 /* What one process's slot says of its launches, each word read once: the end of work, and what it took of the device,
  * after the count that it lowers. What is in flight no more is in busy_ns. */
 struct facet_owner_slot {

@@ -3,9 +3,12 @@
 #ifndef FACET_LIMITER_OWNER_INSIDE_H
 #define FACET_LIMITER_OWNER_INSIDE_H
 
+#include "limiter/belief.h"
 #include "limiter/owner.h"
 
 #define FACET_RESOURCE_COUNT 2u
+
+#define FACET_BELIEF_FILE "belief"
 
 /* What tells whether something was used between two looks. */
 struct facet_owner_marks {
@@ -15,11 +18,19 @@ struct facet_owner_marks {
 struct facet_owner {
     struct facet_policy *policy;
     struct facet_usage *usage;
-    int usage_fd;
+    int usage_fd, belief_fd;
+    struct facet_belief belief, kept;       /* as of the last look, and as it is in its file */
     uint32_t reap_from;                     /* the slot at which facet_owner_reap_some() goes on */
     struct facet_owner_marks marks;         /* as of the last tick */
     uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
 };
+
+/* Takes up what an earlier owner believed, or begins with what is there. The owner is mapped and has its limits. */
+enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error);
+void facet_owner_belief_close(struct facet_owner *owner);
+
+/* The vGPU may hold so much from now on. A quota that is made smaller leaves what is held above it. */
+void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes);
 
 /*
  * Maps the usage of any segment folder, which nobody need own, and checks it. The caller unmaps `sizeof **ret_usage`

@@ -198,6 +198,7 @@ static void add_slot(struct facet_usage_totals *totals, const struct facet_slot 
 {
     totals->memory_bytes = add_saturating(totals->memory_bytes, facet_slot_memory(slot));
     add_to(&totals->busy_ns, &slot->busy_ns);
+    totals->slot_busy_ns = later(totals->slot_busy_ns, atomic_load_explicit(&slot->busy_ns, memory_order_relaxed));
     add_to(&totals->launches, &slot->launches);
     add_to(&totals->throttled_ns, &slot->throttled_ns);
     add_to(&totals->denied, &slot->denied);

@@ -9,6 +9,7 @@
  *   policy   written by the owner, mapped read-only by tenants: limits, the gate, freezing, the heartbeat
  *   usage    written by tenants, one slot per process: memory held, work in flight, counters
  *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
+ *   belief   the owner's own: what it believes of the numbers in `usage` (owner_belief.c)
  *   refused  a record of each process that could not enter (refused.h); not there while there was none
  *
  * Rules that make it correct when any process is killed between any two instructions:
@@ -275,6 +276,7 @@ struct facet_bell {
 struct facet_usage_totals {
     uint64_t memory_bytes, memory_peak_bytes;
     uint64_t busy_ns, launches, throttled_ns, denied;
+    uint64_t slot_busy_ns; /* the most device time of a slot */
     uint32_t inflight, waiting, allocating, processes;
     uint32_t slots_used;    /* 0: no process was ever in it */
     uint64_t inflight_ns;   /* what was charged for the launches in flight */

@@ -3,14 +3,16 @@
 
 Owns: the faults of the daemon's surroundings. Never: faults of requests (test_refusals.py).
 """
+import json
 import os
 import shutil
 import signal
 import struct
+import subprocess
 import time
 from random import Random
 
-from facetd import Facetd, Hold, mount_small, unmount, wait_until
+from facetd import BUILD, Facetd, Hold, mount_small, unmount, wait_until
 from tap import Skip, contains, equal, main, test
 
 
@@ -139,20 +141,123 @@ def numbers_that_cannot_be_believed_are_absent():
               "numbers of a segment that is none any more")
 
 
+def put(usage, offset, number):
+    overwrite(usage, offset, struct.pack("<Q", number))
+
+
 @test
-def no_damage_makes_a_number_negative_or_absurd():
-    random = Random(4711)
+def doubt_outlasts_the_daemon():
     with Facetd() as daemon:
         usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
-        overwrite(usage, 20, struct.pack("<I", 8))
-        for number in range(150):
-            for _ in range(40):
+        overwrite(usage, 20, struct.pack("<I", 1))
+        wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
+        whole = set(numbers_of(daemon, "a"))
+        for counter in COUNTERS:
+            put(usage, SLOT + COUNTERS[counter], 1 << 59)
+        doubted = set(numbers_of(daemon, "a"))
+        equal(len(whole - doubted), 10, "what is absent of a damaged vGPU")
+        for counter in COUNTERS:
+            put(usage, SLOT + COUNTERS[counter], 1 << 58)  # also when it becomes another number
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            daemon.restart(number)
+            time.sleep(0.3)
+            equal(set(numbers_of(daemon, "a")) - doubted, set(), f"numbers that are back after {number}")
+            contains(daemon.get("/v1/vgpus/a").json["warning"], "damaged")
+        equal(daemon.call("DELETE", "/v1/vgpus/a").status, 200)
+        daemon.create(name="a", memory_limit_bytes=4096)
+        wait_until(lambda: set(numbers_of(daemon, "a")) == whole, "a vGPU made anew is believed")
+
+
+@test
+def damage_is_seen_that_came_while_there_was_no_daemon():
+    for counter, number in (("busy", 1 << 49), ("launches", 1 << 58), ("throttled", 1 << 59), ("denied", 3)):
+        with Facetd() as daemon:
+            usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
+            overwrite(usage, 20, struct.pack("<I", 1))
+            put(usage, SLOT + COUNTERS[counter], 7)
+            wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
+            whole = set(numbers_of(daemon, "a"))
+            daemon.end(signal.SIGKILL)
+            put(usage, SLOT + COUNTERS[counter], number)
+            daemon.start()
+            wait_until(lambda: "warning" in daemon.get("/v1/vgpus/a").json, f"{counter} is doubted")
+            equal(len(whole - set(numbers_of(daemon, "a"))) >= 2, True, f"numbers that are absent for {counter}")
+
+
+@test
+def what_a_segment_held_before_a_restart_is_believed_after_it():
+    with Facetd() as daemon:
+        usage = os.path.join(daemon.create(name="a", memory_limit_bytes=8192)["segment"], "usage")
+        put(usage, 24, 8000)  # the peak of a quota that is made smaller
+        equal(daemon.call("PATCH", "/v1/vgpus/a", {"memory_limit_bytes": 4096}).status, 200)
+        for _ in range(2):
+            equal(numbers_of(daemon, "a")["memory_peak_bytes"], 8000)
+            equal("warning" in daemon.get("/v1/vgpus/a").json, False)
+            daemon.restart()
+
+
+@test
+def what_cannot_be_is_absent_though_it_is_not_absurd():
+    with Facetd() as daemon:
+        usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
+        wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
+        put(usage, 24, 4097)
+        equal("memory_peak_bytes" in numbers_of(daemon, "a"), False, "a peak above the quota")
+        put(usage, 24, 4096)
+        equal(numbers_of(daemon, "a")["memory_peak_bytes"], 4096)
+        overwrite(usage, 20, struct.pack("<I", 1))
+        put(usage, SLOT + COUNTERS["busy"], 1 << 49)
+        equal("device_time_ns" in numbers_of(daemon, "a"), False, "six days of a vGPU that is a second old")
+
+
+def words_of(daemon, *arguments):
+    done = subprocess.run([os.path.join(BUILD, "facet"), *arguments], env=daemon.environment, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)
+    equal(done.returncode, 0, f"{arguments}: {done.stderr}")
+    return done.stdout
+
+
+def check_possible(numbers, age_ns, where):
+    """What a vGPU of 4096 bytes can have of each number, once it is so old."""
+    threads, hour_ns = 32768, 3600 * 10**9
+    most = {"memory": 4096, "share_milli": 1000, "share_ratio": 1, "device_time_ns": age_ns,
+            "device_time_seconds": age_ns / 1e9, "launches": age_ns + 10**6, "denied": age_ns + 10**6,
+            "throttled_ns": threads * age_ns + hour_ns, "throttled_seconds": (threads * age_ns + hour_ns) / 1e9,
+            "processes": 0, "compute": 1000}
+    for name, value in numbers.items():
+        bound = next(most[part] for part in most if part in name)
+        equal(0 <= value <= bound, True, f"{name} is {value}, of {bound} {where}")
+
+
+@test
+def no_damage_makes_a_number_negative_or_more_than_can_be():
+    random = Random(4711)
+    with Facetd() as daemon:
+        for number in range(200):
+            began_ns = time.monotonic_ns()
+            usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
+            overwrite(usage, 20, struct.pack("<I", 8))
+            if number % 2:
+                daemon.get("/v1/vgpus/a")
+            for _ in range(random.choice((1, 2, 40))):
                 at = random.randrange(24, SLOT + 8 * (192 + 8 * 64), 8)
-                overwrite(usage, at, random.choice((b"\xff" * 8, b"\0" * 8, random.randbytes(8), b"\0" * 7 + b"\x80")))
-            for name, value in numbers_of(daemon, "a").items():
-                equal(0 <= value < 2**60, True, f"{name} is {value} in round {number}")
-            peak = daemon.get("/v1/vgpus/a").json.get("memory_peak_bytes", 0)
-            equal(peak <= 1 << 30, True, f"a peak of {peak}")
+                if random.randrange(2):  # where the counters of a slot are
+                    at = SLOT + random.randrange(8) * (192 + 8 * 64) + random.choice((0, 56, 64, 72, 80, 88))
+                value = random.choice((2**64 - 1, 0, 2**63, random.getrandbits(64), 1 << random.randrange(64)))
+                overwrite(usage, at, struct.pack("<Q", value))
+            for look in range(2):
+                numbers = numbers_of(daemon, "a")
+                check_possible(numbers, time.monotonic_ns() - began_ns, f"in round {number}")
+            if number % 20 == 0:
+                shown = json.loads(words_of(daemon, "vgpu", "show", "a", "--json"))
+                numbers = {name: shown[name] for name in numbers if name in shown}
+                check_possible(numbers, time.monotonic_ns() - began_ns, f"of the command in round {number}")
+                for arguments in (("vgpu", "list"), ("vgpu", "show", "a"), ("top", "--once"), ("metrics",)):
+                    words = words_of(daemon, *arguments)
+                    equal([word for word in words.split() if word.startswith("-") and len(word) > 1], [],
+                          f"negative words of {arguments} in round {number}")
+            equal(daemon.call("DELETE", "/v1/vgpus/a").status, 200)
+        equal(daemon.process.poll(), None, "the daemon's end")
 
 
 @test
@@ -191,7 +296,7 @@ def after_a_reboot_persistent_vgpus_are_back():
         equal(daemon.names(), ["kept"])
         again = daemon.get("/v1/vgpus/kept").json
         equal((again["id"], again["state"], again["compute_request_milli"]), (vgpu["id"], "frozen", 250))
-        equal(sorted(os.listdir(vgpu["segment"])), ["bell", "policy", "usage"])
+        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "usage"])
 
 
 @test

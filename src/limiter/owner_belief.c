@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what an owner believes of its segment, and the file beside it in which that outlives the owner.
+ * Never: maps that file, or fails where the disk is full: then it is kept as soon as there is room.
+ *
+ * The file is written in place by one call of less than a page, which a killed owner has made or not.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "limiter/owner_inside.h"
+
+#define BELIEF_MAGIC UINT64_C(0x30464c4542434146) /* "FACBELF0" */
+
+/* What is about to be refused is counted for a moment: so memory that cannot be is read again. */
+#define TRIES 10
+
+struct record {
+    uint64_t magic, size;
+    struct facet_belief belief;
+};
+
+/* Whoever made the folder without it did so before there was one, or somebody took it away. */
+static void read_kept(struct facet_owner *owner)
+{
+    struct record record;
+
+    if (pread(owner->belief_fd, &record, sizeof record, 0) != (ssize_t)sizeof record || record.magic != BELIEF_MAGIC ||
+        record.size != sizeof record)
+        return;
+    owner->belief = record.belief;
+    owner->kept = record.belief;
+}
+
+static enum facet_status open_file(struct facet_owner *owner, int dir_fd, struct facet_error *error)
+{
+    struct stat status;
+
+    owner->belief_fd = openat(dir_fd, FACET_BELIEF_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (owner->belief_fd < 0 && errno != ELOOP && errno != EISDIR)
+        return facet_error_errno(error, errno, "opening segment file '%s'", FACET_BELIEF_FILE);
+    if (owner->belief_fd < 0 || fstat(owner->belief_fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return facet_error_set(error, FACET_CORRUPT, "segment file '%s' is not a regular file", FACET_BELIEF_FILE);
+    return FACET_OK;
+}
+
+enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error)
+{
+    struct facet_usage_totals totals;
+    enum facet_status status = open_file(owner, dir_fd, error);
+
+    if (status != FACET_OK)
+        return status;
+    read_kept(owner);
+    facet_owner_belief_memory(owner, atomic_load(&owner->policy->memory_limit_bytes));
+    if (owner->belief.begun)
+        return FACET_OK;
+    facet_owner_totals(owner, &totals);
+    if (totals.slots_used) /* what it had before, nobody knows */
+        facet_owner_belief_memory(owner, owner->policy->device.memory_bytes);
+    facet_owner_watch(owner, &totals, facet_clock_now_ns());
+    return FACET_OK;
+}
+
+void facet_owner_belief_close(struct facet_owner *owner)
+{
+    if (owner->belief_fd >= 0)
+        close(owner->belief_fd);
+}
+
+/* When it was looked at is not worth a write: less has passed then than is thought. */
+static void keep(struct facet_owner *owner)
+{
+    struct record record = {.magic = BELIEF_MAGIC, .size = sizeof record, .belief = owner->belief};
+
+    owner->kept.at_ns = owner->belief.at_ns;
+    if (owner->belief_fd < 0 || memcmp(&owner->kept, &owner->belief, sizeof owner->kept) == 0)
+        return;
+    if (pwrite(owner->belief_fd, &record, sizeof record, 0) == (ssize_t)sizeof record)
+        owner->kept = owner->belief;
+}
+
+void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes)
+{
+    if (bytes > owner->belief.memory_most)
+        owner->belief.memory_most = bytes;
+}
+
+static uint32_t look(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
+{
+    uint32_t believed = facet_belief_look(&owner->belief, totals, owner->belief.memory_most, now_ns);
+
+    keep(owner);
+    return believed;
+}
+
+void facet_owner_watch(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
+{
+    (void)look(owner, totals, now_ns);
+}
+
+uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usage_totals *ret_totals)
+{
+    uint32_t believed = 0;
+
+    for (int tries = TRIES; tries > 0 && !(believed & FACET_BELIEVED_MEMORY); tries--) {
+        facet_owner_totals(owner, ret_totals);
+        believed = look(owner, ret_totals, facet_clock_now_ns());
+    }
+    return facet_owner_damaged(owner) ? 0 : believed;
+}
