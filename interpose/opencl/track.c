@@ -24,10 +24,11 @@
 #define LINGER_NS (50 * FACET_NS_PER_MS)  /* stays half awake after work, so that the next launch wakes nobody */
 #define DEEP_NS   (3600 * FACET_NS_PER_S)
 
-#define SUPERVISE_NS (4 * FACET_NS_PER_MS)
-#define ROOM_NS      (100 * FACET_NS_PER_MS) /* how long a launch waits for room in the ring */
-#define TURN_NS      (100 * FACET_NS_PER_MS) /* how long who waited for commands waits for its turn to report them */
-#define PARK_TRIES   20                      /* times 5 ms, at exit */
+#define SUPERVISE_NS    (4 * FACET_NS_PER_MS)
+#define ROOM_NS         (100 * FACET_NS_PER_MS) /* how long a launch waits for room in the ring */
+#define TURN_NS         (100 * FACET_NS_PER_MS) /* how long who waited for commands waits for its turn to report them */
+#define UNSEEN_AHEAD_NS (3600 * FACET_NS_PER_S)
+#define PARK_TRIES      20 /* times 5 ms, at exit */
 
 /* Commands not complete that one look visits. In order of submission the first few tell enough; see look_limit(). */
 #define LOOK_PENDING 64u
@@ -50,6 +51,7 @@ static struct {
 } track;
 
 static struct facet_turn turn; /* to look over the ring */
+static uint64_t whole_ns;      /* when a look last saw all there was; who has the turn */
 
 /* Steps of the end of the process. */
 enum {
@@ -92,7 +94,6 @@ static void report(struct facet_tenant *tenant, const struct batch *batch, uint6
     if (!batch->count)
         return;
     facet_tenant_complete(tenant, batch->count, batch->estimate_ns, batch->busy_ns, now_ns);
-    facet_tenant_unsettled(tenant, now_ns);
 }
 
 static cl_int status_of(cl_event event)
@@ -119,6 +120,8 @@ void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_
 struct look {
     uint32_t tail;        /* how far it went */
     bool left;            /* something is in flight */
+    bool whole;           /* all of that was visited */
+    uint64_t since_ns;    /* before which nothing of it has run */
     cl_event waitable;    /* of the helper's looks, while others want the device: a reference of its own */
     uint32_t waitable_at; /* its place in the order of the ring */
     uint64_t waitable_ns; /* its estimate */
@@ -137,6 +140,26 @@ static void consider(struct look *look, const struct facet_cl_command *command, 
         look->waitable_at = at;
         look->waitable_ns = command->estimate_ns;
     }
+}
+
+/* What runs began after it was last seen to wait, or after it was not there yet. A driver may say late that it runs. */
+static void note_begin(struct look *look, struct facet_cl_command *command, cl_int status, uint64_t now_ns)
+{
+    uint64_t waited_ns = command->waited_ns ? command->waited_ns : whole_ns;
+
+    if (status != CL_RUNNING)
+        command->waited_ns = now_ns;
+    else if (waited_ns < look->since_ns)
+        look->since_ns = waited_ns;
+}
+
+/* Some of what was not visited may run for long: then nothing is said of it but what was reported. */
+static void tell_begin(struct facet_tenant *tenant, const struct look *look, uint64_t now_ns)
+{
+    if (!look->whole)
+        return;
+    whole_ns = now_ns;
+    facet_tenant_unsettled(tenant, look->since_ns);
 }
 
 /*
@@ -204,26 +227,33 @@ static bool may_ask(const struct wanted *wanted)
 static struct look look_over(struct facet_tenant *tenant, const struct wanted *wanted, uint64_t now_ns)
 {
     uint32_t head = atomic_load_explicit(&track.head, memory_order_relaxed);
-    struct look look = {.tail = atomic_load_explicit(&track.tail, memory_order_acquire)};
+    struct look look = {
+        .tail = atomic_load_explicit(&track.tail, memory_order_acquire), .whole = true, .since_ns = now_ns};
+    uint32_t at = head;
     bool prompt = facet_tenant_prompt(tenant);
     struct batch batch = {0};
     uint32_t own = 0,
              others = wanted->queue ? 0 : wanted->limit; /* visited and not complete: of the queue, of others */
 
     facet_cl_measure_tick(now_ns, !wanted->by_program);
-    for (uint32_t at = head;
-         at != look.tail && (own < wanted->limit || others < wanted->limit || wanted->count) && may_ask(wanted); at++) {
+    for (; at != look.tail && (own < wanted->limit || others < wanted->limit || wanted->count) && may_ask(wanted);
+         at++) {
         struct facet_cl_command *command = &track.commands[at % RING_SIZE];
         uint32_t *pending = is_of_queue(command, wanted) ? &own : &others;
 
-        if (!command->event || (*pending >= wanted->limit && !is_among(command->event, wanted)))
+        if (!command->event)
             continue;
+        if (*pending >= wanted->limit && !is_among(command->event, wanted)) {
+            look.whole = false;
+            continue;
+        }
         cl_int status = status_of(command->event);
         if (status <= CL_COMPLETE) {
             settle(command, status, now_ns, &batch);
             continue;
         }
         ++*pending;
+        note_begin(&look, command, status, now_ns);
         if (prompt)
             consider(&look, command, at, status);
         if (prompt && status == CL_QUEUED && !command->flushed)
@@ -231,6 +261,8 @@ static struct look look_over(struct facet_tenant *tenant, const struct wanted *w
     }
     free_head(head, look.tail);
     report(tenant, &batch, now_ns);
+    look.whole = look.whole && at == look.tail;
+    tell_begin(tenant, &look, now_ns);
     look.left = atomic_load_explicit(&track.head, memory_order_relaxed) != look.tail;
     return look;
 }
@@ -438,12 +470,21 @@ static bool wait_for_room(void)
 
 /*
  * No room, because thousands of commands wait for something the program may do only after this one. It is charged what
- * such a command usually takes, and followed no further.
+ * such a command usually takes, and followed no further. All of them together are never charged more than an hour ahead
+ * of the time that there was: nobody would believe it (limiter/belief.c).
  */
 static void charge_unseen(struct facet_tenant *tenant, const struct facet_cl_command *command)
 {
+    static _Atomic uint64_t unseen_ns;
+    uint64_t now_ns = facet_clock_now_ns(), before_ns = atomic_load(&unseen_ns), cost_ns = command->estimate_ns;
+    uint64_t most_ns = now_ns - tenant->attached_ns + UNSEEN_AHEAD_NS;
+    uint64_t room_ns = most_ns > before_ns ? most_ns - before_ns : 0;
+
+    if (cost_ns > room_ns)
+        cost_ns = room_ns;
+    atomic_fetch_add(&unseen_ns, cost_ns);
     facet_cl_target.clReleaseEvent(command->event);
-    facet_tenant_complete(tenant, 1, command->estimate_ns, command->estimate_ns, facet_clock_now_ns());
+    facet_tenant_complete(tenant, 1, command->estimate_ns, cost_ns, now_ns);
 }
 
 void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_command *command)
@@ -494,5 +535,6 @@ void facet_cl_track_forked(void)
     atomic_store(&track.waiting_for_room, 0);
     atomic_store(&track.sleep, AWAKE);
     atomic_store(&track.running, 0);
+    whole_ns = 0;
     facet_cl_measure_forked();
 }

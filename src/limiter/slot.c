@@ -70,9 +70,10 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->stays, 0);
 }
 
-uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot)
+/* Since when the oldest of what is in flight can have had the device; UINT64_MAX: nothing is. */
+static uint64_t oldest_begun_ns(const struct facet_slot *slot)
 {
-    uint64_t settled_ns = atomic_load(&slot->unsettled_since_ns), oldest_ns = UINT64_MAX;
+    uint64_t oldest_ns = UINT64_MAX;
 
     for (uint32_t i = 0, used = facet_slot_lanes(slot); i < used; i++) {
         uint64_t begun_ns = atomic_load(&slot->lanes[i].begun_ns);
@@ -80,9 +81,30 @@ uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot)
         if (facet_inflight_count(atomic_load(&slot->lanes[i].inflight)) && begun_ns < oldest_ns)
             oldest_ns = begun_ns;
     }
-    if (oldest_ns == UINT64_MAX)
-        return 0;
+    return oldest_ns;
+}
+
+static uint64_t since_ns_of(uint64_t oldest_ns, uint64_t settled_ns)
+{
     return oldest_ns > settled_ns ? oldest_ns : settled_ns;
+}
+
+uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot)
+{
+    uint64_t settled_ns = atomic_load(&slot->unsettled_since_ns), oldest_ns = oldest_begun_ns(slot);
+
+    return oldest_ns == UINT64_MAX ? 0 : since_ns_of(oldest_ns, settled_ns);
+}
+
+void facet_slot_reports(struct facet_slot *slot, uint64_t busy_ns)
+{
+    uint64_t oldest_ns = oldest_begun_ns(slot), settled_ns = atomic_load(&slot->unsettled_since_ns), since_ns;
+
+    do {
+        since_ns = since_ns_of(oldest_ns, settled_ns);
+        if (oldest_ns == UINT64_MAX || since_ns + busy_ns < since_ns)
+            return;
+    } while (!atomic_compare_exchange_weak(&slot->unsettled_since_ns, &settled_ns, since_ns + busy_ns));
 }
 
 /* Device time of a process that died with work in flight: what it can have had since it last reported. */

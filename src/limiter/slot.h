@@ -42,6 +42,13 @@ enum facet_status facet_slot_claim(const struct facet_policy *policy, struct fac
 /* Since when something is in flight of which nothing is reported; 0: nothing is in flight. */
 uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot);
 
+/*
+ * So much device time is about to be added to busy_ns: what is in flight begins to be unreported later by as much.
+ * Before it is added, so that who is killed in between, or before the launch is out of flight, is not charged for it
+ * again: at the most this one report is lost.
+ */
+void facet_slot_reports(struct facet_slot *slot, uint64_t busy_ns);
+
 /* Gives back what belongs to a slot's owner. The caller holds the slot's lock. */
 void facet_slot_clear(struct facet_slot *slot);
 

@@ -581,6 +581,7 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lan
     struct facet_slot *slot = tenant->slot;
 
     atomic_fetch_add_explicit(&slot->launches, count, memory_order_relaxed);
+    facet_slot_reports(slot, busy_ns);
     atomic_fetch_add_explicit(&slot->busy_ns, busy_ns, memory_order_relaxed);
     if (__builtin_expect(paces_itself(tenant, atomic_load_explicit(&tenant->policy->gate, memory_order_relaxed)), 0))
         facet_pace_charge(

@@ -117,6 +117,7 @@ static int role_count_devices(void)
 #define WAITED_US 2000u
 #define LONG_US   1000000u
 #define STOP_NS   (2 * FACET_NS_PER_S)
+#define BESIDE_NS (400 * FACET_NS_PER_MS)
 
 static void CL_CALLBACK raise_flag(cl_event event, cl_int status, void *flag)
 {
@@ -239,6 +240,28 @@ static int role_stopped(void)
     return clFinish(fixture.queue) == CL_SUCCESS ? 0 : 1;
 }
 
+/* One that runs for long, and beside it others that are reported: says for how long, and is killed. */
+static int role_beside(void)
+{
+    cl_command_queue other = clCreateCommandQueueWithProperties(fixture.context, fixture.device, NULL, NULL);
+    const size_t size = 1;
+
+    fixture_set_sleep(20 * LONG_US);
+    if (!other || fixture_launch(fixture.sleep, NULL) != CL_SUCCESS || clFlush(fixture.queue) != CL_SUCCESS)
+        return 1;
+    uint64_t begun_ns = facet_clock_now_ns(), took_ns = 0;
+    for (; took_ns < BESIDE_NS; took_ns = facet_clock_now_ns() - begun_ns) {
+        if (clEnqueueNDRangeKernel(other, fixture.noop, 1, NULL, &size, NULL, 0, NULL, NULL) != CL_SUCCESS ||
+            clFinish(other) != CL_SUCCESS)
+            return 2;
+        usleep(1000);
+    }
+    if (write(3, &took_ns, sizeof took_ns) != sizeof took_ns)
+        return 3;
+    pause();
+    return 4;
+}
+
 static int play(const char *role)
 {
     alarm(120);
@@ -254,6 +277,8 @@ static int play(const char *role)
         return role_exit_in_flight();
     if (strcmp(role, "role-die") == 0)
         return role_hold_and_die();
+    if (strcmp(role, "role-beside") == 0)
+        return role_beside();
     if (strcmp(role, "role-stopped") == 0)
         return role_stopped();
     if (strncmp(role, "role-wait-", 10) == 0)
@@ -371,6 +396,35 @@ static void test_kill_gives_memory_back(void **state)
     check_reclaimed();
 }
 
+/* What is reported of one queue says nothing of what another one still does. */
+static void test_killed_while_a_kernel_runs_beside_others(void **state)
+{
+    static const enum facet_gate gates[] = {FACET_GATE_OPEN, FACET_GATE_LEASED};
+
+    for (size_t i = 0; i < sizeof gates / sizeof gates[0]; i++) {
+        struct facet_usage_totals before = test_segment_totals(&fixture.segment);
+        uint64_t took_ns = 0, started_ns = facet_clock_now_ns();
+        int ready[2];
+
+        facet_owner_set_depth(fixture.segment.owner, 3600 * FACET_NS_PER_S);
+        facet_owner_set_gate(fixture.segment.owner, gates[i]);
+        assert_int_equal(pipe(ready), 0);
+        pid_t pid = start("role-beside", ready[1]);
+        close(ready[1]);
+        assert_int_equal(read(ready[0], &took_ns, sizeof took_ns), sizeof took_ns);
+        close(ready[0]);
+        assert_true(test_segment_totals(&fixture.segment).launches > before.launches);
+        kill(pid, SIGKILL);
+        assert_int_equal(status_of(pid), 1000 + SIGKILL);
+        facet_owner_reap(fixture.segment.owner);
+        uint64_t charged_ns = test_segment_totals(&fixture.segment).busy_ns - before.busy_ns;
+        assert_true(charged_ns >= took_ns / 2);
+        assert_true(charged_ns <= facet_clock_now_ns() - started_ns);
+        check_reclaimed();
+    }
+    facet_owner_set_gate(fixture.segment.owner, FACET_GATE_OPEN);
+}
+
 static void test_program_that_never_releases(void **state)
 {
     uint64_t peak = 0;
@@ -482,6 +536,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_waited_for_is_reported),
         test_on_pocl(test_stopped_while_a_kernel_runs),
         cmocka_unit_test(test_kill_gives_memory_back),
+        test_on_fake(test_killed_while_a_kernel_runs_beside_others),
         cmocka_unit_test(test_program_that_never_releases),
         cmocka_unit_test(test_layer_listed_twice),
         cmocka_unit_test(test_loader_opened_at_run_time),

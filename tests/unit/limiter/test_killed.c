@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the proof that whoever is killed while it reports is charged once: by itself or by who clears up behind it.
+ * Never: asserts how long anything takes. A process is stopped behind each instruction in turn, and killed there.
+ */
+#include "segment_fixture.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+
+#define STEPS_MOST 100000
+
+/* What is reported of the time since the launches began, and whether another one stays in flight. */
+struct report {
+    uint64_t in_flight_ns, busy_ns;
+    uint32_t launches;
+};
+
+static struct shared {
+    _Atomic uint32_t ready, over;
+} * shared;
+
+/* Launched long ago; then stops, and is let go on step by step. */
+static void be_doomed(const struct fixture *fixture, const struct report *report)
+{
+    struct facet_tenant tenant;
+
+    alarm(60);
+    if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
+        _exit(1);
+    for (uint32_t i = 0; i < report->launches; i++)
+        facet_tenant_launch(&tenant, 0);
+    uint64_t now_ns = facet_clock_now_ns();
+    facet_tenant_supervise(&tenant, now_ns);
+    atomic_store(&tenant.slot->lanes[0].begun_ns, now_ns - report->in_flight_ns);
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+        _exit(77);
+    atomic_store(&shared->ready, 1);
+    raise(SIGSTOP);
+    facet_tenant_complete(&tenant, 1, 0, report->busy_ns, now_ns);
+    atomic_store(&shared->over, 1);
+    for (;;)
+        pause();
+}
+
+/* Killed behind so many instructions. False: it could not be traced. */
+static bool live_and_die(const struct fixture *fixture, const struct report *report, int steps)
+{
+    int status = 0;
+
+    atomic_store(&shared->ready, 0);
+    atomic_store(&shared->over, 0);
+    pid_t child = fork();
+    if (child == 0)
+        be_doomed(fixture, report);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFSTOPPED(status) && !atomic_load(&shared->ready))
+        return false;
+    for (int i = 0; i < steps && !atomic_load(&shared->over); i++) {
+        assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSTOPPED(status));
+    }
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(facet_owner_reap(fixture->owner), 1);
+    return true;
+}
+
+static void check(const struct fixture *fixture, const struct report *report)
+{
+    for (int steps = 0; steps < STEPS_MOST; steps++) {
+        struct facet_usage_totals before = fixture_totals(fixture);
+
+        if (!live_and_die(fixture, report, steps))
+            skip();
+        struct facet_usage_totals after = fixture_totals(fixture);
+        uint64_t charged_ns = after.busy_ns - before.busy_ns;
+        assert_true(after.launches - before.launches <= 1);
+        /* It was seen to live, and may have lived for a moment longer. */
+        assert_true(charged_ns < report->in_flight_ns + report->in_flight_ns / 100);
+        assert_true(charged_ns >= report->in_flight_ns - report->busy_ns);
+        if (atomic_load(&shared->over)) {
+            assert_true(steps > 10);
+            assert_true(charged_ns >= report->busy_ns);
+            return;
+        }
+    }
+    fail_msg("a report that never ends");
+}
+
+static void test_a_launch_is_charged_once_wherever_its_process_is_killed(void **state)
+{
+    const struct fixture *fixture = *state;
+    uint64_t half_ns = facet_clock_now_ns() / 2;
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    check(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns, .launches = 1});
+}
+
+/* What is reported of one of two is no part of what the other one is charged. */
+static void test_what_stays_in_flight_is_charged_for_the_rest(void **state)
+{
+    const struct fixture *fixture = *state;
+    uint64_t half_ns = facet_clock_now_ns() / 2;
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    check(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns / 2, .launches = 2});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_launch_is_charged_once_wherever_its_process_is_killed, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_what_stays_in_flight_is_charged_for_the_rest, fixture_setup,
+                                        fixture_teardown),
+    };
+
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return 1;
+    return cmocka_run_group_tests_name("killed", tests, NULL, NULL);
+}
