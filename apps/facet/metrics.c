@@ -30,7 +30,7 @@ static int print_published(const struct command *self)
     FACET_CLEANUP_FREE char *library = NULL;
     uint32_t drivers = 0;
 
-    if (metrics_of_library(&library, &drivers, &ours) != FACET_OK)
+    if (metrics_of_library(self, &library, &drivers, &ours) != FACET_OK)
         return command_refuse(self, false, &ours, NULL);
     if (!daemon && drivers == 0)
         return command_refuse(self, false, &error, client.advice);

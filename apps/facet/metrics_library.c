@@ -152,7 +152,22 @@ static void write_vgpu_metric(struct facet_prometheus *text, const struct device
     }
 }
 
-enum facet_status metrics_of_library(char **ret_text, uint32_t *ret_drivers, struct facet_error *error)
+static uint32_t warn_of_refused(const struct command *self, const struct facet_published *drivers, uint32_t count)
+{
+    uint32_t refused = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!drivers[i].refused[0])
+            continue;
+        command_warn(self, "driver %" PRIu32 " of process %" PRIi64 " is left out: what it publishes is damaged: %s",
+                     drivers[i].number, drivers[i].pid, drivers[i].refused);
+        refused++;
+    }
+    return refused;
+}
+
+enum facet_status metrics_of_library(const struct command *self, char **ret_text, uint32_t *ret_drivers,
+                                     struct facet_error *error)
 {
     struct facet_published *drivers = NULL;
     struct facet_prometheus text;
@@ -161,6 +176,7 @@ enum facet_status metrics_of_library(char **ret_text, uint32_t *ret_drivers, str
 
     if (status != FACET_OK)
         return status;
+    uint32_t refused = warn_of_refused(self, drivers, count);
     facet_prometheus_init(&text);
     for (size_t i = 0; i < sizeof device_metrics / sizeof device_metrics[0]; i++)
         write_device_metric(&text, &device_metrics[i], drivers, count);
@@ -172,6 +188,6 @@ enum facet_status metrics_of_library(char **ret_text, uint32_t *ret_drivers, str
     if (failed)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the metrics of %" PRIu32 " programs", count);
     *ret_text = whole;
-    *ret_drivers = count;
+    *ret_drivers = count - refused;
     return FACET_OK;
 }

@@ -8,7 +8,11 @@
 
 #include <facet/error.h>
 
-/* The text, which the caller frees and which may be NULL when there is nothing; and of how many drivers it is. */
-enum facet_status metrics_of_library(char **ret_text, uint32_t *ret_drivers, struct facet_error *error);
+#include "command.h"
+
+/* The text, which the caller frees and which may be NULL when there is nothing; and of how many drivers it is. Warns of
+ * those that publish what cannot be. */
+enum facet_status metrics_of_library(const struct command *self, char **ret_text, uint32_t *ret_drivers,
+                                     struct facet_error *error);
 
 #endif

@@ -141,5 +141,7 @@ uint64_t view_number(const json_t *object, const char *member)
 
 bool view_has(const json_t *object, const char *member)
 {
-    return json_object_get(object, member) != NULL;
+    const json_t *value = json_object_get(object, member);
+
+    return value && !json_is_null(value) && !(json_is_integer(value) && json_integer_value(value) < 0);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the form of what a driver publishes, written and read by one table of fields. Never: opens a file. */
+#include <inttypes.h>
 #include <jansson.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,17 @@
 #define MOST      FACET_DRIVER_VGPUS /* devices, or vGPUs, of one driver */
 #define TEXT_SIZE 128u               /* the longest text of a field */
 
+/*
+ * What no number can be more than: an exbibyte, 36 years of nanoseconds, as many launches; parts of a whole. What a
+ * vGPU measured of a device may be more than the whole where its streams run side by side: a thousandfold is not.
+ */
+#define BYTES        (UINT64_C(1) << 60)
+#define TIME         (UINT64_C(1) << 60)
+#define LAUNCHES     (UINT64_C(1) << 60)
+#define WHOLE        ((uint64_t)FACET_MILLI_WHOLE)
+#define SIDE_BY_SIDE (1000 * WHOLE)
+#define LENGTH       0u /* texts have their own bound */
+
 enum kind { TEXT, U32, U64 };
 
 /* A member of a struct, and the bit in its `valid` without which it is not known; 0: always. */
@@ -20,50 +33,51 @@ struct field {
     enum kind kind;
     size_t offset, size;
     uint32_t valid;
+    uint64_t most;
 };
 
-#define FIELD(type, member, kind, bit)                                                                                 \
+#define FIELD(type, member, kind, bit, most)                                                                           \
     {                                                                                                                  \
-#member, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member), bit                       \
+#member, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member), bit, most                 \
     }
-#define DEVICE(member, kind, bit) FIELD(facet_driver_device, member, kind, bit)
-#define VGPU(member, kind, bit)   FIELD(facet_vgpu_info, member, kind, bit)
+#define DEVICE(member, kind, bit, most) FIELD(facet_driver_device, member, kind, bit, most)
+#define VGPU(member, kind, bit, most)   FIELD(facet_vgpu_info, member, kind, bit, most)
 
 static const struct field device_fields[] = {
-    DEVICE(id, TEXT, 0),
-    DEVICE(name, TEXT, 0),
-    DEVICE(lost, U32, 0),
-    DEVICE(units, U32, 0),
-    DEVICE(vgpus, U32, 0),
-    DEVICE(utilization_milli, U32, FACET_DRIVER_HAS_UTILIZATION),
-    DEVICE(busy_ns, U64, FACET_DRIVER_HAS_BUSY),
-    DEVICE(memory_bytes, U64, 0),
-    DEVICE(memory_used_bytes, U64, 0),
-    DEVICE(promised_bytes, U64, 0),
+    DEVICE(id, TEXT, 0, LENGTH),
+    DEVICE(name, TEXT, 0, LENGTH),
+    DEVICE(lost, U32, 0, 1),
+    DEVICE(units, U32, 0, UINT32_MAX),
+    DEVICE(vgpus, U32, 0, MOST),
+    DEVICE(utilization_milli, U32, FACET_DRIVER_HAS_UTILIZATION, WHOLE),
+    DEVICE(busy_ns, U64, FACET_DRIVER_HAS_BUSY, TIME),
+    DEVICE(memory_bytes, U64, 0, BYTES),
+    DEVICE(memory_used_bytes, U64, 0, BYTES),
+    DEVICE(promised_bytes, U64, 0, BYTES),
 };
 
 static const struct field vgpu_fields[] = {
-    VGPU(id, U32, 0),
-    VGPU(status, U32, 0),
-    VGPU(name, TEXT, 0),
-    VGPU(device, U32, 0),
-    VGPU(streams, U32, 0),
-    VGPU(request_milli, U32, 0),
-    VGPU(limit_milli, U32, 0),
-    VGPU(compute_milli, U32, FACET_VGPU_HAS_COMPUTE),
-    VGPU(queued, U32, 0),
-    VGPU(running, U32, 0),
-    VGPU(memory_limit_bytes, U64, FACET_VGPU_HAS_MEMORY),
-    VGPU(memory_allocated_bytes, U64, FACET_VGPU_HAS_MEMORY),
-    VGPU(memory_reserved_bytes, U64, FACET_VGPU_HAS_MEMORY),
-    VGPU(memory_peak_bytes, U64, FACET_VGPU_HAS_MEMORY),
-    VGPU(allocations, U64, FACET_VGPU_HAS_MEMORY),
-    VGPU(launched_total, U64, 0),
-    VGPU(completed_total, U64, 0),
-    VGPU(busy_ns, U64, 0),
-    VGPU(delay_ns, U64, FACET_VGPU_HAS_RECORDS),
-    VGPU(failed_total, U64, FACET_VGPU_HAS_RECORDS),
-    VGPU(cancelled_total, U64, FACET_VGPU_HAS_RECORDS),
+    VGPU(id, U32, 0, UINT32_MAX),
+    VGPU(status, U32, 0, FACET_VGPU_DESTROYED),
+    VGPU(name, TEXT, 0, LENGTH),
+    VGPU(device, U32, 0, MOST),
+    VGPU(streams, U32, 0, UINT32_MAX),
+    VGPU(request_milli, U32, 0, WHOLE),
+    VGPU(limit_milli, U32, 0, WHOLE),
+    VGPU(compute_milli, U32, FACET_VGPU_HAS_COMPUTE, SIDE_BY_SIDE),
+    VGPU(queued, U32, 0, UINT32_MAX),
+    VGPU(running, U32, 0, UINT32_MAX),
+    VGPU(memory_limit_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES),
+    VGPU(memory_allocated_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES),
+    VGPU(memory_reserved_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES),
+    VGPU(memory_peak_bytes, U64, FACET_VGPU_HAS_MEMORY, BYTES),
+    VGPU(allocations, U64, FACET_VGPU_HAS_MEMORY, LAUNCHES),
+    VGPU(launched_total, U64, 0, LAUNCHES),
+    VGPU(completed_total, U64, 0, LAUNCHES),
+    VGPU(busy_ns, U64, 0, TIME),
+    VGPU(delay_ns, U64, FACET_VGPU_HAS_RECORDS, TIME),
+    VGPU(failed_total, U64, FACET_VGPU_HAS_RECORDS, LAUNCHES),
+    VGPU(cancelled_total, U64, FACET_VGPU_HAS_RECORDS, LAUNCHES),
 };
 
 /* A struct that can be told by its fields; all have their `valid` bits in one uint32_t. */
@@ -159,7 +173,7 @@ static bool take_value(const struct field *field, const json_t *value, char *byt
     uint32_t small = (uint32_t)number;
     uint64_t large = (uint64_t)number;
 
-    if (!json_is_integer(value) || number < 0 || (field->kind == U32 && number > UINT32_MAX))
+    if (!json_is_integer(value) || number < 0 || large > field->most)
         return false;
     memcpy(bytes, field->kind == U32 ? (const void *)&small : (const void *)&large, field->size);
     return true;
@@ -181,7 +195,18 @@ static uint32_t valid_bits(const struct form *form, const json_t *object)
     return all & ~missing;
 }
 
-static void read_one(const struct form *form, const json_t *object, char *bytes)
+static enum facet_status refuse(const char *list, size_t index, const struct field *field, struct facet_error *error)
+{
+    char most[64] = "a short text";
+
+    if (field->kind != TEXT)
+        snprintf(most, sizeof most, "a whole number of 0 to %" PRIu64, field->most);
+    return facet_error_set(error, FACET_CORRUPT, "%s[%zu].%s: expected %s", list, index, field->name, most);
+}
+
+/* A field that nothing says is not known is known, or there is no telling what the rest is. */
+static enum facet_status read_one(const struct form *form, const json_t *object, const char *list, size_t index,
+                                  char *bytes, struct facet_error *error)
 {
     uint32_t valid = valid_bits(form, object), size = (uint32_t)form->size;
 
@@ -189,29 +214,54 @@ static void read_one(const struct form *form, const json_t *object, char *bytes)
     for (size_t i = 0; i < form->count; i++) {
         const struct field *field = &form->fields[i];
 
-        if ((valid & field->valid) == field->valid)
-            (void)take_value(field, json_object_get(object, field->name), bytes + field->offset);
+        if ((valid & field->valid) == field->valid &&
+            !take_value(field, json_object_get(object, field->name), bytes + field->offset))
+            return refuse(list, index, field, error);
     }
     memcpy(bytes + form->valid_offset, &valid, sizeof valid);
+    return FACET_OK;
 }
 
-/* NULL with a count of 0: there are none. */
-static bool read_all(const struct form *form, const json_t *array, void **ret_items, uint32_t *ret_count)
+/* NULL with a count of 0: there are none. What it made is the caller's to free, also on failure. */
+static enum facet_status read_all(const struct form *form, const json_t *array, const char *list, void **ret_items,
+                                  uint32_t *ret_count, struct facet_error *error)
 {
     size_t count = json_array_size(array);
+    enum facet_status status = FACET_OK;
 
-    if (count > MOST)
-        return false;
+    if (!json_is_array(array) || count > MOST)
+        return facet_error_set(error, FACET_CORRUPT, "%s: expected an array of up to %u", list, MOST);
     char *items = count > 0 ? calloc(count, form->size) : NULL;
     if (count > 0 && !items)
-        return false;
-    uint32_t taken = 0;
-    for (size_t i = 0; i < count; i++)
-        if (json_object_get(json_array_get(array, i), "id")) /* without one it is nothing */
-            read_one(form, json_array_get(array, i), items + taken++ * form->size);
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for what a driver publishes");
     *ret_items = items;
-    *ret_count = taken;
-    return true;
+    for (size_t i = 0; i < count && status == FACET_OK; i++)
+        status = read_one(form, json_array_get(array, i), list, i, items + i * form->size, error);
+    *ret_count = (uint32_t)count;
+    return status;
+}
+
+/* Those are on devices of this driver. */
+static enum facet_status check_devices(const struct facet_published *driver, struct facet_error *error)
+{
+    for (uint32_t i = 0; i < driver->vgpus; i++)
+        if (driver->vgpu[i].device >= driver->devices)
+            return facet_error_set(error, FACET_CORRUPT, "vgpus[%u].device: %u, of %u devices", i,
+                                   driver->vgpu[i].device, driver->devices);
+    return FACET_OK;
+}
+
+static enum facet_status read_head(const json_t *object, struct facet_published *driver, struct facet_error *error)
+{
+    const json_t *pid = json_object_get(object, "pid");
+
+    if (!json_is_object(object) ||
+        !take_text(json_object_get(object, "program"), driver->program, sizeof driver->program))
+        return facet_error_set(error, FACET_CORRUPT, "not what a driver publishes");
+    if (!json_is_integer(pid) || json_integer_value(pid) <= 0 || json_integer_value(pid) > INT32_MAX)
+        return facet_error_set(error, FACET_CORRUPT, "pid: expected that of a process");
+    driver->pid = json_integer_value(pid);
+    return FACET_OK;
 }
 
 enum facet_status facet_published_parse(const char *text, size_t length, struct facet_published *ret_driver,
@@ -220,21 +270,23 @@ enum facet_status facet_published_parse(const char *text, size_t length, struct 
     struct facet_published driver = {0};
     json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     void *devices = NULL, *vgpus = NULL;
-    bool good = json_is_object(object) &&
-                take_text(json_object_get(object, "program"), driver.program, sizeof driver.program) &&
-                read_all(&device_form, json_object_get(object, "devices"), &devices, &driver.devices) &&
-                read_all(&vgpu_form, json_object_get(object, "vgpus"), &vgpus, &driver.vgpus);
+    enum facet_status status = read_head(object, &driver, error);
 
-    driver.pid = json_integer_value(json_object_get(object, "pid"));
+    if (status == FACET_OK)
+        status =
+            read_all(&device_form, json_object_get(object, "devices"), "devices", &devices, &driver.devices, error);
+    if (status == FACET_OK)
+        status = read_all(&vgpu_form, json_object_get(object, "vgpus"), "vgpus", &vgpus, &driver.vgpus, error);
     driver.device = devices;
     driver.vgpu = vgpus;
     json_decref(object);
-    if (!good) {
+    if (status == FACET_OK)
+        status = check_devices(&driver, error);
+    if (status != FACET_OK)
         facet_published_clear(&driver);
-        return facet_error_set(error, FACET_CORRUPT, "not what a driver publishes");
-    }
-    *ret_driver = driver;
-    return FACET_OK;
+    else
+        *ret_driver = driver;
+    return status;
 }
 
 void facet_published_clear(struct facet_published *driver)

@@ -6,7 +6,8 @@
  *     <runtime>/drivers/PID-N.json    what it has, replaced as a whole
  *
  * Owns: the folder, the files' form, and taking away what a process left that was killed.
- * Never: believes what it reads: what is no number or text where one belongs is left out.
+ * Never: believes what it reads: a field that is missing, of another type, negative or more than can be is not known,
+ * where a validity bit can say so; where none can, nothing of that driver is taken, and it is said why.
  */
 #ifndef FACET_VGPU_PUBLISHED_H
 #define FACET_VGPU_PUBLISHED_H
@@ -17,6 +18,7 @@ struct facet_published {
     int64_t pid;
     uint32_t number; /* of the process's drivers: from its file's name, as is `pid` when it was read from one */
     char program[64];
+    char refused[192]; /* why what it publishes was not taken: all below is 0 then; "": it was */
     uint32_t devices, vgpus;
     struct facet_driver_device *device;
     struct facet_vgpu_info *vgpu;
@@ -28,7 +30,7 @@ enum facet_status facet_published_read(struct facet_published **ret_drivers, uin
                                        struct facet_error *error);
 void facet_published_free(struct facet_published *drivers, uint32_t count);
 
-/* One from its text; what it owns is freed by facet_published_clear(). FACET_CORRUPT. */
+/* One from its text; what it owns is freed by facet_published_clear(). FACET_CORRUPT names the member. */
 enum facet_status facet_published_parse(const char *text, size_t length, struct facet_published *ret_driver,
                                         struct facet_error *error);
 void facet_published_clear(struct facet_published *driver);

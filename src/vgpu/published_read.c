@@ -90,10 +90,15 @@ static bool read_driver(int folder, const char *lock, struct facet_published *re
     if (!names_of(lock, name, sizeof name, &whose) || is_left_behind(folder, lock, name))
         return false;
     FACET_CLEANUP_FREE char *text = read_file(folder, name, &length);
-    if (!text || facet_published_parse(text, length, ret_driver, NULL) != FACET_OK)
+    if (!text) /* it has only just opened, or closes */
         return false;
-    ret_driver->pid = whose.pid;
-    ret_driver->number = whose.number;
+    struct facet_error reason;
+    struct facet_published driver = {0};
+    if (facet_published_parse(text, length, &driver, &reason) != FACET_OK)
+        snprintf(driver.refused, sizeof driver.refused, "%.*s", (int)sizeof driver.refused - 1, reason.message);
+    driver.pid = whose.pid;
+    driver.number = whose.number;
+    *ret_driver = driver;
     return true;
 }
 
