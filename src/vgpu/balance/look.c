@@ -30,14 +30,16 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
     if (status != FACET_OK)
         return status;
     status = facet_vgpu_device_check(vgpu->device, error);
-    member->units_device = vgpu->device->info.compute_units ? vgpu->device->info.compute_units : 1;
-    member->units_least = vgpu->units_least ? vgpu->units_least : 1;
+    /* The time that its launches take is of each unit where each counts, and else of the device as a whole. */
+    member->units_device = facet_vgpu_device_parallel(vgpu->device);
+    member->units_least = vgpu->units_least && vgpu->units_least < member->units_device ? vgpu->units_least : 1;
     member->device = info.device;
     member->request_milli = info.request_milli;
     member->limit_milli = info.limit_milli;
     member->launches = info.launches;
     member->units_bound = info.units;
-    member->units = member->units_now = info.units ? info.units : member->units_device;
+    member->units = info.units && info.units < member->units_device ? info.units : member->units_device;
+    member->units_now = member->units;
     member->idle_since_ns = facet_clock_now_ns();
     member->lane_count = info.streams < balancer->config.depth ? info.streams : balancer->config.depth;
     if (balancer->config.actions & FACET_BALANCER_PREEMPT && info.streams > member->lane_count) {

@@ -98,6 +98,48 @@ static void test_absurd_from_the_first_look_on(void **state)
     assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_BUSY | FACET_BELIEVED_LAUNCHES));
 }
 
+/* One process that was stopped since the vGPU was made reports all that time, by each of its clocks; no more is true.
+ */
+static void test_no_slot_has_more_than_the_vgpu_is_old(void **state)
+{
+    struct facet_usage_totals totals = {0};
+
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    now_ns += 3600 * S;
+    totals.busy_ns = totals.slot_busy_ns = 3600 * S;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    totals.busy_ns = 64 * 3600 * S; /* of as many processes */
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    totals.busy_ns = totals.slot_busy_ns = 64 * 3600 * S;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_BUSY);
+}
+
+static void test_threads_wait_no_longer_than_the_vgpu_is_old(void **state)
+{
+    struct facet_usage_totals totals = {0};
+
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    totals.throttled_ns = 1000 * 100 * MS;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    totals.throttled_ns += UINT64_C(1) << 49;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_THROTTLED);
+}
+
+/* The clock begins anew with the machine; what is doubted stays so. */
+static void test_a_machine_that_was_started_again(void **state)
+{
+    struct facet_usage_totals totals = {.busy_ns = 500 * S, .slot_busy_ns = 500 * S, .slots_used = 1};
+
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    now_ns = S;
+    totals.launches = 5;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
+    totals.launches = 4;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    now_ns = S;
+    assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +148,9 @@ int main(void)
         cmocka_unit_test_setup(test_memory_beyond_what_there_is, setup),
         cmocka_unit_test_setup(test_counters_that_fall_or_leap, setup),
         cmocka_unit_test_setup(test_absurd_from_the_first_look_on, setup),
+        cmocka_unit_test_setup(test_no_slot_has_more_than_the_vgpu_is_old, setup),
+        cmocka_unit_test_setup(test_threads_wait_no_longer_than_the_vgpu_is_old, setup),
+        cmocka_unit_test_setup(test_a_machine_that_was_started_again, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -458,6 +458,26 @@ static void test_heartbeat_sees_damage(void **state)
     assert_int_equal(facet_limiter_worker_heartbeat(host->limiter, "w", &error), FACET_CORRUPT);
 }
 
+/* A struct without room to say which numbers mean nothing is not filled with them. */
+static void test_state_sees_damage(void **state)
+{
+    struct host *host = *state;
+    struct facet_limiter_state result = {.size = sizeof result};
+    const uint64_t wrong[] = {UINT64_MAX, UINT64_C(1) << 63, 65 * MIB};
+    char path[128];
+
+    assert_int_equal(facet_limiter_worker_state(host->limiter, "w", &result, &error), FACET_OK);
+    snprintf(path, sizeof path, "%s/w/usage", host->dir);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(pwrite(fd, &wrong[i], 8, offsetof(struct facet_usage, memory_peak_bytes)), 8);
+        assert_int_equal(facet_limiter_worker_state(host->limiter, "w", &result, &error), FACET_CORRUPT);
+        assert_non_null(strstr(error.message, "written over"));
+    }
+    assert_int_equal(result.memory_peak_bytes, 0);
+    close(fd);
+}
+
 static void test_state_refuses(void **state)
 {
     struct host *host = *state;
@@ -562,6 +582,7 @@ int main(void)
         TEST(test_a_dead_asker_is_not_refused_but_unknown),
         TEST(test_heartbeat_takes_back),
         TEST(test_heartbeat_sees_damage),
+        TEST(test_state_sees_damage),
         TEST(test_state_refuses),
         TEST(test_eight_threads),
     };

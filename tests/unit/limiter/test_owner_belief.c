@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that what an owner doubts of its segment is doubted by the next one. Never: proves the bounds. */
+#include "segment_fixture.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "limiter/belief.h"
+
+static void path_of(const struct fixture *fixture, char path[128])
+{
+    snprintf(path, 128, "%s/belief", fixture->dir);
+}
+
+/* As another process would write there. */
+static void damage(const struct fixture *fixture, size_t offset, uint64_t number)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/usage", fixture->dir);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, &number, sizeof number, (off_t)offset), sizeof number);
+    close(fd);
+}
+
+static size_t launches_of(uint32_t slot)
+{
+    return offsetof(struct facet_usage, slots) + slot * sizeof(struct facet_slot) +
+           offsetof(struct facet_slot, launches);
+}
+
+static uint32_t believed(struct fixture *fixture)
+{
+    struct facet_usage_totals totals;
+
+    return facet_owner_believed_totals(fixture->owner, &totals);
+}
+
+static void adopt(struct fixture *fixture)
+{
+    struct facet_error error = {0};
+
+    facet_owner_close(fixture->owner);
+    fixture->owner = NULL;
+    if (facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+}
+
+static void use_a_slot(const struct fixture *fixture)
+{
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    facet_tenant_launch(&tenant, 0);
+    facet_tenant_complete(&tenant, 1, 0, 7, facet_clock_now_ns());
+    facet_tenant_detach(&tenant);
+}
+
+static void test_doubt_outlasts_its_owner(void **state)
+{
+    struct fixture *fixture = *state;
+
+    use_a_slot(fixture);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    damage(fixture, launches_of(0), UINT64_C(1) << 59);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    for (int i = 0; i < 2; i++) {
+        adopt(fixture);
+        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    }
+}
+
+static void test_damage_between_two_owners_is_seen(void **state)
+{
+    struct fixture *fixture = *state;
+
+    use_a_slot(fixture);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    facet_owner_close(fixture->owner);
+    fixture->owner = NULL;
+    damage(fixture, launches_of(0), UINT64_C(1) << 59);
+    adopt(fixture);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+}
+
+/* What was held under a larger quota stays held, and the peak stays what it was. */
+static void test_the_largest_quota_is_remembered(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint64_t peak = 60 * MIB;
+
+    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), peak);
+    fixture->spec.limits.memory_bytes = MIB;
+    facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    adopt(fixture);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 65 * MIB);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+    fixture->spec.limits.memory_bytes = 65 * MIB;
+    adopt(fixture);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+}
+
+/* As one of an earlier release is, or one whose file was written over. */
+static void test_without_its_file_it_begins_anew(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[128];
+
+    path_of(fixture, path);
+    use_a_slot(fixture);
+    for (int i = 0; i < 3; i++) {
+        if (i == 0)
+            assert_int_equal(unlink(path), 0);
+        else
+            assert_int_equal(truncate(path, i == 1 ? 0 : 20), 0);
+        adopt(fixture);
+        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    }
+    damage(fixture, launches_of(0), 0);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    adopt(fixture);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+}
+
+static void test_what_is_no_file_is_damage(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[128];
+
+    path_of(fixture, path);
+    facet_owner_close(fixture->owner);
+    fixture->owner = NULL;
+    for (int i = 0; i < 3; i++) {
+        unlink(path);
+        assert_int_equal(i == 0 ? symlink(fixture->bell, path) : i == 1 ? mkfifo(path, 0600) : mkdir(path, 0700), 0);
+        assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_CORRUPT);
+    }
+    rmdir(path);
+    adopt(fixture);
+}
+
+static void test_nobody_else_may_write_it(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stat info;
+    char path[128];
+
+    path_of(fixture, path);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0600);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_doubt_outlasts_its_owner),        TEST(test_damage_between_two_owners_is_seen),
+        TEST(test_the_largest_quota_is_remembered), TEST(test_without_its_file_it_begins_anew),
+        TEST(test_what_is_no_file_is_damage),       TEST(test_nobody_else_may_write_it),
+    };
+
+    return cmocka_run_group_tests_name("owner_belief", tests, NULL, NULL);
+}

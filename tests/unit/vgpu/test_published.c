@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of what is taken of a driver's published text, member by member. Never: a driver or a folder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "vgpu/published.h"
+
+static const char whole[] =
+    "{\"pid\":4711,\"program\":\"trainer\",\"devices\":[{\"id\":\"cpu:0\",\"name\":\"CPU\",\"lost\":0,\"units\":2,"
+    "\"vgpus\":1,\"utilization_milli\":512,\"busy_ns\":123,\"memory_bytes\":67108864,\"memory_used_bytes\":1048576,"
+    "\"promised_bytes\":16777216}],\"vgpus\":[{\"id\":1,\"status\":2,\"name\":\"App1\",\"device\":0,\"streams\":2,"
+    "\"request_milli\":400,\"limit_milli\":1000,\"compute_milli\":400,\"queued\":1,\"running\":1,"
+    "\"memory_limit_bytes\":16777216,\"memory_allocated_bytes\":1000,\"memory_reserved_bytes\":65536,"
+    "\"memory_peak_bytes\":65536,\"allocations\":1,\"launched_total\":5,\"completed_total\":3,\"busy_ns\":99,"
+    "\"delay_ns\":12,\"failed_total\":0,\"cancelled_total\":0}]}";
+
+/* Members without which there is no telling, and those that a bit says are not known. */
+static const struct member {
+    const char *list, *name;
+    uint32_t valid;
+    bool text;
+} members[] = {
+    {"devices", "id", 0, true},
+    {"devices", "name", 0, true},
+    {"devices", "lost", 0, false},
+    {"devices", "units", 0, false},
+    {"devices", "vgpus", 0, false},
+    {"devices", "memory_bytes", 0, false},
+    {"devices", "memory_used_bytes", 0, false},
+    {"devices", "promised_bytes", 0, false},
+    {"devices", "utilization_milli", FACET_DRIVER_HAS_UTILIZATION, false},
+    {"devices", "busy_ns", FACET_DRIVER_HAS_BUSY, false},
+    {"vgpus", "id", 0, false},
+    {"vgpus", "status", 0, false},
+    {"vgpus", "name", 0, true},
+    {"vgpus", "device", 0, false},
+    {"vgpus", "streams", 0, false},
+    {"vgpus", "request_milli", 0, false},
+    {"vgpus", "limit_milli", 0, false},
+    {"vgpus", "queued", 0, false},
+    {"vgpus", "running", 0, false},
+    {"vgpus", "launched_total", 0, false},
+    {"vgpus", "completed_total", 0, false},
+    {"vgpus", "busy_ns", 0, false},
+    {"vgpus", "compute_milli", FACET_VGPU_HAS_COMPUTE, false},
+    {"vgpus", "memory_limit_bytes", FACET_VGPU_HAS_MEMORY, false},
+    {"vgpus", "memory_allocated_bytes", FACET_VGPU_HAS_MEMORY, false},
+    {"vgpus", "memory_reserved_bytes", FACET_VGPU_HAS_MEMORY, false},
+    {"vgpus", "memory_peak_bytes", FACET_VGPU_HAS_MEMORY, false},
+    {"vgpus", "allocations", FACET_VGPU_HAS_MEMORY, false},
+    {"vgpus", "delay_ns", FACET_VGPU_HAS_RECORDS, false},
+    {"vgpus", "failed_total", FACET_VGPU_HAS_RECORDS, false},
+    {"vgpus", "cancelled_total", FACET_VGPU_HAS_RECORDS, false},
+};
+
+static enum facet_status parse(const json_t *object, struct facet_published *ret_driver, struct facet_error *error)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+    enum facet_status status = facet_published_parse(text, strlen(text), ret_driver, error);
+
+    free(text);
+    return status;
+}
+
+/* The text with a member replaced; NULL: taken out. Takes the value. */
+static enum facet_status parse_with(const struct member *member, json_t *value, struct facet_published *ret_driver,
+                                    struct facet_error *error)
+{
+    json_t *object = json_loads(whole, 0, NULL);
+    json_t *item = json_array_get(json_object_get(object, member->list), 0);
+
+    if (value)
+        json_object_set_new(item, member->name, value);
+    else
+        json_object_del(item, member->name);
+    enum facet_status status = parse(object, ret_driver, error);
+    json_decref(object);
+    return status;
+}
+
+static void check(const struct member *member, json_t *value)
+{
+    struct facet_published driver = {0};
+    struct facet_error error;
+    char place[64];
+    enum facet_status status = parse_with(member, value, &driver, &error);
+
+    if (!member->valid) {
+        assert_int_equal(status, FACET_CORRUPT);
+        snprintf(place, sizeof place, "%s[0].%s", member->list, member->name);
+        assert_non_null(strstr(error.message, place));
+        return;
+    }
+    assert_int_equal(status, FACET_OK);
+    bool of_device = strcmp(member->list, "devices") == 0;
+    uint32_t all = of_device ? FACET_DRIVER_HAS_BUSY | FACET_DRIVER_HAS_UTILIZATION
+                             : FACET_VGPU_HAS_COMPUTE | FACET_VGPU_HAS_RECORDS | FACET_VGPU_HAS_MEMORY;
+    assert_int_equal(of_device ? driver.device[0].valid : driver.vgpu[0].valid, all & ~member->valid);
+    facet_published_clear(&driver);
+}
+
+static void test_what_is_whole_is_taken(void **state)
+{
+    struct facet_published driver = {0};
+
+    assert_int_equal(facet_published_parse(whole, strlen(whole), &driver, NULL), FACET_OK);
+    assert_int_equal(driver.pid, 4711);
+    assert_int_equal(driver.device[0].valid, FACET_DRIVER_HAS_BUSY | FACET_DRIVER_HAS_UTILIZATION);
+    assert_int_equal(driver.vgpu[0].queued, 1);
+    facet_published_clear(&driver);
+}
+
+static void test_what_is_missing_or_of_another_type(void **state)
+{
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        check(&members[i], NULL);
+        check(&members[i], json_null());
+        check(&members[i], json_real(1.0));
+        check(&members[i], json_array());
+        check(&members[i], members[i].text ? json_integer(1) : json_string("1"));
+    }
+}
+
+static void test_what_is_negative_or_absurd(void **state)
+{
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        if (members[i].text)
+            continue;
+        check(&members[i], json_integer(-1));
+        check(&members[i], json_integer(INT64_MIN));
+        check(&members[i], json_integer(INT64_MAX));
+        check(&members[i], json_integer((INT64_C(1) << 60) + 1));
+    }
+}
+
+static void test_vgpus_are_on_devices_that_there_are(void **state)
+{
+    static const struct member device = {"vgpus", "device", 0, false};
+    struct facet_published driver = {0};
+    struct facet_error error;
+
+    assert_int_equal(parse_with(&device, json_integer(1), &driver, &error), FACET_CORRUPT);
+    assert_non_null(strstr(error.message, "vgpus[0].device"));
+}
+
+static void test_heads_and_lists(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{\"pid\":1,\"program\":\"x\"}",
+        "{\"pid\":-1,\"program\":\"x\",\"devices\":[],\"vgpus\":[]}",
+        "{\"pid\":1,\"program\":7,\"devices\":[],\"vgpus\":[]}",
+        "{\"pid\":1,\"program\":\"x\",\"devices\":{},\"vgpus\":[]}",
+        "{\"pid\":1,\"program\":\"x\",\"devices\":[{}],\"vgpus\":[]}",
+        "{\"pid\":1,\"program\":\"x\",\"devices\":[],\"vgpus\":[7]}",
+    };
+    struct facet_published driver = {0};
+    struct facet_error error;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_int_equal(facet_published_parse(texts[i], strlen(texts[i]), &driver, &error), FACET_CORRUPT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_whole_is_taken),
+        cmocka_unit_test(test_what_is_missing_or_of_another_type),
+        cmocka_unit_test(test_what_is_negative_or_absurd),
+        cmocka_unit_test(test_vgpus_are_on_devices_that_there_are),
+        cmocka_unit_test(test_heads_and_lists),
+    };
+
+    return cmocka_run_group_tests_name("published", tests, NULL, NULL);
+}
