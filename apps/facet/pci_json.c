@@ -164,9 +164,10 @@ static void add_hardware(json_t *object, const struct facet_pci_function *functi
         json_object_set_new(object, "bridges", addresses_json(function->bridges, function->bridge_count));
     if (is_read(function, FACET_PCI_AER))
         json_object_set_new(object, "errors",
-                            json_pack("{s:I, s:I, s:I}", "correctable", (json_int_t)function->aer.correctable,
-                                      "nonfatal", (json_int_t)function->aer.nonfatal, "fatal",
-                                      (json_int_t)function->aer.fatal));
+                            json_pack("{s:I, s:I, s:I}", "correctable",
+                                      (json_int_t)facet_integer(function->aer.correctable), "nonfatal",
+                                      (json_int_t)facet_integer(function->aer.nonfatal), "fatal",
+                                      (json_int_t)facet_integer(function->aer.fatal)));
 }
 
 static json_t *type_json(const struct facet_pci_type *type)

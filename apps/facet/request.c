@@ -161,7 +161,7 @@ static enum facet_status device_memory(struct client *client, const char *text, 
         if (text && !device_is(device, index, text))
             continue;
         const json_t *memory = json_object_get(device, "memory_bytes");
-        if (!json_is_integer(memory))
+        if (!json_is_integer(memory) || json_integer_value(memory) <= 0)
             return facet_error_argument(
                 error, FACET_UNSUPPORTED, "memory",
                 "memory: the device does not tell how much it has; give a size, not a percentage");

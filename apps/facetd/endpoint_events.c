@@ -2,6 +2,7 @@
 /* Owns: GET /v1/events. Never: waits for one. */
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "endpoint.h"
 
 static json_t *event_json(const struct daemon_event *daemon_event)
@@ -9,10 +10,10 @@ static json_t *event_json(const struct daemon_event *daemon_event)
     const struct facet_event *event = &daemon_event->event;
     json_t *object = json_object();
 
-    json_object_set_new(object, "sequence", json_integer((json_int_t)daemon_event->sequence));
-    json_object_set_new(object, "timestamp_ns", json_integer((json_int_t)event->timestamp_ns));
+    json_object_set_new(object, "sequence", json_integer(facet_integer(daemon_event->sequence)));
+    json_object_set_new(object, "timestamp_ns", json_integer(facet_integer(event->timestamp_ns)));
     json_object_set_new(object, "kind", json_string(event_kind_name(event->kind)));
-    json_object_set_new(object, "value", json_integer((json_int_t)event->value));
+    json_object_set_new(object, "value", json_integer(facet_integer(event->value)));
     if (daemon_event->device_id[0])
         json_object_set_new(object, "device", json_string(daemon_event->device_id));
     if (event->uuid[0])

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "books.h"
 #include "limiter/refused.h"
 
@@ -14,7 +15,7 @@ static void set_text(json_t *object, const char *member, const char *text)
 
 static void set_integer(json_t *object, const char *member, uint64_t integer)
 {
-    json_object_set_new(object, member, json_integer((json_int_t)integer));
+    json_object_set_new(object, member, json_integer(facet_integer(integer)));
 }
 
 static void set_row(json_t *object, const struct vgpu_row *row)

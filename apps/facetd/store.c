@@ -406,6 +406,26 @@ static enum facet_status check_identity(const struct store *store, const char *k
     return FACET_OK;
 }
 
+/* None is below 0, and those that are narrow here are no wider there. */
+static enum facet_status check_numbers(const struct store *store, sqlite3_stmt *statement, struct facet_error *error)
+{
+    static const struct {
+        int column;
+        int64_t most;
+    } numbers[] = {{5, INT64_MAX},  {12, INT64_MAX}, {15, UINT32_MAX}, {18, INT64_MAX},
+                   {19, INT32_MAX}, {20, INT32_MAX}, {21, UINT32_MAX}};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        int64_t number = sqlite3_column_int64(statement, numbers[i].column);
+
+        if (number < 0 || number > numbers[i].most)
+            return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': a vGPU whose %s is %lld; %s",
+                                   store->path, sqlite3_column_name(statement, numbers[i].column), (long long)number,
+                                   what_to_do(FACET_CORRUPT));
+    }
+    return FACET_OK;
+}
+
 static enum facet_status append_row(const struct store *store, sqlite3_stmt *statement, struct vgpu_row **rows,
                                     size_t *count, struct facet_error *error)
 {
@@ -417,7 +437,8 @@ static enum facet_status append_row(const struct store *store, sqlite3_stmt *sta
     grown[*count] = (struct vgpu_row){0};
     copy_row(statement, &grown[*count]);
     const struct vgpu_row *row = &grown[(*count)++];
-    return check_identity(store, "vGPU", row->id, row->name, error);
+    enum facet_status status = check_numbers(store, statement, error);
+    return status == FACET_OK ? check_identity(store, "vGPU", row->id, row->name, error) : status;
 }
 
 enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, size_t *ret_count,

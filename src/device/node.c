@@ -238,6 +238,11 @@ static bool is_told(const struct facet_spec *spec, const char *name, const char 
     return false;
 }
 
+static bool is_amount(const json_t *value)
+{
+    return json_is_integer(value) && json_integer_value(value) >= 0;
+}
+
 /* What has no name of its own cannot be offered: nobody could tell it from another. */
 static enum facet_status put_partition(struct building *building, const struct facet_device_record *device,
                                        uint32_t health, const char *parent, const json_t *partition)
@@ -257,7 +262,7 @@ static enum facet_status put_partition(struct building *building, const struct f
         building->spec,
         &(struct facet_spec_device){
             .size = sizeof(struct facet_spec_device),
-            .valid = FACET_SPEC_DEVICE_HAS_SIMULATED | (memory ? FACET_SPEC_DEVICE_HAS_MEMORY : 0) |
+            .valid = FACET_SPEC_DEVICE_HAS_SIMULATED | (is_amount(memory) ? FACET_SPEC_DEVICE_HAS_MEMORY : 0) |
                      (valid_of(&device->info) & FACET_SPEC_DEVICE_HAS_NUMA),
             .device_id = uuid,
             .device_name = device->provider->name,
@@ -271,7 +276,7 @@ static enum facet_status put_partition(struct building *building, const struct f
             .simulated = (device->provider->traits & FACET_PROVIDER_SIMULATED) != 0,
             .health = health_of(health),
             .total_memory = (uint64_t)json_integer_value(memory),
-            .units = units ? &unit : NULL,
+            .units = is_amount(units) ? &unit : NULL,
             .unit_count = 1,
         },
         building->error);

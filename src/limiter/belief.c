@@ -79,10 +79,13 @@ static void begin(struct facet_belief *belief, const struct facet_usage_totals *
 uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t memory_most,
                            uint64_t now_ns)
 {
+    /* Who read the clock first need not be the first to look. */
+    if (now_ns < belief->at_ns)
+        now_ns = belief->at_ns;
     belief->doubted |= absurd(totals);
-    if (belief->begun && now_ns >= belief->at_ns)
+    if (belief->begun)
         belief->doubted |= doubt(belief, totals, now_ns);
-    else /* a clock that went back is that of a machine that was started again */
+    else
         begin(belief, totals, now_ns);
     belief->at_ns = now_ns;
     belief->busy_ns = totals->busy_ns;

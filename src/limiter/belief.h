@@ -25,7 +25,8 @@
 #define FACET_BELIEVED_DENIED    (UINT32_C(1) << 5)
 #define FACET_BELIEVED_ALL       ((UINT32_C(1) << 6) - 1)
 
-/* One per segment that is looked at; all 0 before the first look. An owner keeps it in a file (owner_belief.c). */
+/* One per segment that is looked at; all 0 before the first look. With `begun` and `at_ns` 0 it begins anew with what
+ * there is, and keeps its doubts. An owner keeps it in a file (owner_belief.c). */
 struct facet_belief {
     uint32_t begun;
     uint32_t doubted;     /* of the counters: for good */

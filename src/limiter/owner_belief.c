@@ -35,6 +35,10 @@ static void read_kept(struct facet_owner *owner)
         return;
     owner->belief = record.belief;
     owner->kept = record.belief;
+    if (owner->belief.at_ns > facet_clock_now_ns()) { /* the clock began anew: the machine was started again */
+        owner->belief.begun = 0;
+        owner->belief.at_ns = 0;
+    }
 }
 
 static enum facet_status open_file(struct facet_owner *owner, int dir_fd, struct facet_error *error)

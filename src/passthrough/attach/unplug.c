@@ -150,7 +150,9 @@ static enum facet_status slot_of(struct facet_qmp *qmp, const char *path, json_i
     FACET_CLEANUP_JSON json_t *place = NULL;
     enum facet_status status = facet_qmp_get(qmp, path, "addr", &place, error);
 
-    if (status == FACET_OK)
+    if (status == FACET_OK && (!json_is_integer(place) || json_integer_value(place) > UINT8_MAX))
+        return facet_error_set(error, FACET_CORRUPT, "qom-get: '%.100s' without an address on its bus", path);
+    if (status == FACET_OK) /* -1: it has none yet */
         *ret_slot = json_integer_value(place) >> 3;
     return status;
 }

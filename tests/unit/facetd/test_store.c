@@ -219,6 +219,36 @@ static void an_id_that_would_leave_its_folder_is_corrupt(void **state)
     store_close(store);
 }
 
+/* As a database is that somebody edited: no number of it is cut to fit, or loses its sign. */
+static void numbers_that_cannot_be_are_corrupt(void **state)
+{
+    static const char *const columns[] = {
+        "created_ns", "start", "slice_memory_bytes", "slice_compute_milli", "slice_compute_units", "idle_freeze_s"};
+    struct vgpu_row *rows = NULL;
+    size_t count = 0;
+    char sql[128];
+
+    struct store *made = open_store();
+    insert(made, BASE_ID, "base");
+    store_close(made);
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        struct facet_error error = {0};
+
+        snprintf(sql, sizeof sql, "UPDATE vgpu SET %s = -1;", columns[i]);
+        run_sql(sql);
+        struct store *store = open_store();
+        assert_int_equal(store_load(store, &rows, &count, &error), FACET_CORRUPT);
+        assert_non_null(strstr(error.message, columns[i]));
+        store_close(store);
+        snprintf(sql, sizeof sql, "UPDATE vgpu SET %s = 0;", columns[i]);
+        run_sql(sql);
+    }
+    run_sql("UPDATE vgpu SET idle_freeze_s = 4294967296;");
+    struct store *store = open_store();
+    assert_int_equal(store_load(store, &rows, &count, NULL), FACET_CORRUPT);
+    store_close(store);
+}
+
 static void a_second_daemon_is_refused(void **state)
 {
     struct store *store = open_store();
@@ -508,6 +538,7 @@ int main(void)
         STORE_TEST(a_newer_schema_is_refused),
         STORE_TEST(a_database_of_version_1_is_brought_up_to_date),
         STORE_TEST(an_id_that_would_leave_its_folder_is_corrupt),
+        STORE_TEST(numbers_that_cannot_be_are_corrupt),
         STORE_TEST(a_second_daemon_is_refused),
         STORE_TEST(a_missing_folder_is_an_error),
         STORE_TEST(an_insert_survives_a_failing_disk),

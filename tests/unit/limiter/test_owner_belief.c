@@ -126,6 +126,29 @@ static void test_without_its_file_it_begins_anew(void **state)
     assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
+/* The clock begins anew with the machine: what was counted before is older than it, and doubts stay. */
+static void test_a_machine_that_was_started_again(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint64_t later_ns = facet_clock_now_ns() + 3600 * FACET_NS_PER_S;
+    char path[128];
+
+    path_of(fixture, path);
+    use_a_slot(fixture);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    damage(fixture, launches_of(0), UINT64_C(1) << 59);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+    facet_owner_close(fixture->owner);
+    fixture->owner = NULL;
+    damage(fixture, launches_of(0) - 8, 5 * later_ns); /* busy_ns of work that is older than the clock */
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, &later_ns, 8, 16 + offsetof(struct facet_belief, at_ns)), 8);
+    close(fd);
+    adopt(fixture);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
+}
+
 static void test_what_is_no_file_is_damage(void **state)
 {
     struct fixture *fixture = *state;
@@ -158,9 +181,10 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_doubt_outlasts_its_owner),        TEST(test_damage_between_two_owners_is_seen),
-        TEST(test_the_largest_quota_is_remembered), TEST(test_without_its_file_it_begins_anew),
-        TEST(test_what_is_no_file_is_damage),       TEST(test_nobody_else_may_write_it),
+        TEST(test_doubt_outlasts_its_owner),         TEST(test_damage_between_two_owners_is_seen),
+        TEST(test_the_largest_quota_is_remembered),  TEST(test_without_its_file_it_begins_anew),
+        TEST(test_a_machine_that_was_started_again), TEST(test_what_is_no_file_is_damage),
+        TEST(test_nobody_else_may_write_it),
     };
 
     return cmocka_run_group_tests_name("owner_belief", tests, NULL, NULL);
