@@ -145,12 +145,12 @@ static void consider(struct look *look, const struct facet_cl_command *command, 
 /* What runs began after it was last seen to wait, or after it was not there yet. A driver may say late that it runs. */
 static void note_begin(struct look *look, struct facet_cl_command *command, cl_int status, uint64_t now_ns)
 {
-    uint64_t waited_ns = command->waited_ns ? command->waited_ns : whole_ns;
-
     if (status != CL_RUNNING)
         command->waited_ns = now_ns;
-    else if (waited_ns < look->since_ns)
-        look->since_ns = waited_ns;
+    else if (!command->waited_ns)
+        command->waited_ns = whole_ns ? whole_ns : 1;
+    if (status == CL_RUNNING && command->waited_ns < look->since_ns)
+        look->since_ns = command->waited_ns;
 }
 
 /* Some of what was not visited may run for long: then nothing is said of it but what was reported. */

@@ -22,7 +22,7 @@ struct facet_cl_command {
     cl_command_queue queue; /* only to be compared: the program may have released it; NULL: not known */
     uint64_t key, estimate_ns;
     uint64_t submitted_ns; /* host clock; 0 = not taken */
-    uint64_t waited_ns;    /* the tracker's: when it was last seen not to run yet; 0: never */
+    uint64_t waited_ns;    /* the tracker's: when it did not run yet, or was not there yet; 0: not looked at */
     bool may_be_held;      /* has a wait list, so it may wait for something the program does later */
     bool flushed;
 };

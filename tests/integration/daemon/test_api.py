@@ -101,7 +101,7 @@ def a_vgpu_that_asks_for_nothing_gets_the_defaults():
                     "segment": os.path.join(daemon.runtime, "vgpu", vgpu["id"])}
         equal({member: vgpu[member] for member in expected}, expected)
         equal("warning" in vgpu, False)
-        equal(sorted(os.listdir(vgpu["segment"])), ["bell", "policy", "usage"])
+        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "usage"])
 
 
 @test

@@ -4,7 +4,9 @@
 #include "world.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -183,6 +185,47 @@ static void garbage_is_passed_over(void **state)
     assert_int_equal(count_files(".lock") + count_files(".json"), 0);
 }
 
+static void put_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Of a program that went wild: nothing of it is shown as 0, and it is said which member cannot be. */
+static void what_cannot_be_is_left_out_and_said(void **state)
+{
+    static const char text[] =
+        "{\"pid\":1,\"program\":\"wild\",\"devices\":[{\"id\":\"cpu:0\",\"name\":\"x\",\"lost\":0,"
+        "\"units\":1,\"vgpus\":0,\"memory_bytes\":-5,\"memory_used_bytes\":0,"
+        "\"promised_bytes\":0}],\"vgpus\":[]}";
+    static char shown[1 << 16];
+    char lock[256], path[256], command[512];
+
+    open_published();
+    vgpu_make(1);
+    assert_true(metrics_say("facet_library_vgpu_memory_limit_bytes{"));
+    snprintf(path, sizeof path, "%s/drivers/%d-7.json", folder, (int)getpid());
+    snprintf(lock, sizeof lock, "%s/drivers/%d-7.lock", folder, (int)getpid());
+    put_text(path, text);
+    int fd = open(lock, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    snprintf(command, sizeof command, "%s/facet metrics 2>&1", getenv("FACET_LIB_DIR"));
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    shown[fread(shown, 1, sizeof shown - 1, pipe)] = '\0';
+    assert_int_equal(pclose(pipe), 0);
+    assert_non_null(strstr(shown, "devices[0].memory_bytes"));
+    assert_null(strstr(shown, "program=\"wild\""));
+    assert_non_null(strstr(shown, "facet_library_vgpu_memory_limit_bytes{"));
+    close(fd);
+    unlink(path);
+    unlink(lock);
+    world_close();
+}
+
 /* Another user could put a file of its own there, or read what is not for it. */
 static void nobody_publishes_where_others_may_write(void **state)
 {
@@ -206,6 +249,7 @@ int main(void)
         cmocka_unit_test(drivers_publish_side_by_side),
         cmocka_unit_test(what_a_killed_process_left_is_taken_away),
         cmocka_unit_test(garbage_is_passed_over),
+        cmocka_unit_test(what_cannot_be_is_left_out_and_said),
         cmocka_unit_test(nobody_publishes_where_others_may_write),
     };
 
