@@ -2,6 +2,7 @@
 /* Owns: what client_environment.h says. Never: more. */
 #include "client_environment.h"
 
+#include <glob.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/paths.h"
 #include "base/variables.h"
 
 enum { NAMES_SIZE = 128 };
@@ -55,7 +57,42 @@ static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
     }
 }
 
-static const char *first_left_out(void)
+/* What drivers of providers are found by their sonames. */
+static const struct driver {
+    const char *provider, *pattern;
+} drivers[] = {
+    {"cuda", "libcuda.so.1"}, {"rocm", "libamdhip64.so*"}, {"ascend", "libascendcl.so*"}, {"opencl", "libOpenCL.so.1"}};
+
+static bool is_in_folders(const char *folders, const char *pattern)
+{
+    char path[FACET_PATH_SIZE];
+
+    for (size_t length; *folders; folders += length + (folders[length] == ':')) {
+        glob_t found = {0};
+
+        length = strcspn(folders, ":");
+        if (snprintf(path, sizeof path, "%.*s/%s", (int)length, folders, pattern) >= (int)sizeof path)
+            continue;
+        bool is_there = length && glob(path, GLOB_NOSORT, NULL, &found) == 0;
+        globfree(&found);
+        if (is_there)
+            return true;
+    }
+    return false;
+}
+
+const char *client_environment_left_out(const char *provider)
+{
+    const char *folders = getenv(finders[0]), *left_out = client_environment_first_left_out();
+
+    for (size_t i = 0; i < sizeof drivers / sizeof drivers[0]; i++)
+        if (strcmp(provider, drivers[i].provider) == 0 && folders && !facet_variable_is_of_devices(finders[0]) &&
+            is_in_folders(folders, drivers[i].pattern))
+            return finders[0];
+    return strcmp(provider, "opencl") == 0 && left_out != finders[0] ? left_out : NULL;
+}
+
+const char *client_environment_first_left_out(void)
 {
     for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
         const char *value = getenv(finders[i]);
@@ -69,7 +106,8 @@ void client_environment_advise(const json_t *health, char *ret_advice, size_t si
 {
     const json_t *theirs = json_object_get(health, "environment");
     long long pid = json_integer_value(json_object_get(health, "pid"));
-    const char *variable = facet_config_setting(FACET_SETTING_KEEP_ENV)->variable, *left_out = first_left_out();
+    const char *variable = facet_config_setting(FACET_SETTING_KEEP_ENV)->variable,
+               *left_out = client_environment_first_left_out();
     char names[NAMES_SIZE] = "";
 
     if (!json_is_object(theirs))
@@ -81,6 +119,5 @@ void client_environment_advise(const json_t *health, char *ret_advice, size_t si
                  "the daemon (process %lld) was started with other values of %s: end it, or choose another %s", pid,
                  names, facet_config_setting(FACET_SETTING_RUNTIME_DIR)->variable);
     else if (left_out)
-        snprintf(ret_advice, size, "drivers are opened without this shell's %s; %s=%s keeps it", left_out, variable,
-                 left_out);
+        snprintf(ret_advice, size, CLIENT_LEFT_OUT, left_out, variable, left_out);
 }

@@ -11,6 +11,17 @@
 
 #include <jansson.h>
 
+/* Of a variable, of FACET_KEEP_ENV, of the variable again. */
+#define CLIENT_LEFT_OUT "drivers are opened without this shell's %s; %s=%s keeps it"
+
+/* The first of the variables by which drivers are found that is set here and left out of a private daemon's; NULL: none
+ * is. */
+const char *client_environment_first_left_out(void);
+
+/* The one that makes this provider's driver be found: its library is in a folder of LD_LIBRARY_PATH, or it is OpenCL's
+ * loader that has others. NULL: none. */
+const char *client_environment_left_out(const char *provider);
+
 /* Advice after a device was refused, from the answer to GET /v1/health; `ret_advice` is kept when there is none. */
 void client_environment_advise(const json_t *health, char *ret_advice, size_t size);
 

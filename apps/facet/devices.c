@@ -86,8 +86,10 @@ static int print_list(const struct command *self, const struct facet_device_tabl
 
     if (json)
         return inventory_print_json(self, facet_device_table_json(devices));
-    if (facet_device_table_find(devices, NULL, &first, &error) != FACET_OK)
+    if (facet_device_table_find(devices, NULL, &first, &error) != FACET_OK) {
+        inventory_explain(&error);
         return command_refuse(self, json, &error, "install a driver, or pocl-opencl-icd to use the processor");
+    }
     return print_table(self, devices);
 }
 
@@ -125,8 +127,10 @@ static int print_one(const struct command *self, const struct facet_device_table
     CLIENT_CLEANUP_JSON json_t *answer = NULL;
     struct facet_error error = {0};
 
-    if (facet_device_table_find(devices, text, &device, &error) != FACET_OK)
+    if (facet_device_table_find(devices, text, &device, &error) != FACET_OK) {
+        inventory_explain(&error);
         return command_refuse(self, json, &error, NULL);
+    }
     answer = ask_daemon(device);
     if (!answer && ask_provider(device, &answer, &error) != FACET_OK)
         return command_refuse(self, json, &error, NULL);
@@ -149,6 +153,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (optind < argc)
         return print_one(self, devices, argv[optind], json);
     warn_refused(self, devices);
+    inventory_warn(self, devices);
     return print_list(self, devices, json);
 }
 

@@ -12,6 +12,13 @@
  * daemon's environment and soft limits from now on. */
 enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error);
 
+/* After it, on standard error: which variables name a file that is not there, and which providers found no device
+ * though this shell has a variable by which a driver of theirs is found. */
+void inventory_warn(const struct command *self, const struct facet_device_table *devices);
+
+/* After it, where a device is missed: adds what to do, if this shell has such a variable at all. */
+void inventory_explain(struct facet_error *error);
+
 /* The same with this process's own environment, as a program that uses a device itself has it. */
 enum facet_status inventory_open_own(struct facet_device_table **ret_table, struct facet_error *error);
 

@@ -82,6 +82,7 @@ static bool prepare_environment(const struct launch_place *place)
 }
 
 static void (*on_broken_pipe)(int) = SIG_DFL; /* what the command has */
+static void (*on_long_file)(int) = SIG_DFL;
 
 /* Descriptors that were given to this process, as far as they are below so many; those above are taken for given. */
 enum { GIVEN_MOST = 1024 };
@@ -112,6 +113,11 @@ static void keep_own(int fd)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+void launch_survive_long_files(void)
+{
+    on_long_file = signal(SIGXFSZ, SIG_IGN);
+}
+
 void launch_begin(void)
 {
     on_broken_pipe = signal(SIGPIPE, SIG_IGN);
@@ -121,6 +127,7 @@ void launch_begin(void)
 _Noreturn static void become_command(char *const *command, const struct launch_place *place, const sigset_t *mask)
 {
     signal(SIGPIPE, on_broken_pipe);
+    signal(SIGXFSZ, on_long_file);
     each_descriptor(keep_own);
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (prepare_environment(place))

@@ -36,6 +36,10 @@ struct launch_place {
     const json_t *environment;      /* what the device's provider wants set: an object of texts; NULL: nothing */
 };
 
+/* From now on a file that may not become so long (ulimit -f) is an error of who writes it, and no end of this process.
+ * The command has the signal as we were given it. */
+void launch_survive_long_files(void);
+
 /*
  * Before anything is opened: the command is given the descriptors that this process was given, and no others. And from
  * now on what cannot be written to a pipe, because nobody reads it any more, does not end this process: the command

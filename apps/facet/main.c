@@ -9,6 +9,7 @@
 
 #include "base/surroundings.h"
 #include "command.h"
+#include "launch.h"
 
 static const char first_screen[] = "Facet: one accelerator, many faces. Unmodified programs run in virtual GPUs\n"
                                    "whose memory and compute limits hold.\n"
@@ -134,6 +135,7 @@ int main(int argc, char **argv)
     /* Only characters: numbers are read and written the same everywhere. */
     setlocale(LC_CTYPE, "");
     signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; then no child's status would ever come */
+    launch_survive_long_files();
     /* What is printed to an output that was closed is lost, and close_output() says so. */
     if (!facet_surroundings_open_streams())
         return EXIT_REFUSED;

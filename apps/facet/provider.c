@@ -53,6 +53,7 @@ static int run_list(const struct command *self, int argc, char **argv)
         return EXIT_USAGE;
     if (inventory_open(&devices, &error) != FACET_OK)
         return command_refuse(self, json, &error, NULL);
+    inventory_warn(self, devices);
     return json ? inventory_print_json(self, facet_provider_table_json(devices)) : print_table(self, devices);
 }
 

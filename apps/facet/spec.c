@@ -148,6 +148,12 @@ static enum facet_status choose(const struct facet_device_table *devices, const 
     return FACET_OK;
 }
 
+static int refuse_show(const struct command *self, const struct show *show, struct facet_error *error)
+{
+    inventory_explain(error);
+    return command_refuse(self, show->json, error, NULL);
+}
+
 static int run_show(const struct command *self, int argc, char **argv)
 {
     struct show show = {0};
@@ -164,7 +170,7 @@ static int run_show(const struct command *self, int argc, char **argv)
         facet_node_describe(&(struct facet_node_config){.devices = devices, .chosen = chosen, .count = count}, &spec,
                             &error) != FACET_OK ||
         facet_spec_write(spec, &text, &error) != FACET_OK)
-        return command_refuse(self, show.json, &error, NULL);
+        return refuse_show(self, &show, &error);
     if (!show.json)
         return print_spec(self, spec);
     fputs(text, stdout);

@@ -262,6 +262,18 @@ static void block_signals(sigset_t *ret_signals)
     sigprocmask(SIG_BLOCK, ret_signals, NULL);
 }
 
+/* It serves other shells as well, who would look in vain for why they wait. */
+static void tell_rest(const struct options *options)
+{
+    char rest[256];
+
+    if (options->private && facet_surroundings_tell_rest(rest, sizeof rest))
+        facet_log(FACET_LOG_WARNING,
+                  "this daemon keeps of the shell that started it what it may not undo: %s; where that matters, end it "
+                  "and start it from another shell",
+                  rest);
+}
+
 /* Whoever starts a private daemon does not know that it serves other shells, too: one that could not is not started. */
 static enum facet_status prepare(const struct options *options, sigset_t *ret_signals, struct facet_error *error)
 {
@@ -307,7 +319,10 @@ static enum facet_status run(struct options *options, struct ready *ready, struc
         status = go_to_background(options, ready, error);
     if (status == FACET_OK)
         status = take_lock(options, &lock, error);
-    return status == FACET_OK && lock >= 0 ? serve(options, &signals, lock, ready, error) : status;
+    if (status != FACET_OK || lock < 0)
+        return status;
+    tell_rest(options);
+    return serve(options, &signals, lock, ready, error);
 }
 
 int main(int argc, char **argv)
@@ -315,6 +330,7 @@ int main(int argc, char **argv)
     struct facet_error error;
     struct options options;
 
+    signal(SIGXFSZ, SIG_IGN); /* a log that may not become longer (ulimit -f) is no end of ours */
     options_read(argc, argv, &options);
     struct ready ready = {.asked = options.ready_fd, .parent = -1};
     enum facet_status status = run(&options, &ready, &error);

@@ -3,35 +3,23 @@
 #include "entry.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/quiet.h"
 #include "limiter/refused.h"
 
 /* The process that was told. One that was forked since is another one. */
 static _Atomic int32_t told;
 
-/* A pipe that nobody reads would end the program by a signal: that is held off, and taken back. */
 static void write_quietly(const char *text, size_t size)
 {
-    const struct timespec none = {0};
-    sigset_t pipe, before, pending;
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
 
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    sigpending(&pending);
-    if (pthread_sigmask(SIG_BLOCK, &pipe, &before) != 0)
-        return;
-    ssize_t written = write(STDERR_FILENO, text, size);
-    if (written < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
-        sigtimedwait(&pipe, NULL, &none);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)!write(STDERR_FILENO, text, size);
 }
 
 static void tell(const struct facet_error *error)

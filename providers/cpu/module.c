@@ -12,12 +12,16 @@
 
 #include "cpu.h"
 
+#include "base/quiet.h"
+
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
 #endif
 
 static enum facet_status write_all(int fd, const void *bytes, uint64_t size, struct facet_error *error)
 {
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
     for (uint64_t done = 0; done < size;) {
         ssize_t written = write(fd, (const char *)bytes + done, size - done);
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/quiet.h"
 #include "base/transplant.h"
 #include "pool.h"
 #include "provider_kit.h"
@@ -67,6 +68,13 @@ static void insert(struct cpu_pool *pool, struct cpu_extent *extent)
         TAILQ_INSERT_TAIL(&pool->extents, extent, link);
 }
 
+static bool lengthen(int fd, uint64_t bytes)
+{
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
+    return ftruncate(fd, (off_t)bytes) == 0;
+}
+
 /* Makes the file, and makes it long enough. It is sparse: only what is written takes memory. */
 static enum facet_status cover(struct cpu_pool *pool, uint64_t end, struct facet_error *error)
 {
@@ -75,7 +83,7 @@ static enum facet_status cover(struct cpu_pool *pool, uint64_t end, struct facet
     if (pool->fd < 0)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no file for pages: %s", strerror(errno));
     off_t size = lseek(pool->fd, 0, SEEK_END);
-    if (size < 0 || ((uint64_t)size < end && ftruncate(pool->fd, (off_t)end) != 0))
+    if (size < 0 || ((uint64_t)size < end && !lengthen(pool->fd, end)))
         return facet_kit_fail(error, FACET_NO_MEMORY, "no room for %" PRIu64 " bytes of pages: %s", end,
                               strerror(errno));
     return FACET_OK;

@@ -7,15 +7,19 @@
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <facet/limits.h>
 
+#include "base/cleanup.h"
 #include "base/config.h"
 #include "base/paths.h"
 #include "base/variables.h"
@@ -191,16 +195,83 @@ void facet_surroundings_reset_signals(void)
     for (int number = 1; number < NSIG; number++)
         if (signal(number, SIG_DFL) == SIG_ERR) /* SIGKILL and SIGSTOP are refused, too, and never ignored */
             stop_ignoring(number);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+#define OOM             "/proc/self/oom_score_adj"
+#define TIMER_SLACK_NS  50000UL /* what the kernel's first process has, and all that nobody changed it for */
+#define OF_THIS_PROCESS 1       /* ioprio_set()'s IOPRIO_WHO_PROCESS; the priority 0 is the one that follows niceness */
+
+static int read_oom(void)
+{
+    FACET_CLEANUP_FILE FILE *file = fopen(OOM, "re");
+    char text[16] = "";
+
+    return file && fgets(text, sizeof text, file) ? atoi(text) : 0;
+}
+
+static void reset_oom(void)
+{
+    FACET_CLEANUP_FD int fd = read_oom() ? open(OOM, O_WRONLY | O_CLOEXEC) : -1;
+
+    if (fd >= 0)
+        (void)!write(fd, "0", 1);
+}
+
+/* When and where it runs, what memory it has, and who ends first when there is none. What is refused to who may not
+ * stays as it was: facet_surroundings_tell_rest(). */
+static void reset_turns(void)
+{
+    const struct sched_param usual = {0};
+    cpu_set_t all;
+
+    memset(&all, 0xff, sizeof all); /* the kernel leaves out those that there are none, and that a cpuset has not */
+    (void)sched_setaffinity(0, sizeof all, &all);
+    (void)sched_setscheduler(0, SCHED_OTHER, &usual);
+    (void)setpriority(PRIO_PROCESS, 0, 0);
+    (void)syscall(SYS_ioprio_set, OF_THIS_PROCESS, 0, 0);
+    (void)syscall(SYS_set_mempolicy, 0 /* MPOL_DEFAULT */, NULL, 0UL);
+    (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0UL, 0UL, 0UL);
+    (void)prctl(PR_SET_THP_DISABLE, 0UL, 0UL, 0UL, 0UL);
+    (void)personality(PER_LINUX);
+    reset_oom();
+}
+
+static void add(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void add(char *text, size_t size, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list values;
+
+    if (used && used + 2 < size)
+        used += (size_t)snprintf(text + used, size - used, ", ");
+    va_start(values, format);
+    vsnprintf(text + used, size - used, format, values);
+    va_end(values);
+}
+
+bool facet_surroundings_tell_rest(char *ret_text, size_t size)
+{
+    int nice = getpriority(PRIO_PROCESS, 0), policy = sched_getscheduler(0), oom = read_oom();
+
+    ret_text[0] = '\0';
+    if (nice > 0)
+        add(ret_text, size, "a nice value of %d", nice);
+    if (policy > SCHED_OTHER)
+        add(ret_text, size, "scheduling policy %d (chrt)", policy);
+    if (oom > 0)
+        add(ret_text, size, "an oom_score_adj of %d", oom);
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0UL, 0UL, 0UL, 0UL) == 1)
+        add(ret_text, size, "no_new_privs, so that no helper of a driver (nvidia-modprobe) has rights of its own");
+    return ret_text[0];
 }
 
 void facet_surroundings_reset(void)
 {
-    cpu_set_t all;
     sigset_t none;
 
-    memset(&all, 0xff, sizeof all); /* the kernel leaves out those that there are none, and that a cpuset has not */
-    (void)sched_setaffinity(0, sizeof all, &all);
-    (void)setpriority(PRIO_PROCESS, 0, 0); /* refused to who may not: then it stays as nice as it was */
+    reset_turns();
     facet_surroundings_reset_signals();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -9,6 +9,7 @@
 #define FACET_BASE_SURROUNDINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <facet/error.h>
 
@@ -30,10 +31,16 @@ void facet_surroundings_raise_limits(void);
 /* Whether the hard limits allow a daemon; where this process may raise them, it does. FACET_NO_SPACE names one. */
 enum facet_status facet_surroundings_check_limits(struct facet_error *error);
 
-/* No signal is ignored or handled; handlers that the C library has for its own stay. */
+/* No signal is ignored or handled, but SIGXFSZ: a file that may not become so long (ulimit -f) is an error of who
+ * writes it. Handlers that the C library has for its own stay. */
 void facet_surroundings_reset_signals(void);
 
-/* All processors, the usual priority, and no signal that is ignored or blocked. */
+/* All processors and memory, the usual priorities, and signals as above, none of them blocked: as far as this process
+ * may. Before exec. */
 void facet_surroundings_reset(void);
+
+/* What of that it could not undo, and what nobody can: "a nice value of 5, no_new_privs, ...". False: there is nothing.
+ */
+bool facet_surroundings_tell_rest(char *ret_text, size_t size);
 
 #endif

@@ -14,6 +14,7 @@
 struct facet_variable {
     const char *name; /* "FACET_CPU_UNITS" */
     bool of_devices;  /* a provider reads it */
+    bool is_path;     /* of a file or folder that must be there: without it nothing is found, and nobody says why */
     const char *help; /* one line */
 };
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/paths.h"
+#include "base/quiet.h"
 #include "kernel/cache_entry.h"
 
 enum { NAME_SIZE = 96 };
@@ -153,6 +154,8 @@ struct facet_image *facet_cache_find(const struct facet_cache *cache, const stru
 
 static bool write_all(int fd, const char *bytes, size_t size)
 {
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
     while (size) {
         ssize_t put = write(fd, bytes, size);
         if (put < 0 && errno != EINTR)

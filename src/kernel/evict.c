@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/quiet.h"
 #include "kernel/cache.h"
 
 enum { NAME_SIZE = 48, LEFTOVER_S = 3600 };
@@ -132,6 +133,8 @@ void facet_cache_account(const struct facet_cache *cache, uint64_t bytes)
     total += known ? bytes : 0;
     if ((!known || total > cache->limit) && !recount(cache, &total))
         return;
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
     (void)!pwrite(usage, &total, sizeof total, 0);
 }
 

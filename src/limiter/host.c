@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/quiet.h"
 #include "limiter/slot.h"
 
 /* Where a folder of segments is that facetd would manage, and what says that somebody does. */
@@ -53,6 +54,7 @@ static enum facet_status take_lock(struct facet_limiter *limiter, struct facet_e
     enum facet_status status = find_lock(limiter->dir, path, error);
     if (status != FACET_OK)
         return status;
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
     FACET_CLEANUP_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return facet_error_errno(error, errno, "opening '%s'", path);

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/quiet.h"
 #include "limiter/owner_inside.h"
 #include "limiter/refused.h"
 #include "limiter/slot.h"
@@ -38,6 +39,7 @@ static enum facet_status make_file(int dir_fd, const char *name, size_t size, si
                                    int *ret_fd, struct facet_error *error)
 {
     FACET_CLEANUP_FD int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
 
     if (fd < 0)
         return facet_error_errno(error, errno, "creating segment file '%s'", name);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/quiet.h"
 
 static int open_file(const char *dir, int flags)
 {
@@ -30,6 +31,7 @@ static off_t size_of(int fd)
 void facet_refused_note(const char *dir, const char *reason)
 {
     FACET_CLEANUP_FD int fd = open_file(dir, O_WRONLY | O_CREAT | O_APPEND);
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
     char record[FACET_REFUSED_RECORD] = "";
 
     if (fd < 0 || size_of(fd) >= (off_t)FACET_REFUSED_MOST * FACET_REFUSED_RECORD)

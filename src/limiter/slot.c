@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/quiet.h"
 #include "limiter/pace.h"
 
 /* A process with work in flight shows that it lives more often than this. */
@@ -173,7 +174,11 @@ static int take_memory(int fd, uint32_t index)
 {
     off_t offset = (off_t)(offsetof(struct facet_usage, slots) + index * sizeof(struct facet_slot));
 
-    return index < FACET_SEGMENT_SLOTS_FIRST ? 0 : posix_fallocate(fd, offset, sizeof(struct facet_slot));
+    if (index < FACET_SEGMENT_SLOTS_FIRST)
+        return 0;
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
+    return posix_fallocate(fd, offset, sizeof(struct facet_slot));
 }
 
 bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t index,

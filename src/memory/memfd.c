@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/page_view.h"
+#include "base/quiet.h"
 #include "base/transplant.h"
 #include "memory/backend.h"
 
@@ -97,6 +98,13 @@ static uint64_t next_end(const struct memfd *memfd, uint64_t bytes)
     return (memfd->end + step - 1) / step * step;
 }
 
+static bool lengthen(int fd, uint64_t bytes)
+{
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
+    return ftruncate(fd, (off_t)bytes) == 0;
+}
+
 static enum facet_status take_locked(struct memfd *memfd, uint64_t bytes, uint64_t *ret_offset,
                                      struct facet_error *error)
 {
@@ -110,7 +118,7 @@ static enum facet_status take_locked(struct memfd *memfd, uint64_t bytes, uint64
     spare = take_spare(memfd, bytes);
     if (!spare && (end > memfd->file_most || memfd->file_most - end < bytes))
         return facet_error_set(error, FACET_NO_SPACE, "the host memory has no %" PRIu64 " bytes in a row", bytes);
-    if (!spare && ftruncate(memfd->fd, (off_t)(end + bytes)) < 0)
+    if (!spare && !lengthen(memfd->fd, end + bytes))
         return facet_error_errno(error, errno, "cannot grow the host memory by %" PRIu64 " bytes", bytes);
     *ret_offset = spare ? spare->offset : end;
     memfd->end = spare ? memfd->end : end + bytes;

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/quiet.h"
 #include "session/client.h"
 #include "session/transport.h"
 
@@ -103,6 +104,8 @@ static void release(struct facet_client *client, struct facet_client_channel *ch
 /* A file of memory that holds `size` bytes, no more and no less whoever has it. */
 static int make_bulk(uint64_t size)
 {
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
     FACET_CLEANUP_FD int fd = memfd_create("facet-bulk", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (size > INT64_MAX || fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
@@ -113,6 +116,8 @@ static int make_bulk(uint64_t size)
 
 static bool fill_bulk(int fd, const char *bytes, uint64_t size)
 {
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
     for (uint64_t at = 0; at < size;) {
         ssize_t written = pwrite(fd, bytes + at, size - at, (off_t)at);
         if (written <= 0)

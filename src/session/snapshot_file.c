@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/paths.h"
+#include "base/quiet.h"
 #include "session/structs.h"
 
 #define MAGIC "FACETSNP"
@@ -197,6 +198,7 @@ static enum facet_status write_header(struct draft *draft, struct facet_error *e
     if (status != FACET_OK)
         return status;
     hash_header(header, &header->header_hash);
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
     ssize_t written = pwrite(draft->fd, header, sizeof *header, 0);
     if (written != sizeof *header)
         return facet_error_errno(error, written < 0 ? errno : ENOSPC, "cannot write snapshot %s", draft->path);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/quiet.h"
 #include "spec/resources.h"
 
 enum { NAME_SIZE = 256, ATTEMPTS = 16 };
@@ -44,6 +45,8 @@ static int open_draft(int folder, const char *name, char ret_draft[NAME_SIZE])
 
 static bool write_all(int fd, const char *text, size_t bytes)
 {
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
     while (bytes > 0) {
         ssize_t written = write(fd, text, bytes);
         if (written < 0 && errno == EINTR)

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/paths.h"
+#include "base/quiet.h"
 #include "vgpu/driver.h"
 #include "vgpu/published.h"
 
@@ -103,6 +104,8 @@ static bool collect(struct facet_driver *driver, struct facet_published *driver_
 
 static bool write_all(int fd, const char *text)
 {
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
     size_t left = strlen(text);
 
     while (left > 0) {

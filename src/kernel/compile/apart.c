@@ -161,6 +161,7 @@ static void watch_signals(void)
         sigaddset(&watched, crashes[i]);
     }
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not be so long is an error of the compile */
     pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/quiet.h"
 #include "passthrough/scan/tree.h"
 
 static enum facet_status scan(struct bind_host *host, struct facet_pci_snapshot **ret_snapshot,
@@ -78,6 +79,8 @@ static int create(struct bind_host *host, const char *name, int *ret_fd)
 
 static int append(struct bind_host *host, int fd, const char *bytes, size_t size)
 {
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+
     while (size > 0) {
         ssize_t count = write(fd, bytes, size);
 

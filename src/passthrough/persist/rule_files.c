@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/quiet.h"
 #include "base/sized.h"
 #include "passthrough/persist/rule.h"
 #include "passthrough/scan/tree.h"
@@ -102,6 +103,7 @@ static enum facet_status put(int directory, const char *name, const char *text, 
 {
     char fresh[FACET_PASSTHROUGH_RULE_NAME_SIZE + 8];
     size_t length = strlen(text);
+    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
 
     snprintf(fresh, sizeof fresh, "%s.new", name);
     FACET_CLEANUP_FD int fd = openat(directory, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);

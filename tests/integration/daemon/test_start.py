@@ -20,6 +20,9 @@ OTHERS = {"LD_LIBRARY_PATH": "/nowhere", "OCL_ICD_VENDORS": "/nowhere", "CUDA_VI
           "FACET_VGPU_NAME": "x", "LANG": "C.UTF-8", "TMPDIR": "/tmp", "BASH_ENV": "/nowhere"}
 
 
+KEEPS = "FACET_KEEP_ENV=LD_LIBRARY_PATH keeps it"
+
+
 class Shell(Place):
     """With the real daemon, over a provider whose devices a variable hides that Facet does not know."""
 
@@ -141,6 +144,30 @@ def who_misses_a_device_is_told_of_the_variables_that_differ():
 
 
 @test
+def who_lists_devices_is_told_of_a_driver_that_only_this_shell_finds():
+    rocm = os.path.join(BUILD, "facet-provider-rocm.so")
+    if not os.path.exists(rocm):
+        raise Skip("this build has no provider rocm")
+    with Shell(f"{PROVIDER}:{rocm}") as place:
+        os.mkdir(place.path("driver"))
+        hidden = {"LD_LIBRARY_PATH": f"/nowhere:{place.path('driver')}", "FACET_ROCM_ROOT": place.path("driver")}
+        kept = f"drivers are opened without this shell's LD_LIBRARY_PATH; {KEEPS}"
+        for words in (("devices",), ("provider", "list")):
+            equal(kept in place.facet(*words, env=hidden).stderr, False, "no driver is there")
+        contains(place.facet("devices", "sim:7", env=hidden).stderr, kept)
+        contains(place.facet("spec", "show", "-d", "sim:7", env=hidden).stderr, kept)
+        place.write("driver/libamdhip64.so.6", "")
+        for words in (("devices",), ("provider", "list")):
+            done = place.facet(*words, env=hidden)
+            contains(done.stderr, f"provider rocm finds no device: {kept}")
+            equal(len(done.stderr.splitlines()), 1, done.stderr)
+            done = place.facet(*words, env={**hidden, "FACET_KEEP_ENV": f"{place.env['FACET_KEEP_ENV']},LD_LIBRARY_PATH"})
+            equal("without this shell's" in done.stderr, False, done.stderr)
+    with Shell(rocm) as place:
+        contains(place.facet("devices", env={**hidden, "LD_LIBRARY_PATH": "/nowhere"}).stderr, kept)
+
+
+@test
 def soft_limits_of_one_shell_are_not_the_daemons():
     def lower():
         resource.setrlimit(resource.RLIMIT_AS, (400 << 20, resource.getrlimit(resource.RLIMIT_AS)[1]))
@@ -172,6 +199,94 @@ def a_shell_whose_hard_limits_are_too_low_starts_no_daemon():
         place.facet("vgpu", "destroy", "a")
 
 
+def kept_by_kernel(pid):
+    """What of `narrow` below a process has: niceness, class of processor and disk, out-of-memory score, timers' slack."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ioprio_get = {"x86_64": 252, "aarch64": 31, "riscv64": 31}[os.uname().machine]
+
+    def read(name):
+        with open(f"/proc/{pid}/{name}", encoding="utf-8") as file:
+            return file.read().strip()
+    return {"nice": os.getpriority(os.PRIO_PROCESS, pid), "policy": os.sched_getscheduler(pid),
+            "oom": int(read("oom_score_adj")), "slack": read("timerslack_ns"), "personality": read("personality"),
+            "disk": libc.syscall(ioprio_get, 1, pid)}
+
+
+def be_modest():
+    libc = ctypes.CDLL(None, use_errno=True)
+    ioprio_set = {"x86_64": 251, "aarch64": 30, "riscv64": 30}[os.uname().machine]
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    os.nice(5)
+    with open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
+        file.write("300")
+    libc.prctl(29, ctypes.c_ulong(7000000), 0, 0, 0)  # PR_SET_TIMERSLACK
+    libc.personality(0x0040000)  # ADDR_NO_RANDOMIZE
+    libc.syscall(ioprio_set, 1, 0, 3 << 13)  # idle
+
+
+@test
+def manners_of_one_shell_are_not_the_daemons():
+    with Shell() as place:
+        equal(place.facet("vgpu", "list", preexec_fn=be_modest).returncode, 0)
+        got = kept_by_kernel(place.daemon_pid())
+        may = {name: value for name, value in got.items() if name not in ("nice", "oom")}  # which needs rights
+        equal(may, {"policy": os.SCHED_OTHER, "slack": "50000", "personality": "00000000", "disk": 0})
+        log = place.read("run/facetd.log")
+        for name, kept, words in (("nice", 5, "a nice value of 5"), ("oom", 300, "an oom_score_adj of 300")):
+            equal(got[name] in (0, kept), True, got)
+            equal(words in log, got[name] == kept, log)
+
+
+@test
+def what_a_daemon_may_not_undo_is_in_its_log():
+    def limit():
+        libc = ctypes.CDLL(None)
+        for capability in (23, 24):  # CAP_SYS_NICE, CAP_SYS_RESOURCE: refused to who has none
+            libc.prctl(24, capability, 0, 0, 0)
+        libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+        resource.setrlimit(resource.RLIMIT_NICE, (0, 0))
+        os.nice(5)
+    with Shell() as place:
+        equal(place.facet("vgpu", "list", preexec_fn=limit).returncode, 0)
+        log = place.read("run/facetd.log")
+        contains(log, "warning: this daemon keeps of the shell that started it what it may not undo: a nice value of 5")
+        contains(log, "no_new_privs, so that no helper of a driver (nvidia-modprobe) has rights of its own")
+    with Shell() as place:
+        equal(place.facet("vgpu", "list").returncode, 0)
+        if os.getpriority(os.PRIO_PROCESS, 0) <= 0:
+            equal("a nice value" in place.read("run/facetd.log"), False)
+
+
+def forbid_files():
+    """Nor may it be allowed again, by root either."""
+    ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_SYS_RESOURCE: refused to who has none
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+@test
+def files_that_may_not_be_written_are_told_and_end_nobody():
+    with Shell() as place:
+        done = place.facet("vgpu", "list", preexec_fn=forbid_files)
+        contains(done.stderr, "the size of files is limited to 0 B here (ulimit -Hf)")
+        equal(done.returncode, 1, done.stderr)
+        with open(place.path("out"), "wb") as out, open(place.path("error"), "wb") as error:
+            for words, status in ((["vgpu", "list"], 1), (["nonsense"], 2)):
+                done = subprocess.run([FACET, *words], env=place.env, stdout=out, stderr=error, preexec_fn=forbid_files,
+                                      timeout=60)
+                equal(done.returncode, status, words)
+            for words in (["--nonsense"], ["--foreground"]):
+                done = subprocess.run([os.path.join(BUILD, "facetd"), *words], env=place.env, stdout=out, stderr=error,
+                                      preexec_fn=forbid_files, timeout=60)
+                equal(done.returncode in (1, 2), True, done.returncode)
+        equal(place.facet("vgpu", "list").returncode, 0, "of a healthy shell")
+        with open(place.path("out"), "wb") as out:
+            done = subprocess.run([FACET, "version"], env=place.env, stdout=out, stderr=subprocess.PIPE, text=True,
+                                  preexec_fn=forbid_files, timeout=60)
+        contains(done.stderr, "cannot write standard output: File too large")
+        done = place.facet("run", "-d", "test:0", "grep", "SigIgn", "/proc/self/status", preexec_fn=forbid_files)
+        equal(int(done.stdout.split()[1], 16) & 1 << 24, 0, "what the command has of it")
+
+
 @test
 def processors_priority_and_ignored_signals_of_one_shell_are_not_the_daemons():
     first = min(os.sched_getaffinity(0))
@@ -187,7 +302,7 @@ def processors_priority_and_ignored_signals_of_one_shell_are_not_the_daemons():
         status = dict(re.findall(r"^(\w+):\s+(.*)$", place.of_daemon("status"), re.M))
         mine = dict(re.findall(r"^(\w+):\s+(.*)$", open("/proc/self/status", encoding="utf-8").read(), re.M))
         equal(status["Cpus_allowed_list"], mine["Cpus_allowed_list"])
-        equal(int(status["SigIgn"], 16) & ~(1 << 12), 0, "only SIGPIPE is ignored")
+        equal(int(status["SigIgn"], 16) & ~(1 << 12 | 1 << 24), 0, "only SIGPIPE and SIGXFSZ are ignored")
 
 
 @test

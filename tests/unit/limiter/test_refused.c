@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,6 +48,21 @@ static void test_file_does_not_grow_for_ever(void **state)
     assert_int_equal(status.st_size, FACET_REFUSED_MOST * FACET_REFUSED_RECORD);
 }
 
+/* The program that could not enter its virtual GPU is a tenant's: no signal ends it for what we write. */
+static void test_file_that_may_not_grow(void **state)
+{
+    struct fixture *fixture = *state;
+    char reason[FACET_REFUSED_RECORD];
+    struct rlimit before;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    facet_refused_note(fixture->dir, "no");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(facet_refused_read(fixture->dir, reason), 0);
+}
+
 static void test_what_is_no_file_of_ours(void **state)
 {
     struct fixture *fixture = *state;
@@ -84,10 +100,8 @@ static void test_folder_goes_with_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_refusals_are_counted),
-        TEST(test_file_does_not_grow_for_ever),
-        TEST(test_what_is_no_file_of_ours),
-        TEST(test_folder_goes_with_it),
+        TEST(test_refusals_are_counted),    TEST(test_file_does_not_grow_for_ever), TEST(test_file_that_may_not_grow),
+        TEST(test_what_is_no_file_of_ours), TEST(test_folder_goes_with_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
