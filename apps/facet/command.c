@@ -81,19 +81,37 @@ int command_help(const struct command *self)
     return EXIT_DONE;
 }
 
+/* "create, list, show" */
+static void list_children(const struct command *self, char *ret_text, size_t size)
+{
+    size_t used = 0;
+
+    ret_text[0] = '\0';
+    for (const struct command *const *child = self->children; child && *child && used < size; child++)
+        used += (size_t)snprintf(ret_text + used, size - used, "%s%s", used ? ", " : "", last_word(*child));
+}
+
 int command_unknown(const struct command *self, const char *word)
 {
     const char *near = nearest_word(word, child_word, self->children);
+    char words[LINE_SIZE / 2];
 
+    list_children(self, words, sizeof words);
     if (near)
         return command_usage(self, "'%s' is not a command; did you mean '%s'?", word, near);
-    return command_usage(self, "'%s' is not a command; 'facet help' lists them", word);
+    if (!self->name[0])
+        return command_usage(self, "'%s' is not a command; 'facet help' lists them", word);
+    return command_usage(self, "'%s' is not a command%s%s; see 'facet help %s'", word, words[0] ? "; expected " : "",
+                         words, self->name);
 }
 
 int command_dispatch(const struct command *self, int argc, char **argv)
 {
+    char words[LINE_SIZE / 2];
+
+    list_children(self, words, sizeof words);
     if (argc < 2)
-        return command_usage(self, "which one? 'facet help %s' lists them", self->name);
+        return command_usage(self, "which one? expected %s; see 'facet help %s'", words, self->name);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return command_help(self);
     if (argv[1][0] == '-')

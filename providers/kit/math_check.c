@@ -244,7 +244,8 @@ static enum facet_status check_activation(struct facet_math *operation, struct k
 static enum facet_status check_epsilon(struct facet_normalization *it, struct facet_error *error)
 {
     if (it->reserved != 0)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "reserved %" PRIu32 ": expected 0", it->reserved);
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "reserved %" PRIu32 ": expected 0: it has no meaning here",
+                              it->reserved);
     if (!isfinite(it->epsilon) || it->epsilon < 0.0f)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "epsilon %g: expected a finite number, not below 0",
                               (double)it->epsilon);
@@ -284,7 +285,8 @@ static enum facet_status check_normalization(struct facet_math *operation, struc
 static enum facet_status check_attention_values(struct facet_attention *it, uint32_t flags, struct facet_error *error)
 {
     if (it->reserved != 0)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "reserved %" PRIu32 ": expected 0", it->reserved);
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "reserved %" PRIu32 ": expected 0: it has no meaning here",
+                              it->reserved);
     if ((flags & FACET_MATH_CAUSAL) && it->queries != it->keys)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                               "queries %" PRIu64 ": expected the %" PRIu64 " of keys, as it is causal", it->queries,

@@ -12,6 +12,17 @@
 #include "provider_kit.h"
 #include "state.h"
 
+/* A file's name says nothing to who does not know which variable has it. */
+static enum facet_status of_variable(const char *variable, enum facet_status status, struct facet_error *error)
+{
+    char message[sizeof error->message];
+
+    if (status == FACET_OK || !error || strstr(error->message, variable))
+        return status;
+    memcpy(message, error->message, sizeof message);
+    return facet_kit_fail(error, status, "%s: %.*s", variable, (int)(sizeof message - 32), message);
+}
+
 static enum facet_status open_parts(struct facet_provider_instance *instance, struct facet_error *error)
 {
     enum facet_status status = sim_clock_open(&instance->clock, getenv("FACET_SIM_CLOCK"), error);
@@ -22,13 +33,16 @@ static enum facet_status open_parts(struct facet_provider_instance *instance, st
     if (!instance->events)
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for events");
     if (status == FACET_OK)
-        status = sim_machine_open(getenv("FACET_SIM_PROFILE"), &instance->machine, error);
+        status = of_variable("FACET_SIM_PROFILE",
+                             sim_machine_open(getenv("FACET_SIM_PROFILE"), &instance->machine, error), error);
     if (status == FACET_OK)
         status = sim_state_open(getenv("FACET_SIM_STATE"), instance->machine, &instance->state, error);
     if (status == FACET_OK)
         status = sim_visible_apply(instance->machine, instance->state, getenv("FACET_SIM_VISIBLE_DEVICES"), error);
     if (status == FACET_OK)
-        status = sim_faults_open(getenv("FACET_SIM_FAULTS"), instance->machine, &instance->faults, error);
+        status = of_variable("FACET_SIM_FAULTS",
+                             sim_faults_open(getenv("FACET_SIM_FAULTS"), instance->machine, &instance->faults, error),
+                             error);
     if (status == FACET_OK)
         status = sim_engine_open(instance, error);
     if (status == FACET_OK)

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #define SIZE_EXPECTED    "a size such as 268435456, 512M, 1.5G or 50%"
+#define BYTES_EXPECTED   "a size such as 268435456, 512M or 1.5G" /* where 50% would be of nothing that is known */
 #define COMPUTE_EXPECTED "REQUEST[:LIMIT], each such as 30, 30% or 0.3"
 
 /* The one sentence of every refusal: what was written, and what would have been right. */
@@ -104,19 +105,19 @@ static enum facet_status parse_percent(const struct decimal *number, const char 
                                        uint64_t whole_bytes, uint64_t *ret_bytes, struct facet_error *error)
 {
     if (whole_bytes == 0)
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, "bytes: the size of the whole is not known");
+        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, BYTES_EXPECTED);
     if (is_above(number, 100) || !scale(number, whole_bytes, 100, ret_bytes))
         return refuse(error, FACET_OUT_OF_RANGE, argument, text, "at most 100%");
     return FACET_OK;
 }
 
 static enum facet_status parse_bytes(const struct decimal *number, const char *text, const char *argument,
-                                     uint64_t *ret_bytes, struct facet_error *error)
+                                     const char *expected, uint64_t *ret_bytes, struct facet_error *error)
 {
     uint64_t unit = unit_of(number->end);
 
     if (unit == 0 || (unit == 1 && number->point))
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, SIZE_EXPECTED);
+        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, expected);
     if (!scale(number, unit, 1, ret_bytes))
         return refuse(error, FACET_OUT_OF_RANGE, argument, text, "less than 16 EiB");
     return FACET_OK;
@@ -129,12 +130,14 @@ enum facet_status facet_parse_size(const char *text, const char *argument, uint6
     enum facet_status status;
     uint64_t bytes = 0;
 
+    const char *expected = whole_bytes ? SIZE_EXPECTED : BYTES_EXPECTED;
+
     if (!text || !read_decimal(text, &number))
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, SIZE_EXPECTED);
+        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, expected);
     if (strcmp(number.end, "%") == 0)
         status = parse_percent(&number, text, argument, whole_bytes, &bytes, error);
     else
-        status = parse_bytes(&number, text, argument, &bytes, error);
+        status = parse_bytes(&number, text, argument, expected, &bytes, error);
     if (status != FACET_OK)
         return status;
     if (bytes == 0)

@@ -63,8 +63,7 @@ static enum facet_status check_numbers(const struct facet_compile_options *optio
         return refuse_number(error, "check", options->check, "0 or 1");
     if (options->seconds > FACET_COMPILE_SECONDS_MOST)
         return refuse_number(error, "seconds", options->seconds, "at most 604800");
-    if (options->reserved)
-        return refuse_number(error, "reserved", options->reserved, "0");
+    FACET_NEED_RESERVED("options", options, error);
     size_t count = 0;
     while (options->arguments && options->arguments[count])
         if (++count > ARGUMENTS_MOST)

@@ -45,13 +45,15 @@ static enum facet_status find(const struct facet_driver *driver, const struct fa
     const struct facet_device_record *record = NULL;
 
     if (!name) {
+        char why[256];
+
         record = first_that_can(driver, table);
+        facet_device_table_explain(table, why, sizeof why);
         if (!record)
             return facet_error_argument(error, FACET_NOT_FOUND, "devices",
                                         "none of the %" PRIu32
-                                        " devices here can map and share memory and run kernels; "
-                                        "the provider `cpu` can",
-                                        facet_device_table_count(table));
+                                        " devices here can map and share memory and run kernels%s",
+                                        facet_device_table_count(table), why[0] ? why : "; the provider `cpu` can");
     } else {
         enum facet_status status = facet_device_table_find(table, name, &record, error);
 

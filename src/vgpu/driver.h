@@ -322,6 +322,9 @@ void facet_managed_end(struct facet_vgpu *vgpu);
 /* --- compute.c --- */
 
 /* Tells the device what the vGPU's share, priority and bounds are. With its lock held, or before it is in the list. */
+/* What the space of a vGPU calls its limit is called memory_bytes by who made the vGPU; the status is handed through.
+ */
+enum facet_status facet_vgpu_name_limit(enum facet_status status, struct facet_error *error);
 enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error);
 enum facet_status facet_vgpu_check_priority(uint32_t priority, struct facet_error *error);
 

@@ -58,7 +58,7 @@ static enum facet_status check(const struct facet_driver *driver, const struct f
                                     config->size, sizeof *config);
     FACET_NEED_KNOWN("config", config, error);
     if (config->off & ~off || config->on & ~on)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "off",
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, config->off & ~off ? "off" : "on",
                                     "off 0x%" PRIx32 ", on 0x%" PRIx32 ": expected FACET_OFF_TENSOR_CORES or 0, and "
                                     "FACET_ON_MIXED_PRECISION or 0",
                                     config->off, config->on);
@@ -171,6 +171,22 @@ static struct facet_vgpu *new_vgpu(struct facet_driver *driver, const struct fac
     return vgpu;
 }
 
+enum facet_status facet_vgpu_name_limit(enum facet_status status, struct facet_error *error)
+{
+    static const char theirs[] = "limit_bytes", ours[] = "memory_bytes";
+    char rest[sizeof error->message];
+
+    if (status == FACET_OK || !error || strcmp(error->argument, theirs) != 0)
+        return status;
+    snprintf(error->argument, sizeof error->argument, "%s", ours);
+    if (strncmp(error->message, theirs, strlen(theirs)) == 0) {
+        memcpy(rest, error->message, sizeof rest);
+        snprintf(error->message, sizeof error->message, "%s%.*s", ours, (int)(sizeof rest - sizeof ours),
+                 rest + strlen(theirs));
+    }
+    return status;
+}
+
 static enum facet_status create_space(struct facet_vgpu *vgpu, struct facet_error *error)
 {
     const struct facet_space_config config = {.size = sizeof config,
@@ -181,7 +197,7 @@ static enum facet_status create_space(struct facet_vgpu *vgpu, struct facet_erro
 
     if (facet_vgpu_off(vgpu, FACET_OFF_MEMORY))
         return FACET_OK;
-    return facet_space_create(vgpu->device->memory, &config, &vgpu->space, error);
+    return facet_vgpu_name_limit(facet_space_create(vgpu->device->memory, &config, &vgpu->space, error), error);
 }
 
 static enum facet_status create_on_device(struct facet_vgpu *vgpu, struct facet_error *error)

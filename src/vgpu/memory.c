@@ -318,7 +318,7 @@ enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, uint32_t id
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&vgpu->lock);
-    status = facet_space_set_limit(vgpu->space, memory_bytes, error);
+    status = facet_vgpu_name_limit(facet_space_set_limit(vgpu->space, memory_bytes, error), error);
     if (status == FACET_OK) {
         pthread_rwlock_wrlock(&driver->list);
         vgpu->device->promised_bytes += memory_bytes - vgpu->memory_bytes;

@@ -4,7 +4,7 @@
 import json
 import os
 
-from place import LAYER, Place
+from place import BUILD, LAYER, Place
 from tap import contains, equal, main, test
 
 
@@ -105,6 +105,40 @@ def command_is_found_behind_one_that_cannot_be_executed():
         equal(done.returncode, 0, done.stderr)
 
 
+DEPENDS = {name: {"FACET_SIM_PROFILE": "h100"} for name in ("FACET_SIM_FAULTS", "FACET_SIM_VISIBLE_DEVICES",
+                                                            "FACET_SIM_STATE")}
+
+# Variables whose wrong value is told elsewhere: by programs of the interposers and of TensorFusion, by 'facet pci' and
+# 'facet provider check', or that any text is right for.
+ELSEWHERE = {"FACET_KEEP_ENV", "FACET_PCI_RULES_DIR", "FACET_QUIET", "FACET_REAL_CUDA", "FACET_REAL_HIP", "FACET_REAL_NVML",
+             "FACET_TENSORFUSION_IDLE_MS", "FACET_TENSORFUSION_PLACE", "FACET_VGPU_DIR", "FACET_ROCM_STATE"}
+
+
+@test
+def no_wrong_value_of_a_variable_is_passed_over():
+    with Place() as place:
+        place.env.update(FACET_PROVIDER_PATH=BUILD, FACET_LIB_DIR=BUILD)
+        shown = place.json("config", "--json")
+        names = [entry["variable"] for entry in shown["settings"] + shown["variables"]]
+        equal(len(names) > 40, True, "the variables")
+        listed = place.json("provider", "list", "--json")["providers"]
+        there = {provider["name"] for provider in listed}
+        passed_over = []
+        for name in names:
+            owner = name.split("_")[1].lower()
+            if name in ELSEWHERE or (owner in ("cpu", "cuda", "rocm", "ascend", "sim") and owner not in there):
+                continue
+            for value in ("nowhere/at all", "0.5?"):
+                if value == "0.5?" and (owner in ("cuda", "rocm", "ascend", "provider") or name == "FACET_SIM_STATE"):
+                    continue  # a library's name, for the linker to find, or a folder's
+                done = place.facet("provider", "list", env={name: value, **DEPENDS.get(name, {})})
+                said = [line for line in (done.stdout + done.stderr).splitlines() if value in line and
+                        (name in line or name == "FACET_PROVIDER_PATH")]  # one of which is named by itself
+                if not said:
+                    passed_over.append(f"{name}={value}: {done.stdout}{done.stderr}")
+        equal(passed_over, [])
+
+
 @test
 def usage_is_refused():
     with Place() as place:
@@ -121,7 +155,14 @@ def usage_is_refused():
         refused(place, ["rnu"], 2, "did you mean 'run'")
         refused(place, ["xyzzy"], 2, "'xyzzy'", "facet help")
         refused(place, ["vgpu", "feeze"], 2, "'feeze'", "did you mean 'freeze'")
-        refused(place, ["vgpu"], 2, "which one")
+        refused(place, ["vgpu"], 2, "which one? expected create, list, show, set, freeze, resume, destroy")
+        for verb, children in (("vgpu", "create, list, show"), ("kernel", "show, run"), ("provider", "list, check"),
+                               ("spec", "show, validate"), ("place", "list, show, release"), ("pci", "scan, show"),
+                               ("pci persist", "add, remove")):
+            refused(place, [*verb.split(), "frobnicate"], 2, "'frobnicate' is not a command; expected", children,
+                    f"see 'facet help {verb}'")
+            refused(place, ["help", *verb.split(), "frobnicate"], 2, "'frobnicate' is not a command; expected", children)
+        refused(place, ["help", "run", "frobnicate"], 2, "'frobnicate' is not a command; see 'facet help run'")
         refused(place, ["vgpu", "show"], 2, "missing")
         refused(place, ["vgpu", "show", "a", "b"], 2, "'b' is one argument too many")
         refused(place, ["vgpu", "show", ""], 2, "empty")

@@ -86,6 +86,50 @@ static void malformed_values_are_refused(void **state)
     }
 }
 
+/* Words of a message that are no values. */
+static bool is_value(const char *word)
+{
+    static const char *const others[] = {"a",    "an",   "absolute", "and", "as",    "from",  "or",
+                                         "path", "size", "such",     "to",  "whole", "number"};
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(word, others[i]) == 0)
+            return false;
+    return word[0];
+}
+
+/* Whoever types what the message names is not refused again. */
+static void what_a_refusal_names_is_taken(void **state)
+{
+    static const char *const wrong[] = {"?", "0", "1", "50%", "-", "99999999999999999999", "1.5"};
+    uint32_t named = 0;
+
+    for (uint32_t id = 0; id < FACET_SETTING_COUNT; id++) {
+        const struct facet_setting *setting = facet_config_setting(id);
+        struct facet_error error = {0}, again = {0};
+        uint64_t value;
+
+        for (size_t i = 0; setting->parse && i < sizeof wrong / sizeof wrong[0]; i++) {
+            if (setting->parse(setting, wrong[i], &value, &error) == FACET_OK)
+                continue;
+            char *rest = strstr(error.message, "expected "), *word;
+            assert_non_null(rest);
+            rest += strlen("expected ");
+            if (strncmp(rest, "at ", 3) == 0 || strncmp(rest, "less ", 5) == 0)
+                continue; /* a bound, no example */
+            while ((word = strtok_r(NULL, " ,:;", &rest)))
+                if (is_value(word)) {
+                    named++;
+                    if (setting->parse(setting, word, &value, &again) != FACET_OK)
+                        fail_msg("%s: '%s' is named and refused: %s", setting->variable, word, again.message);
+                }
+        }
+        if (setting->fallback && setting->parse)
+            assert_int_equal(setting->parse(setting, setting->fallback, &value, NULL), FACET_OK);
+    }
+    assert_true(named > 20);
+}
+
 static void a_text_is_no_number(void **state)
 {
     uint64_t value = 4711;
@@ -145,6 +189,7 @@ int main(void)
         cmocka_unit_test_setup(every_setting_is_complete, clear_environment),
         cmocka_unit_test_setup(the_environment_wins_and_empty_means_unset, clear_environment),
         cmocka_unit_test_setup(malformed_values_are_refused, clear_environment),
+        cmocka_unit_test_setup(what_a_refusal_names_is_taken, clear_environment),
         cmocka_unit_test_setup(a_text_is_no_number, clear_environment),
         cmocka_unit_test_setup(the_level_decides_what_is_said, clear_environment),
         cmocka_unit_test_setup(a_message_stays_one_line, clear_environment),

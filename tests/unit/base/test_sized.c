@@ -99,6 +99,9 @@ static void refuses(const char *name, const void *good, size_t bytes, size_t res
 static struct facet_spec *spec;
 static struct facet_workload *workload;
 static struct facet_resources *resources;
+static struct facet_compiler *built;
+static struct facet_fleet *some_fleet;
+static struct facet_memory *host;
 static int64_t withheld;
 static struct facet_simulate_result result = {.size = sizeof result};
 static uint32_t chosen;
@@ -115,6 +118,9 @@ ASK(topology, facet_node_choose(given, 1, 1, &chosen, error))
 ASK(session, facet_session_open("/nowhere", given, MADE(facet_session), error))
 ASK(driver, facet_driver_open(given, MADE(facet_driver), error))
 ASK(compiler, facet_compiler_create(given, MADE(facet_compiler), error))
+ASK(compile, facet_compile(built, "", 0, given, MADE(facet_image), error))
+ASK(request, facet_fleet_shape(some_fleet, given, &chosen, error))
+ASK(defragment, facet_memory_defragment(host, given, NULL, error))
 ASK(memory, facet_memory_open_host(given, MADE(facet_memory), error))
 ASK(subject, facet_subject_create(given, MADE(facet_subject), error))
 ASK(meter, facet_meter_check(given, error))
@@ -153,6 +159,19 @@ static void every_room_refuses_what_it_does_not_know(void **state)
     REFUSES(facet_session_options, session, RESERVED(facet_session_options), .place = 0);
     REFUSES(facet_driver_config, driver, RESERVED(facet_driver_config), .streams = UINT32_MAX);
     REFUSES(facet_compiler_options, compiler, 0, .cache_mode = 99);
+    const struct facet_compiler_options uncached = {.size = sizeof uncached, .cache_mode = FACET_CACHE_BYPASS};
+    assert_int_equal(facet_compiler_create(&uncached, &built, NULL), FACET_OK);
+    REFUSES(facet_compile_options, compile, RESERVED(facet_compile_options), .source = 0);
+    facet_compiler_destroy(built);
+    const struct facet_fleet_node node = {.size = sizeof node, .cpu_milli = 1000, .memory_bytes = 1 << 20};
+    const struct facet_fleet_config small = {.size = sizeof small, .nodes = &node, .node_count = 1};
+    assert_int_equal(facet_fleet_create(&small, &some_fleet, NULL), FACET_OK);
+    REFUSES(facet_fleet_request, request, RESERVED(facet_fleet_request), .num_gpu = UINT32_MAX);
+    facet_fleet_destroy(some_fleet);
+    const struct facet_memory_config of_host = {.size = sizeof of_host, .memory_bytes = 64 << 20};
+    assert_int_equal(facet_memory_open_host(&of_host, &host, NULL), FACET_OK);
+    REFUSES(facet_defragment_options, defragment, RESERVED(facet_defragment_options), .bytes = 0);
+    facet_memory_close(host);
     REFUSES(facet_memory_config, memory, 0, .page_bytes = 1);
     REFUSES(facet_subject_config, subject, RESERVED(facet_subject_config), .kind = 99);
     REFUSES(facet_meter, meter, 0, .key = NULL);

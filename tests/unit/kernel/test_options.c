@@ -57,7 +57,7 @@ static void wrong_options_are_refused(void **state)
         {{.size = sizeof bad[0].options, .optimize = 5}, "optimize", FACET_INVALID_ARGUMENT},
         {{.size = sizeof bad[0].options, .check = 2}, "check", FACET_INVALID_ARGUMENT},
         {{.size = sizeof bad[0].options, .seconds = 604801}, "seconds", FACET_INVALID_ARGUMENT},
-        {{.size = sizeof bad[0].options, .reserved = 1}, "reserved", FACET_INVALID_ARGUMENT},
+        {{.size = sizeof bad[0].options, .reserved = 1}, "reserved", FACET_UNSUPPORTED},
         {{.size = sizeof bad[0].options, .check = 1, .target = "sm_90"}, "check", FACET_UNSUPPORTED},
         {{.size = sizeof bad[0].options, .target = "sm_91"}, "target", FACET_INVALID_ARGUMENT},
     };
