@@ -46,7 +46,11 @@ static const struct launcher launchers[] = {
     {"toolbox", CONTAINER, " run enter "},
     {"flatpak", CONTAINER, " run "},
     {"snap", CONTAINER, " run "},
+    {"bwrap", CONTAINER, NULL},
+    {"firejail", CONTAINER, NULL},
     {"ssh", ELSEWHERE, NULL},
+    {"rsh", ELSEWHERE, NULL},
+    {"autossh", ELSEWHERE, NULL},
     {"mosh", ELSEWHERE, NULL},
     {"pdsh", ELSEWHERE, NULL},
     {"srun", CLUSTER, NULL},
@@ -60,6 +64,7 @@ static const struct launcher launchers[] = {
     {"systemctl", SERVICE, " start restart "},
     {"at", SERVICE, NULL},
     {"batch", SERVICE, NULL},
+    {"tmux", SERVICE, NULL},
     {"sudo", USER, NULL},
     {"su", USER, NULL},
     {"doas", USER, NULL},
@@ -69,17 +74,46 @@ static const struct launcher launchers[] = {
     {"nsenter", ROOT, NULL},
 };
 
-/* Commands that only run another one, with the letters of their options that take a value in the next word, and how
- * many words come before the command. */
+/* Commands that only run another one: the letters of their options that take a value, the long ones that may have it in
+ * the next word, how many words come before the command, and the letters of options whose value is a shell's text. */
 struct wrapper {
-    const char *name, *valued;
+    const char *name, *valued, *valued_long;
     int words;
+    const char *text;
 };
 
 static const struct wrapper wrappers[] = {
-    {"env", "uCS", 0},       {"nice", "n", 0},     {"nohup", "", 0},    {"setsid", "", 0},       {"time", "of", 0},
-    {"timeout", "ks", 1},    {"stdbuf", "ioe", 0}, {"ionice", "cn", 0}, {"taskset", "", 1},      {"chrt", "", 1},
-    {"numactl", "CNmip", 0}, {"exec", "a", 0},     {"command", "", 0},  {"strace", "eoPpsu", 0},
+    {"env", "uCS", " --unset --chdir ", 0, ""},
+    {"nice", "n", " --adjustment ", 0, ""},
+    {"nohup", "", "", 0, ""},
+    {"setsid", "", "", 0, ""},
+    {"time", "of", " --output --format ", 0, ""},
+    {"timeout", "ks", " --kill-after --signal ", 1, ""},
+    {"stdbuf", "ioe", " --input --output --error ", 0, ""},
+    {"ionice", "cn", " --class --classdata ", 0, ""},
+    {"taskset", "", "", 1, ""},
+    {"chrt", "TPD", " --sched-runtime --sched-period --sched-deadline ", 1, ""},
+    {"numactl", "CNmipwP", " --membind --cpunodebind --physcpubind --interleave --preferred ", 0, ""},
+    {"prlimit", "", "", 0, ""},
+    {"setarch", "", "", 0, ""},
+    {"setpriv", "", " --reuid --regid --groups --inh-caps --bounding-set --ambient-caps ", 0, ""},
+    {"unshare", "SGRw", " --setuid --setgid --root --wd ", 0, ""},
+    {"flock", "wE", " --timeout --conflict-exit-code ", 1, "c"},
+    {"script", "EImotTBO", " --log-in --log-out --log-io --log-timing ", 0, "c"},
+    {"watch", "nq", " --interval --equexit ", 0, ""},
+    {"xargs", "adEILnPs", " --arg-file --delimiter --max-lines --max-args --max-procs --max-chars ", 0, ""},
+    {"parallel", "jnNaLsIP", " --jobs --max-args --arg-file --max-lines ", 0, ""},
+    {"exec", "a", "", 0, ""},
+    {"command", "", "", 0, ""},
+    {"builtin", "", "", 0, ""},
+    {"eval", "", "", 0, ""},
+    {"busybox", "", "", 0, ""},
+    {"strace", "eoPpsuEI", "", 0, ""},
+    {"ltrace", "eonpsuaAlxF", "", 0, ""},
+    {"perf", "eopCF", "", 1, ""}, /* stat, record, trace */
+    {"valgrind", "", "", 0, ""},
+    {"xvfb-run", "efnps", "", 0, ""},
+    {"dbus-run-session", "", " --config-file --dbus-daemon ", 0, ""},
 };
 
 static const char *const shells[] = {"sh", "bash", "dash", "ash", "zsh", "ksh"};
@@ -88,6 +122,9 @@ static const char *const shells[] = {"sh", "bash", "dash", "ash", "zsh", "ksh"};
 static const char *const before_commands[] = {"if", "then", "else", "elif", "while", "until", "do", "!", "{", "time"};
 
 static bool find(char *const *command, int depth, struct run_launcher *ret_launcher);
+static bool in_text(const char *script, int depth, struct run_launcher *ret_launcher);
+static bool in_split(const struct wrapper *env, const char *text, char *const *rest, bool cleared, int depth,
+                     struct run_launcher *ret_launcher);
 
 static const char *base_of(const char *path)
 {
@@ -139,15 +176,80 @@ static bool is_launcher(const char *name, char *const *words, struct run_launche
     return false;
 }
 
-static bool takes_a_value(const struct wrapper *wrapper, const char *option)
+/* One of letters, as "-vS" is of v and S: where among them the one is that takes a value, or is `flag`; else NULL. */
+static const char *letter_in(const char *option, const char *valued, char flag)
 {
-    return option[1] && !option[2] && strchr(wrapper->valued, option[1]);
+    for (const char *at = option + 1; option[1] != '-' && *at; at++) {
+        if (*at == flag)
+            return at;
+        if (strchr(valued, *at))
+            return flag ? NULL : at;
+    }
+    return NULL;
+}
+
+static bool takes_next_word(const struct wrapper *wrapper, const char *option)
+{
+    const char *letter = letter_in(option, wrapper->valued, 0);
+    char wanted[64];
+
+    if (option[1] != '-')
+        return letter && !letter[1];
+    snprintf(wanted, sizeof wanted, " %s ", option);
+    return strstr(wrapper->valued_long, wanted);
+}
+
+static bool is_env(const struct wrapper *wrapper)
+{
+    return strcmp(wrapper->name, "env") == 0;
 }
 
 static bool clears(const struct wrapper *wrapper, const char *option)
 {
-    return strcmp(wrapper->name, "env") == 0 &&
-           (strcmp(option, "-") == 0 || strcmp(option, "-i") == 0 || strcmp(option, "--ignore-environment") == 0);
+    if (is_env(wrapper))
+        return strcmp(option, "-") == 0 || strcmp(option, "--ignore-environment") == 0 ||
+               letter_in(option, wrapper->valued, 'i');
+    return strcmp(wrapper->name, "exec") == 0 && letter_in(option, wrapper->valued, 'c');
+}
+
+/* `command -v sudo` only says where it is. */
+static bool only_looks(const struct wrapper *wrapper, const char *option)
+{
+    return strcmp(wrapper->name, "command") == 0 && (letter_in(option, "", 'v') || letter_in(option, "", 'V'));
+}
+
+/* The value of an option that is a text, in the same word or the next: "-S TEXT", "-STEXT", "--split-string=TEXT". */
+static const char *text_of(char *const *words, const char *valued, char letter, const char *name)
+{
+    const char *at = letter ? letter_in(*words, valued, letter) : NULL;
+    size_t length = strlen(name);
+
+    if (at)
+        return at[1] ? at + 1 : words[1];
+    if (strncmp(*words, name, length) != 0)
+        return NULL;
+    return (*words)[length] == '=' ? *words + length + 1 : (*words)[length] ? NULL : words[1];
+}
+
+static bool is_cleared(const struct wrapper *wrapper, struct run_launcher *ret_launcher)
+{
+    *ret_launcher = (struct run_launcher){.name = "env -i", .what = USER};
+    if (!is_env(wrapper))
+        snprintf(ret_launcher->name, sizeof ret_launcher->name, "exec -c");
+    return true;
+}
+
+/* The command gets words that are read later. */
+static bool with_more(char *const *command, int depth, struct run_launcher *ret_launcher)
+{
+    char more[] = "...", *words[WORDS + 2];
+    size_t count = 0;
+
+    for (; command[count] && count < WORDS; count++)
+        words[count] = command[count];
+    words[count] = more;
+    words[count + 1] = NULL;
+    return count && find(words, depth + 1, ret_launcher);
 }
 
 /* `words`: what follows the wrapper's name. */
@@ -156,24 +258,31 @@ static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, in
 {
     int left = wrapper->words;
     bool cleared = false;
+    const char *text;
 
-    for (; *words && **words == '-'; words++) {
-        if (strcmp(*words, "--") == 0) {
-            words++;
-            break;
+    for (; *words && (**words == '-' || left > 0 || (is_env(wrapper) && is_assignment(*words))); words++) {
+        if (strcmp(*words, "--") == 0)
+            continue;
+        if (**words != '-') {
+            left -= left > 0;
+            continue;
         }
         cleared = cleared || clears(wrapper, *words);
-        if (takes_a_value(wrapper, *words) && words[1])
+        if (is_env(wrapper) && (text = text_of(words, wrapper->valued, 'S', "--split-string")))
+            return in_split(wrapper, text, words + (strstr(*words, text) ? 1 : 2), cleared, depth, ret_launcher);
+        if (wrapper->text[0] && (text = text_of(words, wrapper->valued, wrapper->text[0], "--command")))
+            return in_text(text, depth, ret_launcher);
+        if (only_looks(wrapper, *words))
+            return false;
+        if (takes_next_word(wrapper, *words) && words[1])
             words++;
     }
-    while (*words && (left > 0 || (strcmp(wrapper->name, "env") == 0 && is_assignment(*words)))) {
-        left -= left > 0;
-        words++;
-    }
-    if (cleared && *words) {
-        *ret_launcher = (struct run_launcher){.name = "env -i", .what = USER};
-        return true;
-    }
+    if (cleared && *words)
+        return is_cleared(wrapper, ret_launcher);
+    if (*words && !words[1] && (strcmp(wrapper->name, "watch") == 0 || strcmp(wrapper->name, "eval") == 0))
+        return in_text(*words, depth, ret_launcher);
+    if (strcmp(wrapper->name, "xargs") == 0 || strcmp(wrapper->name, "parallel") == 0)
+        return with_more(words, depth, ret_launcher);
     return find(words, depth + 1, ret_launcher);
 }
 
@@ -239,11 +348,46 @@ static bool in_text(const char *script, int depth, struct run_launcher *ret_laun
     return false;
 }
 
+/* `env -S TEXT REST...`: the text's words are as if they had been given, options and assignments among them. */
+static bool in_split(const struct wrapper *env, const char *script, char *const *rest, bool cleared, int depth,
+                     struct run_launcher *ret_launcher)
+{
+    FACET_CLEANUP_FREE char *room = malloc(strlen(script) + 1);
+    struct text text = {.at = script, .room = room};
+    char ignore[] = "-i", *words[WORDS + 1];
+    size_t count = 0;
+
+    if (cleared)
+        words[count++] = ignore;
+    while (room && count < WORDS && *(text.at += strspn(text.at, BETWEEN ENDS)))
+        words[count++] = read_word(&text);
+    while (count < WORDS && *rest)
+        words[count++] = *rest++;
+    words[count] = NULL;
+    return depth < DEPTH && behind_wrapper(env, words, depth + 1, ret_launcher);
+}
+
 static bool in_shell(char *const *words, int depth, struct run_launcher *ret_launcher)
 {
-    for (; *words && **words == '-'; words++)
-        if ((*words)[1] != '-' && strchr(*words, 'c'))
+    static const char *const valued[] = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"};
+
+    for (; *words && (**words == '-' || **words == '+'); words++) {
+        if (is_among(*words, valued, sizeof valued / sizeof valued[0]) && words[1])
+            words++;
+        else if (**words == '-' && (*words)[1] != '-' && strchr(*words, 'c'))
             return words[1] && in_text(words[1], depth, ret_launcher);
+    }
+    return false;
+}
+
+/* find ... -exec COMMAND ... ; */
+static bool in_search(char *const *words, int depth, struct run_launcher *ret_launcher)
+{
+    static const char *const before[] = {"-exec", "-execdir", "-ok", "-okdir"};
+
+    for (; *words; words++)
+        if (is_among(*words, before, sizeof before / sizeof before[0]) && find(words + 1, depth + 1, ret_launcher))
+            return true;
     return false;
 }
 
@@ -256,6 +400,8 @@ static bool find(char *const *command, int depth, struct run_launcher *ret_launc
         return true;
     if (is_among(name, shells, sizeof shells / sizeof shells[0]))
         return in_shell(command + 1, depth, ret_launcher);
+    if (strcmp(name, "find") == 0)
+        return in_search(command + 1, depth, ret_launcher);
     for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++)
         if (strcmp(name, wrappers[i].name) == 0)
             return behind_wrapper(&wrappers[i], command + 1, depth, ret_launcher);

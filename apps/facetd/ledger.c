@@ -270,6 +270,45 @@ static void name_argument(struct facet_error *error)
         snprintf(error->argument, sizeof error->argument, "slots");
 }
 
+/* What all places of the slot have, whoever has it now. */
+static uint32_t whole_of(const struct ledger *ledger, const char *slot, int64_t *ret_capacity)
+{
+    uint32_t places = facet_maps_place_count(ledger->maps), found = 0;
+
+    *ret_capacity = 0;
+    for (uint32_t i = 0; i < places; i++) {
+        struct facet_maps_place place = {.size = sizeof place};
+
+        if (facet_maps_get_place(ledger->maps, i, &place, NULL) != FACET_OK || strcmp(place.slot, slot) != 0)
+            continue;
+        *ret_capacity += place.capacity;
+        found++;
+    }
+    return found;
+}
+
+/* More than there is: then nothing that anybody frees would do. */
+static enum facet_status check_wholes(const struct ledger *ledger, const struct reservation *reservation,
+                                      struct facet_error *error)
+{
+    char asked[FACET_AMOUNT_SIZE], whole[FACET_AMOUNT_SIZE];
+    int64_t capacity;
+
+    for (uint32_t i = 0; i < reservation->item_count; i++) {
+        const struct reservation_item *item = &reservation->items[i];
+        uint32_t places = whole_of(ledger, item->slot, &capacity);
+
+        if (places == 0 || item->amount <= capacity)
+            continue;
+        return facet_error_argument(
+            error, FACET_OUT_OF_RANGE, "slots",
+            "slot '%.60s': %s asked for, expected at most %s: all that this node's %" PRIu32 " device%s of it",
+            item->slot, facet_amount_format(item->amount, asked, sizeof asked),
+            facet_amount_format(capacity, whole, sizeof whole), places, places == 1 ? " has" : "s have");
+    }
+    return FACET_OK;
+}
+
 enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation, struct facet_error *error)
 {
     uint32_t places = facet_maps_place_count(ledger->maps), count = 0;
@@ -286,7 +325,9 @@ enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reserv
                                                .items = items,
                                                .rules = FACET_MAPS_EXACT,
                                                .affinity = reservation->affinity};
-    enum facet_status status = facet_maps_plan(ledger->maps, &request, parts, places, &count, NULL, error);
+    enum facet_status status = check_wholes(ledger, reservation, error);
+    if (status == FACET_OK)
+        status = facet_maps_plan(ledger->maps, &request, parts, places, &count, NULL, error);
     if (status == FACET_OK)
         status = facet_maps_commit(ledger->maps, parts, count, &grant, error);
     if (status == FACET_OK)

@@ -123,7 +123,7 @@ def wrong_requests_start_no_daemon():
 @test
 def what_cannot_be_had_is_refused():
     with Node() as node:
-        for arguments, status, said in ((["--slot", f"{SLOT}=9"], 1, "9 asked for, 8 can be had"),
+        for arguments, status, said in ((["--slot", f"{SLOT}=9"], 2, "9 asked for, expected at most 8: all that"),
                                         (["--slot", f"{SLOT}=0.005"], 2, "a multiple of 0.01"),
                                         (["--slot", "gpu.device=1"], 1, "no device of this node has it")):
             done = node.place(*arguments)

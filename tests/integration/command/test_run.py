@@ -319,10 +319,20 @@ OUT_OF_REACH = [
     ["srun", "-n", "2", "id"], ["bin/podman", "run", "image"], ["env", "-u", "B", "A=1", "sudo", "id"], ["env", "-i", "true"],
     ["nice", "-n", "5", "timeout", "-k", "1", "60", "ssh", "host"], ["nohup", "sh", "-c", "sudo id"],
     ["sh", "-c", "cd /; docker run image"], ["sh", "-ec", "A=b exec sudo id"], ["sh", "-c", "if true; then podman run y; fi"],
+    ["env", "-S", "ssh host"], ["env", "-Sssh host"], ["env", "-vS", "A=1 nice sudo id"], ["env", "--split-string=ssh h"],
+    ["env", "-S", "nice", "ssh", "host"], ["env", "-iS", "true"], ["env", "-i", "-S", "true"], ["xargs", "ssh"],
+    ["xargs", "-n", "1", "sudo", "id"], ["xargs", "--max-args", "1", "ssh"], ["nice", "--adjustment", "5", "ssh", "h"],
+    ["setsid", "-w", "ssh", "h"], ["stdbuf", "-o", "L", "ssh", "h"], ["time", "-p", "ssh", "h"],
+    ["timeout", "--signal", "KILL", "60", "sudo", "id"], ["unshare", "-r", "ssh", "h"],
+    ["bash", "-o", "pipefail", "-c", "ssh h"], ["bash", "-c", "exec -c id"], ["bash", "-c", "exec sudo id"],
+    ["find", ".", "-maxdepth", "0", "-exec", "ssh", "h", ";"], ["flock", "lock", "ssh", "h"],
+    ["flock", "lock", "-c", "ssh h"], ["sh", "-c", "eval 'ssh h'"], ["chroot", "/", "true"],
     ["sh", "-c", "true && (srun id)"], ["sh", "-c", "echo | 'ssh' host"], ["sh", "-c", 'sh -c "sudo id"'],
 ]
 WITHIN_REACH = [
     ["echo", "sudo"], ["podman", "images"], ["env", "A=sudo", "echo", "ssh"], ["sh", "-c", 'echo "a; sudo b"'],
+    ["sh", "-c", "command -v ssh"], ["sh", "-c", "command -pv sudo"], ["xargs", "-I", "ssh", "echo", "ssh"],
+    ["env", "-S", "echo ssh"], ["find", ".", "-name", "ssh"], ["timeout", "60", "echo", "ssh"],
     ["sh", "-c", "echo docker run"], ["nice", "-n", "5", "echo", "podman", "run"], ["sh", "-c", ""],
 ]
 
@@ -330,7 +340,8 @@ WITHIN_REACH = [
 @test
 def launchers_that_leave_the_vgpu_are_said_before_they_start():
     with Place() as place:
-        for name in ("podman", "docker", "nerdctl", "sudo", "su", "doas", "ssh", "systemd-run", "srun"):
+        for name in ("podman", "docker", "nerdctl", "sudo", "su", "doas", "ssh", "systemd-run", "srun", "time", "unshare",
+                     "chroot"):
             place.write(f"bin/{name}", "#!/bin/sh\necho started >&2\n", 0o755)
         env = {"PATH": f"{place.path('bin')}:{os.environ['PATH']}"}
         for command in OUT_OF_REACH:
@@ -338,7 +349,7 @@ def launchers_that_leave_the_vgpu_are_said_before_they_start():
             lines = done.stderr.splitlines()
             equal((done.returncode, lines[0].count(REACHES)), (0, 1), f"{command}: {done.stderr}")
             equal(done.stderr.count(REACHES), 1, command)
-            if command[:2] != ["env", "-i"]:
+            if not {"-i", "-iS", "exec -c id", "-vS"} & set(command):
                 equal(lines[1:], ["started"], command)
         for command in WITHIN_REACH:
             equal(place.facet("run", "--", *command, env=env).stderr.count(REACHES), 0, command)

@@ -75,6 +75,8 @@ def what_is_refused_says_what_there_is():
     with Facetd() as daemon:
         must(reserve(daemon, "0.75"))
         for amount, status, code, said in (("2", 507, "no_space", "1.25 can be had"),
+                                           ("2.5", 400, "out_of_range", "2.5 asked for, expected at most 2: all that "
+                                                                        "this node's 2 devices have of it"),
                                            ("0.001", 400, "out_of_range", "a multiple of 0.01"),
                                            ("0", 400, "out_of_range", "expected more"),
                                            (0.5, 400, "invalid_argument", "decimal as text")):
