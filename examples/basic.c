@@ -13,6 +13,8 @@
 #include <facet/compute.h>
 #include <facet/vgpu.h>
 
+#include "choose.h"
+
 #define SIZE 256u /* of the matrices: SIZE x SIZE */
 #define MIB  (UINT64_C(1) << 20)
 
@@ -77,7 +79,10 @@ static void show(struct facet_driver *driver, uint32_t id, uint64_t execution, s
 int main(void)
 {
     static float a[SIZE * SIZE], b[SIZE * SIZE], c[SIZE * SIZE];
-    const struct facet_driver_config config = {.size = sizeof config, .vgpus = 2};
+    char id[64];
+    const char *const devices[] = {id, NULL};
+    const struct facet_driver_config config = {
+        .size = sizeof config, .vgpus = 2, .devices = choose_device_with_math(id, sizeof id) ? devices : NULL};
     const struct facet_vgpu_config vgpu = {
         .size = sizeof vgpu, .id = 1, .name = "basic", .memory_bytes = 1024 * MIB, .streams = 2};
     struct facet_driver_device device = {.size = sizeof device};

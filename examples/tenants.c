@@ -15,6 +15,8 @@
 #include <facet/compute.h>
 #include <facet/vgpu.h>
 
+#include "choose.h"
+
 #define MIB     (UINT64_C(1) << 20)
 #define GIB     (UINT64_C(1) << 30)
 #define TENANTS 3u
@@ -119,7 +121,10 @@ static void show(const struct application *applications)
 
 int main(int argc, char **argv)
 {
-    const struct facet_driver_config config = {.size = sizeof config, .vgpus = 4};
+    char id[64];
+    const char *const devices[] = {id, NULL};
+    const struct facet_driver_config config = {
+        .size = sizeof config, .vgpus = 4, .devices = choose_device_with_math(id, sizeof id) ? devices : NULL};
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 2;
     struct application applications[TENANTS] = {0};
     struct facet_driver *driver = NULL;

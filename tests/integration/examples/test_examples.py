@@ -6,6 +6,7 @@ Owns: that each shows the effect it is there to show. Never: looks at times.
 """
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,43 @@ def a_product_on_a_virtual_gpu_is_right():
           True)
     equal(re.findall(r": running, 1024 KiB in 1 allocation of at most (\d+) MiB", text), ["1024"])
     equal(re.findall(r"product: (\d+) elements wrong", text), ["0"])
+
+
+@test
+def a_product_goes_to_a_device_that_multiplies():
+    """Where a GPU comes first whose vendor's libraries of mathematics are not there."""
+    rocm, fakes = BUILD / "facet-provider-rocm.so", BUILD / "tests" / "fake"
+    if not rocm.exists():
+        raise Skip("this build has no provider rocm")
+    none = {"FACET_ROCM_HIPBLASLT": "/nonexistent", "FACET_ROCM_MIOPEN": "/nonexistent", "FAKE_HIP_UNITS": "32",
+            "FACET_ROCM_SMI": str(fakes / "amdsmi/libamd_smi.so.26"), "FACET_ROCM_HIP": str(fakes / "hip/libamdhip64.so.6")}
+    for example in (["basic"], ["tenants", "0.1"]):
+        run(*example, FACET_PROVIDER_PATH=f"{rocm}:{BUILD / 'facet-provider-cpu.so'}", **none)
+    done = subprocess.run([BUILD / "examples/basic"], text=True, capture_output=True, check=False,
+                          env={**os.environ, "FACET_PROVIDER_PATH": str(rocm), **none})
+    equal((done.returncode, "libhipblaslt.so" in done.stderr), (1, True), done.stderr)
+
+
+@test
+def no_file_that_is_too_long_ends_a_program():
+    """A memfd counts as one: under `ulimit -f 0` there is no memory of the host's, which is told."""
+    def forbid():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    for example in ("memory", "basic"):
+        done = subprocess.run([BUILD / "examples" / example], text=True, capture_output=True, check=False, preexec_fn=forbid,
+                              env={**os.environ, "FACET_PROVIDER_PATH": str(BUILD / "facet-provider-cpu.so")})
+        equal((done.returncode, "File too large" in done.stderr), (1, True), f"{example}: {done.stderr}")
+
+
+@test
+def a_driver_that_does_not_open_names_the_variable():
+    for name, value, expected in (("FACET_CPU_GROUP_LIMIT", "0", "expected a number from 1 to"),
+                                  ("FACET_CPU_MEMORY", "1G", "expected a number from 1 to"),
+                                  ("FACET_CPU_UNITS", "many", "expected a number from 1 to")):
+        done = subprocess.run([BUILD / "examples/basic"], text=True, capture_output=True, check=False,
+                              env={**os.environ, "FACET_PROVIDER_PATH": str(BUILD / "facet-provider-cpu.so"), name: value})
+        equal(done.returncode, 1)
+        equal(f"{name} '{value}': {expected}" in done.stderr, True, done.stderr)
 
 
 @test
