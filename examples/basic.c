@@ -7,13 +7,13 @@
  * usage: basic        needs no accelerator: without one it runs on this machine's processors
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <facet/compute.h>
+#include <facet/device.h>
 #include <facet/vgpu.h>
-
-#include "choose.h"
 
 #define SIZE 256u /* of the matrices: SIZE x SIZE */
 #define MIB  (UINT64_C(1) << 20)
@@ -76,13 +76,33 @@ static void show(struct facet_driver *driver, uint32_t id, uint64_t execution, s
            info.memory_limit_bytes / MIB);
 }
 
+/* A GPU may lack its vendor's library of operations: the first device that has them, else the driver's own choice,
+ * which then says what is missing. */
+static const char *choose(char *id, size_t size)
+{
+    const uint64_t needed =
+        FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES | FACET_CAN_EXECUTE | FACET_CAN_MATH;
+    struct facet_device_list *list = NULL;
+    bool found = false;
+
+    if (facet_device_list_open(NULL, &list, NULL) != FACET_OK)
+        return NULL;
+    for (uint32_t i = 0; i < facet_device_list_count(list) && !found; i++) {
+        found = (facet_device_list_info(list, i)->capabilities & needed) == needed &&
+                facet_device_list_health(list, i) != FACET_HEALTH_FAILED;
+        snprintf(id, size, "%s", facet_device_list_id(list, i));
+    }
+    facet_device_list_close(list);
+    return found ? id : NULL;
+}
+
 int main(void)
 {
     static float a[SIZE * SIZE], b[SIZE * SIZE], c[SIZE * SIZE];
     char id[64];
-    const char *const devices[] = {id, NULL};
+    const char *const devices[] = {choose(id, sizeof id), NULL};
     const struct facet_driver_config config = {
-        .size = sizeof config, .vgpus = 2, .devices = choose_device_with_math(id, sizeof id) ? devices : NULL};
+        .size = sizeof config, .vgpus = 2, .devices = devices[0] ? devices : NULL};
     const struct facet_vgpu_config vgpu = {
         .size = sizeof vgpu, .id = 1, .name = "basic", .memory_bytes = 1024 * MIB, .streams = 2};
     struct facet_driver_device device = {.size = sizeof device};

@@ -8,14 +8,14 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include <facet/compute.h>
+#include <facet/device.h>
 #include <facet/vgpu.h>
-
-#include "choose.h"
 
 #define MIB     (UINT64_C(1) << 20)
 #define GIB     (UINT64_C(1) << 30)
@@ -119,12 +119,32 @@ static void show(const struct application *applications)
                applications[i].refused ? "refused" : "given");
 }
 
+/* A GPU may lack its vendor's library of operations: the first device that has them, else the driver's own choice,
+ * which then says what is missing. */
+static const char *choose(char *id, size_t size)
+{
+    const uint64_t needed =
+        FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES | FACET_CAN_EXECUTE | FACET_CAN_MATH;
+    struct facet_device_list *list = NULL;
+    bool found = false;
+
+    if (facet_device_list_open(NULL, &list, NULL) != FACET_OK)
+        return NULL;
+    for (uint32_t i = 0; i < facet_device_list_count(list) && !found; i++) {
+        found = (facet_device_list_info(list, i)->capabilities & needed) == needed &&
+                facet_device_list_health(list, i) != FACET_HEALTH_FAILED;
+        snprintf(id, size, "%s", facet_device_list_id(list, i));
+    }
+    facet_device_list_close(list);
+    return found ? id : NULL;
+}
+
 int main(int argc, char **argv)
 {
     char id[64];
-    const char *const devices[] = {id, NULL};
+    const char *const devices[] = {choose(id, sizeof id), NULL};
     const struct facet_driver_config config = {
-        .size = sizeof config, .vgpus = 4, .devices = choose_device_with_math(id, sizeof id) ? devices : NULL};
+        .size = sizeof config, .vgpus = 4, .devices = devices[0] ? devices : NULL};
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 2;
     struct application applications[TENANTS] = {0};
     struct facet_driver *driver = NULL;

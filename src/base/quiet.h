@@ -62,6 +62,6 @@ static inline void facet_quiet_end(const struct facet_quiet *quiet)
     errno = saved;
 }
 
-#define FACET_QUIET __attribute__((cleanup(facet_quiet_end)))
+#define FACET_QUIET __attribute__((cleanup(facet_quiet_end), unused))
 
 #endif

@@ -92,13 +92,13 @@ static enum facet_status sum_shares(struct facet_spec_slot *slot, struct facet_e
 
     for (uint32_t i = 0; slot->shares && i < slot->share_count; i++) {
         if (slot->shares[i].amount_micro < 0)
-            return no_argument("amount", "0 or more", error);
+            return no_argument("amount_micro", "0 or more", error);
         if (__builtin_add_overflow(sum, slot->shares[i].amount_micro, &sum))
-            return facet_error_argument(error, FACET_OUT_OF_RANGE, "amount",
+            return facet_error_argument(error, FACET_OUT_OF_RANGE, "amount_micro",
                                         "the sum of the shares: expected at most 9223372036854.775807");
     }
     if (!slot->shares || slot->valid & FACET_SPEC_SLOT_HAS_AMOUNT)
-        return slot->amount_micro < 0 ? no_argument("amount", "0 or more", error) : FACET_OK;
+        return slot->amount_micro < 0 ? no_argument("amount_micro", "0 or more", error) : FACET_OK;
     slot->amount_micro = sum;
     slot->valid |= FACET_SPEC_SLOT_HAS_AMOUNT;
     return FACET_OK;

@@ -57,6 +57,9 @@ static enum facet_status find(const struct facet_driver *driver, const struct fa
     } else {
         enum facet_status status = facet_device_table_find(table, name, &record, error);
 
+        /* The table's word for one of them; here they are a list. */
+        if (status != FACET_OK && error && strcmp(error->argument, "device") == 0)
+            snprintf(error->argument, sizeof error->argument, "devices");
         if (status != FACET_OK)
             return status;
         if (!can_hold_vgpus(driver, record))

@@ -92,6 +92,25 @@ def test_includes_exit_status():
         assert result.returncode == 1 and "src/base/list.c:1:" in result.stdout
 
 
+# ---- check-arguments ----
+
+ROOM = {"include/facet/memory.h": "/* limit */\nint facet_grow(uint64_t memory_bytes);\n"}
+
+
+def refusing(name):
+    return f'int grow(void)\n{{\n    return facet_error_argument(error, FACET_QUOTA, "{name}",\n        "no");\n}}\n'
+
+
+def test_arguments_of_errors_are_in_a_header():
+    checker = load("check-arguments")
+    for name, faults in (("memory_bytes", 0), ("limit_bytes", 1), ("limit", 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), {**ROOM, "src/memory/grow.c": refusing(name)})
+            found = checker.check(Path(folder).resolve())
+            assert len(found) == faults and all(line.startswith(f"src/memory/grow.c:3: {name} ") for line in found), found
+    assert checker.check(ROOT) == []
+
+
 # ---- check-promises ----
 
 

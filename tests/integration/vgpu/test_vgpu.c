@@ -58,6 +58,7 @@ static void bad_settings_are_refused(void **state)
     REFUSED(FACET_OUT_OF_RANGE, facet_driver_open(&config, &driver, ERROR));
     config.devices = unknown;
     REFUSED(FACET_NOT_FOUND, facet_driver_open(&config, &driver, ERROR));
+    assert_string_equal(world.error.argument, "devices");
     config = before;
     config.policy = 9;
     REFUSED(FACET_OUT_OF_RANGE, facet_driver_open(&config, &driver, ERROR));
