@@ -23,6 +23,8 @@ static const char simplify[] =
     "no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
+/* Before blocks where many ways meet are parted, which a table does not need. */
+static const char tabulate[] = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<switch-to-lookup>)";
 static const char simplify_little[] = "always-inline,globaldce,function(sroa<preserve-cfg>)";
 /* Control flow that lower_lanes.c takes: conditional branches only, each an if without else or a loop's latch. */
 static const char untangle[] = "function(lower-switch,mergereturn,scalarizer<load-store;no-variable-insert-extract>,"
@@ -349,8 +351,10 @@ static enum facet_status run_last(struct lowering *lowering, const struct facet_
 
     for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); status == FACET_OK && function;
          function = LLVMGetNextFunction(function))
-        if (strncmp(LLVMGetValueName2(function, &length), FACET_LOWER_RUN, strlen(FACET_LOWER_RUN)) == 0)
+        if (strncmp(LLVMGetValueName2(function, &length), FACET_LOWER_RUN, strlen(FACET_LOWER_RUN)) == 0) {
+            facet_joins_store(function);
             facet_group_split(function);
+        }
     return status;
 }
 
@@ -412,6 +416,27 @@ static enum facet_status untangle_items(struct lowering *lowering, uint32_t coun
     return status == FACET_OK ? run_passes(lowering, structurize) : status;
 }
 
+/* Again after the passes: they make switches of comparisons. */
+static enum facet_status simplify_items(struct lowering *lowering, uint32_t count, LLVMValueRef *items)
+{
+    enum facet_status status = FACET_OK;
+    bool dense = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        facet_loops_keep(&lowering->arena, items[i]);
+        dense |= facet_joins_dense(items[i]);
+    }
+    if (dense)
+        status = run_passes(lowering, tabulate);
+    for (uint32_t i = 0; status == FACET_OK && i < count; i++)
+        facet_joins_part(&lowering->arena, items[i]);
+    if (status == FACET_OK)
+        status = run_passes(lowering, simplify);
+    for (uint32_t i = 0; status == FACET_OK && i < count; i++)
+        facet_joins_part(&lowering->arena, items[i]);
+    return status;
+}
+
 static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
     uint32_t optimize = lowering->options->optimize;
@@ -423,10 +448,8 @@ static enum facet_status lower(struct lowering *lowering, struct facet_lower_ker
     status = make_items(lowering, kernels, count, items);
     if (status == FACET_OK && optimize)
         status = run_passes(lowering, inline_all);
-    for (uint32_t i = 0; status == FACET_OK && optimize && i < count; i++)
-        facet_loops_keep(&lowering->arena, items[i]);
     if (status == FACET_OK)
-        status = run_passes(lowering, optimize ? simplify : simplify_little);
+        status = optimize ? simplify_items(lowering, count, items) : run_passes(lowering, simplify_little);
     if (status == FACET_OK)
         status = settle_items(lowering, kernels, count, items);
     if (status == FACET_OK && lowering->lanes > 1)

@@ -31,6 +31,14 @@ enum facet_call facet_call_of(LLVMValueRef instruction)
     return FACET_CALL_OTHER;
 }
 
+bool facet_is_mark(LLVMValueRef instruction)
+{
+    size_t length;
+
+    return LLVMIsACallInst(instruction) && LLVMIsAFunction(LLVMGetCalledValue(instruction)) &&
+           strcmp(LLVMGetValueName2(LLVMGetCalledValue(instruction), &length), "llvm.sideeffect") == 0;
+}
+
 bool facet_is_ignored(LLVMValueRef instruction)
 {
     static const char *const names[] = {

@@ -309,15 +309,22 @@ static uint32_t count_side_doors(const struct facet_graph *graph, uint32_t block
 }
 
 /* Small switches do not count, however many there are: reading an image has five. */
+uint32_t facet_graph_cases(const struct facet_graph *graph)
+{
+    enum { CASES_FEW = 16 };
+    uint32_t cases = 0;
+
+    for (uint32_t i = 0; i < graph->count; i++)
+        cases += graph->blocks[i].successor_count > CASES_FEW ? graph->blocks[i].successor_count : 0;
+    return cases;
+}
+
 bool facet_graph_is_tangled(const struct facet_graph *graph)
 {
-    enum { CASES_FEW = 16, CASES_MOST = 128, SIDE_DOORS_MOST = 16 };
-    uint32_t cases = 0, side_doors = 0;
+    enum { SIDE_DOORS_MOST = 16 };
+    uint32_t side_doors = 0;
 
-    for (uint32_t i = 0; i < graph->count; i++) {
-        uint32_t here = graph->blocks[i].successor_count;
-        cases += here > CASES_FEW ? here : 0;
+    for (uint32_t i = 0; i < graph->count; i++)
         side_doors += count_side_doors(graph, i);
-    }
-    return cases > CASES_MOST || side_doors > SIDE_DOORS_MOST;
+    return facet_graph_cases(graph) > FACET_CASES_MOST || side_doors > SIDE_DOORS_MOST;
 }

@@ -59,6 +59,8 @@ uint32_t facet_graph_find(const struct facet_graph *graph, LLVMBasicBlockRef blo
 bool facet_graph_dominates(const struct facet_graph *graph, uint32_t above, uint32_t below);
 /* Many cases of large switches, or many ways into loops: as ifs without else that is so much that LLVM's passes and its
  * allocation of registers take minutes, while jumps are what such a source is about. */
+enum { FACET_CASES_MOST = 128 };
+uint32_t facet_graph_cases(const struct facet_graph *graph); /* of large switches, together */
 bool facet_graph_is_tangled(const struct facet_graph *graph);
 
 /* How a value differs between neighbours in x. */
@@ -132,6 +134,13 @@ void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
 void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item);
 /* Empty blocks before phis, which StructurizeCFG of LLVM 22 would give wrong values. Just before it. */
 void facet_edges_part(struct facet_arena *arena, LLVMValueRef item);
+/* Of a function with more than FACET_CASES_MOST cases: blocks in which many ways meet get a tree of blocks before them,
+ * without which LLVM is quadratic in the ways. */
+void facet_joins_part(struct facet_arena *arena, LLVMValueRef function);
+/* Of a finished function: what large trees of such blocks bring lies in memory. */
+void facet_joins_store(LLVMValueRef run);
+bool facet_joins_dense(LLVMValueRef function); /* it has a large switch that may become a table */
+bool facet_is_mark(LLVMValueRef instruction);  /* what the blocks of such a tree have */
 bool facet_loops_any(struct facet_arena *arena, LLVMValueRef item);
 /* Short loops of a finished function take a few steps at a time. What they make is used behind them by phis only. */
 void facet_loops_step(struct facet_arena *arena, LLVMValueRef run);

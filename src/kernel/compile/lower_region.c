@@ -167,8 +167,8 @@ static void clone_block(struct cloning *cloning, uint32_t index)
     for (; !LLVMIsATerminatorInst(at); at = LLVMGetNextInstruction(at)) {
         enum facet_call call = facet_call_of(at);
 
-        if (call == FACET_CALL_BARRIER || facet_is_ignored(at) || facet_map_get(&former->once, at) ||
-            LLVMIsAAllocaInst(at) || facet_is_place(at))
+        if (call == FACET_CALL_BARRIER || (facet_is_ignored(at) && !facet_is_mark(at)) ||
+            facet_map_get(&former->once, at) || LLVMIsAAllocaInst(at) || facet_is_place(at))
             continue;
         clone_into(cloning, at);
     }
