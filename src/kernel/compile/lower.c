@@ -324,6 +324,23 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
     return FACET_OK;
 }
 
+/* With the functions that are regions of it. */
+static void step_run(struct lowering *lowering, LLVMValueRef run)
+{
+    size_t length, here;
+    const char *name = LLVMGetValueName2(run, &length), *other;
+    static const char suffix[] = ".region";
+
+    facet_loops_step(&lowering->arena, run);
+    for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); function;
+         function = LLVMGetNextFunction(function)) {
+        other = LLVMGetValueName2(function, &here);
+        if (here >= length + sizeof suffix - 1 && strncmp(other, name, length) == 0 &&
+            strncmp(other + length, suffix, sizeof suffix - 1) == 0)
+            facet_loops_step(&lowering->arena, function);
+    }
+}
+
 /* Of kernels whose items run one by one: in lanes, a loop goes round as often as the longest of many. */
 static enum facet_status step_loops(struct lowering *lowering, const struct facet_lower_kernel *kernels, uint32_t count)
 {
@@ -337,7 +354,7 @@ static enum facet_status step_loops(struct lowering *lowering, const struct face
     status = run_passes(lowering, close_loops);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
         if (!(kernels[i].flags & FACET_HOST_VECTORIZED))
-            facet_loops_step(&lowering->arena, kernels[i].run);
+            step_run(lowering, kernels[i].run);
     return status == FACET_OK ? run_passes(lowering, merge_steps) : status;
 }
 

@@ -18,6 +18,7 @@
 enum {
     LARGE = 2000, /* instructions: blocks that are split, into pieces of ... */
     PIECE = 500,
+    REGIONS_FEW = 16,   /* more are functions of their own */
     STACK_MOST = 65536, /* bytes of private memory of a chunk; more is scratch memory: a thread's stack has an end */
 };
 
@@ -26,12 +27,14 @@ LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t valu
     return LLVMConstInt(former->i32, value, 0);
 }
 
-static void redirect(LLVMValueRef function, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+static void redirect(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
 {
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block)) {
-        LLVMValueRef end = LLVMGetBasicBlockTerminator(block);
+    LLVMUseRef use;
 
-        for (unsigned s = 0; end && s < LLVMGetNumSuccessors(end); s++)
+    while ((use = LLVMGetFirstUse(LLVMBasicBlockAsValue(from)))) {
+        LLVMValueRef end = LLVMGetUser(use);
+
+        for (unsigned s = 0; s < LLVMGetNumSuccessors(end); s++)
             if (LLVMGetSuccessor(end, s) == from)
                 LLVMSetSuccessor(end, s, to);
     }
@@ -46,7 +49,7 @@ static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef here)
     LLVMBasicBlockRef head =
         LLVMInsertBasicBlockInContext(LLVMGetModuleContext(LLVMGetGlobalParent(function)), tail, "");
 
-    redirect(function, tail, head);
+    redirect(tail, head);
     LLVMPositionBuilderAtEnd(builder, head);
     for (LLVMValueRef at = LLVMGetFirstInstruction(tail); at != here; at = LLVMGetFirstInstruction(tail)) {
         LLVMInstructionRemoveFromParent(at);
@@ -141,8 +144,7 @@ LLVMValueRef facet_group_first(struct facet_former *former, uint32_t dimension)
     return first;
 }
 
-/* What a call that is the same for the group gives; NULL: it is not one of those. */
-static LLVMValueRef launch_call(struct facet_former *former, LLVMValueRef call)
+LLVMValueRef facet_group_call(struct facet_former *former, LLVMValueRef call)
 {
     enum facet_call kind = facet_call_of(call);
     uint32_t dimension = 0;
@@ -181,7 +183,7 @@ static bool is_once(const struct facet_former *former, LLVMValueRef value)
 /* What needs only arguments and the launch is computed before all loops. */
 static void make_once(struct facet_former *former, LLVMValueRef instruction, bool entry)
 {
-    LLVMValueRef made = LLVMIsACallInst(instruction) ? launch_call(former, instruction) : NULL;
+    LLVMValueRef made = LLVMIsACallInst(instruction) ? facet_group_call(former, instruction) : NULL;
     uint32_t count = (uint32_t)LLVMGetNumOperands(instruction);
 
     if (!made) {
@@ -273,11 +275,14 @@ static struct facet_kept *keep(struct facet_former *former, LLVMValueRef value, 
     if (kept)
         return kept;
     kept = facet_arena_take(former->arena, sizeof(*kept));
-    *kept = (struct facet_kept){.value = value, .slot = facet_group_slot(former, type), .defined = block};
-    if (facet_shapes_get(&former->shapes, value).kind == FACET_SHAPE_UNIFORM) {
-        kept->current = facet_group_slot(former, type);
-        kept->next = facet_group_slot(former, type);
-    } else {
+    *kept = (struct facet_kept){.value = value, .defined = block};
+    kept->live = facet_arena_take(former->arena, former->region_count);
+    kept->uniform = facet_shapes_get(&former->shapes, value).kind == FACET_SHAPE_UNIFORM;
+    if (kept->uniform && former->outlined) {
+        kept->current_at = facet_outline_take(former, type);
+        kept->next_at = facet_outline_take(former, type);
+    }
+    if (!kept->uniform) {
         kept->frame = take_frame(former, type, LLVMABIAlignmentOfType(former->layout, type));
     }
     facet_map_put(&former->kept, value, kept);
@@ -336,14 +341,8 @@ static void keep_backwards(struct facet_former *former, LLVMValueRef value, uint
         uint32_t at = stack[--depth];
         const struct facet_block *block = &former->graph.blocks[at];
 
-        if (at && former->region_of[at]) {
-            struct facet_kept *kept = keep(former, value, defined);
-            uint32_t index = 0;
-
-            while (former->list[index] != kept)
-                index++;
-            former->regions[former->region_of[at] - 1].live[index] = true;
-        }
+        if (at && former->region_of[at])
+            keep(former, value, defined)->live[former->region_of[at] - 1] = true;
         for (uint32_t p = 0; p < block->predecessor_count; p++) {
             uint32_t from = block->predecessors[p];
 
@@ -389,8 +388,6 @@ static void find_kept(struct facet_former *former)
              at = LLVMGetNextInstruction(at))
             all++;
     former->list = facet_arena_take(former->arena, (all + 1) * sizeof(*former->list));
-    for (uint32_t i = 0; i < former->region_count; i++)
-        former->regions[i].live = facet_arena_take(former->arena, all + 1);
     if (former->region_count == 1)
         return;
     for (uint32_t i = 0; i < former->graph.count; i++)
@@ -411,12 +408,35 @@ static uint64_t private_bytes(const struct facet_former *former)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < former->graph.count; i++)
-        for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
-             at = LLVMGetNextInstruction(at))
-            if (LLVMIsAAllocaInst(at))
-                bytes += LLVMABISizeOfType(former->layout, LLVMGetAllocatedType(at));
+    for (uint32_t i = 0; i < former->place_count; i++)
+        if (LLVMIsAAllocaInst(former->places[i]))
+            bytes += LLVMABISizeOfType(former->layout, LLVMGetAllocatedType(former->places[i]));
     return bytes;
+}
+
+void facet_group_counters(struct facet_former *former)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        former->counters[i] = facet_group_slot(former, former->i32);
+    former->reached = facet_group_slot(former, former->i32);
+}
+
+static void find_places(struct facet_former *former)
+{
+    for (uint32_t round = 0; round < 2; round++) {
+        former->place_count = 0;
+        for (uint32_t i = 0; i < former->graph.count; i++)
+            for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
+                 at = LLVMGetNextInstruction(at)) {
+                if (!facet_is_place(at) && !LLVMIsAAllocaInst(at))
+                    continue;
+                if (round == 1)
+                    former->places[former->place_count] = at;
+                former->place_count++;
+            }
+        if (round == 0)
+            former->places = facet_arena_take(former->arena, (former->place_count + 1) * sizeof(LLVMValueRef));
+    }
 }
 
 static void make_run(struct facet_former *former)
@@ -424,11 +444,14 @@ static void make_run(struct facet_former *former)
     LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(former->context, former->run, "entry"), end;
 
     LLVMPositionBuilderAtEnd(former->entry, first);
-    for (uint32_t i = 0; i < 4; i++)
-        former->counters[i] = facet_group_slot(former, former->i32);
-    former->reached = facet_group_slot(former, former->i32);
-    find_once(former);
     find_regions(former);
+    former->outlined = former->region_count > REGIONS_FEW;
+    if (former->outlined)
+        facet_outline_start(former);
+    else
+        facet_group_counters(former);
+    find_once(former);
+    find_places(former);
     for (uint32_t i = 0; i < former->region_count; i++)
         fill_region(former, &former->regions[i]);
     find_kept(former);
@@ -436,11 +459,11 @@ static void make_run(struct facet_former *former)
     /* The frame's size must be known before it is used: private memory first. */
     bool alone = former->region_count == 1 && !former->group->frames; /* no item waits for another one */
 
-    for (uint32_t i = 0; i < former->graph.count && (!alone || private_bytes(former) > STACK_MOST); i++)
-        for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
-             at = LLVMGetNextInstruction(at))
-            if (LLVMIsAAllocaInst(at))
-                reserve_private(former, at);
+    bool frame = !alone || private_bytes(former) > STACK_MOST;
+
+    for (uint32_t i = 0; frame && i < former->place_count; i++)
+        if (LLVMIsAAllocaInst(former->places[i]))
+            reserve_private(former, former->places[i]);
     former->group->frame_bytes = (former->group->frame_bytes + former->align - 1) / former->align * former->align;
     if (alone) {
         former->group->fixed_bytes = former->group->frame_bytes;
@@ -455,6 +478,8 @@ static void make_run(struct facet_former *former)
         facet_group_region(former, &former->regions[i], end);
     LLVMPositionBuilderAtEnd(former->builder, end);
     LLVMBuildRetVoid(former->builder);
+    if (former->outlined)
+        facet_outline_finish(former);
     LLVMBuildBr(former->entry, former->regions[0].start);
 }
 
@@ -469,6 +494,7 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
                                   .align = 64,
                                   .once = {.arena = arena},
                                   .kept = {.arena = arena},
+                                  .shared = {.arena = arena},
                                   .private = {.arena = arena}};
 
     former.context = LLVMGetModuleContext(former.module);

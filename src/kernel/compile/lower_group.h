@@ -10,17 +10,26 @@
 #include "lower_inside.h"
 
 struct facet_kept {
-    LLVMValueRef value, slot;
-    LLVMValueRef current, next; /* uniform: now, and after the loop; else NULL */
-    uint32_t frame;             /* else: its place in the frame */
-    uint32_t defined;           /* in which block */
+    LLVMValueRef value;
+    LLVMValueRef slot, current, next; /* facet_outline_slot() and facet_outline_uniform() make them */
+    bool uniform;                     /* there is a variable: now, and one: after the loop */
+    uint32_t current_at, next_at;     /* where those are in the shared memory of outlined regions */
+    uint32_t frame;                   /* not uniform: its place in the frame */
+    uint32_t defined;                 /* in which block */
+    bool *live;                       /* for each region: at its beginning */
 };
 
 struct facet_region {
     LLVMBasicBlockRef start, after; /* in the run function */
     uint32_t block;                 /* in the source */
-    bool *live;                     /* for each kept value: at its beginning */
     bool *in;                       /* for each block: part of it */
+};
+
+/* Of a region that is a function of its own, while it is made: the run function's. */
+struct facet_outline {
+    LLVMValueRef run, state;
+    LLVMBuilderRef entry;
+    LLVMBasicBlockRef start, after;
 };
 
 struct facet_former {
@@ -42,9 +51,16 @@ struct facet_former {
     uint32_t *region_of;      /* block -> region + 1 */
     LLVMValueRef counters[4]; /* x, y, z of the chunk, and its number */
     LLVMValueRef reached;
-    bool guarded;   /* items may reach different barriers (undefined, but nothing else may suffer) */
-    uint32_t waits; /* guarded: where an item's frame says which region it waits for */
-    uint32_t align; /* of a frame */
+    bool guarded;         /* items may reach different barriers (undefined, but nothing else may suffer) */
+    uint32_t waits;       /* guarded: where an item's frame says which region it waits for */
+    uint32_t align;       /* of a frame */
+    LLVMValueRef *places; /* ids and private memory, which have their values from the start of an item on */
+    uint32_t place_count;
+    bool outlined; /* regions are functions of their own, which share ... */
+    LLVMValueRef state;
+    uint32_t state_bytes, state_align;
+    struct facet_outline *outline; /* the one that is being made; NULL: none */
+    struct facet_map shared, here; /* values of `once`: their place in that memory + 1, and in the one being made */
     LLVMTypeRef i32, i64;
 };
 
@@ -53,7 +69,23 @@ LLVMValueRef facet_group_field(struct facet_former *former, LLVMTypeRef type, ui
 LLVMValueRef facet_group_size(struct facet_former *former, uint32_t dimension);
 LLVMValueRef facet_group_first(struct facet_former *former, uint32_t dimension); /* global id of the first item */
 LLVMValueRef facet_group_slot(struct facet_former *former, LLVMTypeRef type);
+void facet_group_counters(struct facet_former *former);
+/* What a call that is the same for the group gives; NULL: it is not one of those. */
+LLVMValueRef facet_group_call(struct facet_former *former, LLVMValueRef call);
 /* The loops over all items, what they do, and where it goes on behind them. */
 void facet_group_region(struct facet_former *former, struct facet_region *region, LLVMBasicBlockRef end);
+
+/* Between start and finish the shared memory gets what is in it. Between begin and end, which leaves the builder where
+ * it goes on and returns the region that was reached, all code goes into the region's own function. */
+#define FACET_REGION_SUFFIX ".region"
+void facet_outline_start(struct facet_former *former);
+void facet_outline_finish(struct facet_former *former);
+uint32_t facet_outline_take(struct facet_former *former, LLVMTypeRef type);
+void facet_outline_begin(struct facet_former *former, struct facet_region *region, struct facet_outline *outline);
+LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region *region);
+/* For regions of both kinds: what is known before all loops, or NULL; variables of kept values. */
+LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value);
+LLVMValueRef facet_outline_slot(struct facet_former *former, struct facet_kept *kept);
+LLVMValueRef facet_outline_uniform(struct facet_former *former, struct facet_kept *kept, bool next);
 
 #endif

@@ -30,14 +30,14 @@ static LLVMValueRef frame_place(struct facet_former *former, LLVMValueRef frame,
 static LLVMValueRef operand_of(struct cloning *cloning, LLVMValueRef value)
 {
     struct facet_former *former = cloning->former;
-    LLVMValueRef found = facet_map_get(&former->once, value);
+    LLVMValueRef found = facet_outline_once(former, value);
     struct facet_kept *kept;
 
     if (found)
         return found;
     kept = facet_map_get(&former->kept, value);
     if (kept)
-        return LLVMBuildLoad2(former->builder, LLVMTypeOf(value), kept->slot, "");
+        return LLVMBuildLoad2(former->builder, LLVMTypeOf(value), facet_outline_slot(former, kept), "");
     found = facet_map_get(&cloning->values, value);
     return found ? found : value;
 }
@@ -77,7 +77,7 @@ static void clone_into(struct cloning *cloning, LLVMValueRef from)
     }
     facet_map_put(&cloning->values, from, made);
     if (kept)
-        LLVMBuildStore(former->builder, made, kept->slot);
+        LLVMBuildStore(former->builder, made, facet_outline_slot(former, kept));
 }
 
 /* The item goes on in that region; region_count: nowhere. Of several the first in order is next, whoever waits there.
@@ -151,7 +151,7 @@ static void store_kept_phis(struct cloning *cloning, uint32_t index)
         struct facet_kept *kept = facet_map_get(&former->kept, at);
 
         if (kept)
-            LLVMBuildStore(former->builder, facet_map_get(&cloning->values, at), kept->slot);
+            LLVMBuildStore(former->builder, facet_map_get(&cloning->values, at), facet_outline_slot(former, kept));
     }
 }
 
@@ -197,7 +197,6 @@ static void finish_phis(struct cloning *cloning, uint32_t index)
 static void make_arrival(struct cloning *cloning, uint32_t to)
 {
     struct facet_former *former = cloning->former;
-    struct facet_region *next = &former->regions[to];
 
     cloning->arrivals[to] = LLVMAppendBasicBlockInContext(former->context, former->run, "");
     LLVMPositionBuilderAtEnd(former->builder, cloning->arrivals[to]);
@@ -205,11 +204,11 @@ static void make_arrival(struct cloning *cloning, uint32_t to)
         struct facet_kept *kept = former->list[i];
         LLVMValueRef value;
 
-        if (!next->live[i] || !cloning->region->in[kept->defined])
+        if (!kept->live[to] || !cloning->region->in[kept->defined])
             continue;
-        value = LLVMBuildLoad2(former->builder, LLVMTypeOf(kept->value), kept->slot, "");
-        if (kept->next) {
-            LLVMBuildStore(former->builder, value, kept->next);
+        value = LLVMBuildLoad2(former->builder, LLVMTypeOf(kept->value), facet_outline_slot(former, kept), "");
+        if (kept->uniform) {
+            LLVMBuildStore(former->builder, value, facet_outline_uniform(former, kept, true));
             continue;
         }
         LLVMBuildStore(former->builder, value, frame_place(former, cloning->frame, kept->frame));
@@ -236,13 +235,14 @@ static void make_start(struct cloning *cloning, LLVMBasicBlockRef body)
     make_guard(cloning);
     for (uint32_t i = 0; i < former->kept_count; i++) {
         struct facet_kept *kept = former->list[i];
-        LLVMValueRef from = kept->current;
+        LLVMValueRef from;
 
-        if (!cloning->region->live[i])
+        if (!kept->live[cloning->region - former->regions])
             continue;
-        if (!from)
-            from = frame_place(former, cloning->frame, kept->frame);
-        LLVMBuildStore(builder, LLVMBuildLoad2(builder, LLVMTypeOf(kept->value), from, ""), kept->slot);
+        from = kept->uniform ? facet_outline_uniform(former, kept, false)
+                             : frame_place(former, cloning->frame, kept->frame);
+        LLVMBuildStore(builder, LLVMBuildLoad2(builder, LLVMTypeOf(kept->value), from, ""),
+                       facet_outline_slot(former, kept));
     }
 }
 
@@ -264,14 +264,11 @@ static void make_places(struct cloning *cloning)
 {
     struct facet_former *former = cloning->former;
 
-    for (uint32_t i = 0; i < former->graph.count; i++)
-        for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
-             at = LLVMGetNextInstruction(at)) {
-            if (facet_is_place(at))
-                facet_map_put(&cloning->values, at, place_of(cloning, at));
-            else if (LLVMIsAAllocaInst(at))
-                facet_map_put(&cloning->values, at, place_alloca(cloning, at));
-        }
+    for (uint32_t i = 0; i < former->place_count; i++) {
+        LLVMValueRef at = former->places[i];
+
+        facet_map_put(&cloning->values, at, facet_is_place(at) ? place_of(cloning, at) : place_alloca(cloning, at));
+    }
 }
 
 static void step(struct facet_former *former, LLVMBasicBlockRef at, uint32_t counter, uint32_t by,
@@ -323,21 +320,30 @@ static LLVMBasicBlockRef make_loops(struct facet_former *former, struct facet_re
     return blocks[2];
 }
 
-/* All items are through: uniform values are new, and the region that they reached is next. */
-static void make_after(struct facet_former *former, struct facet_region *region, const bool *reaches,
-                       LLVMBasicBlockRef end)
+/* All items are through: uniform values are new. */
+static void settle_uniform(struct facet_former *former, struct facet_region *region)
+{
+    LLVMBuilderRef builder = former->builder;
+
+    LLVMPositionBuilderAtEnd(builder, region->after);
+    for (uint32_t i = 0; i < former->kept_count; i++) {
+        struct facet_kept *kept = former->list[i];
+        LLVMValueRef value;
+
+        if (!kept->uniform || !region->in[kept->defined])
+            continue;
+        value = LLVMBuildLoad2(builder, LLVMTypeOf(kept->value), facet_outline_uniform(former, kept, true), "");
+        LLVMBuildStore(builder, value, facet_outline_uniform(former, kept, false));
+    }
+}
+
+/* The region that was reached is next. */
+static void choose_next(struct facet_former *former, const bool *reaches, LLVMValueRef reached, LLVMBasicBlockRef end)
 {
     LLVMBuilderRef builder = former->builder;
     LLVMValueRef choice;
     uint32_t last = FACET_NOWHERE, ways = 0;
 
-    LLVMPositionBuilderAtEnd(builder, region->after);
-    for (uint32_t i = 0; i < former->kept_count; i++) {
-        struct facet_kept *kept = former->list[i];
-
-        if (kept->next && region->in[kept->defined])
-            LLVMBuildStore(builder, LLVMBuildLoad2(builder, LLVMTypeOf(kept->value), kept->next, ""), kept->current);
-    }
     for (uint32_t i = 0; i <= former->region_count; i++)
         if (reaches[i] || (former->guarded && i)) {
             last = i;
@@ -347,8 +353,7 @@ static void make_after(struct facet_former *former, struct facet_region *region,
         LLVMBuildBr(builder, ways && last < former->region_count ? former->regions[last].start : end);
         return;
     }
-    choice = LLVMBuildSwitch(builder, LLVMBuildLoad2(builder, former->i32, former->reached, ""),
-                             last == former->region_count ? end : former->regions[last].start, ways);
+    choice = LLVMBuildSwitch(builder, reached, last == former->region_count ? end : former->regions[last].start, ways);
     for (uint32_t i = 0; i < last; i++)
         if (reaches[i] || (former->guarded && i))
             LLVMAddCase(choice, facet_group_number(former, i), former->regions[i].start);
@@ -368,10 +373,9 @@ static void find_reached(const struct facet_former *former, const struct facet_r
     }
 }
 
-void facet_group_region(struct facet_former *former, struct facet_region *region, LLVMBasicBlockRef end)
+static void make_items(struct facet_former *former, struct facet_region *region, const bool *reaches)
 {
     struct cloning cloning = {.former = former, .region = region, .values = {.arena = former->arena}};
-    bool *reaches = facet_arena_take(former->arena, former->region_count + 1);
     LLVMBasicBlockRef body = make_loops(former, region, &cloning.latch);
     uint32_t count = former->graph.count;
 
@@ -383,7 +387,6 @@ void facet_group_region(struct facet_former *former, struct facet_region *region
         if (region->in[i])
             cloning.blocks[i] = LLVMAppendBasicBlockInContext(former->context, former->run, "");
     LLVMBuildBr(former->builder, cloning.blocks[region->block]);
-    find_reached(former, region, reaches);
     for (uint32_t i = 0; i < former->region_count; i++)
         if (reaches[i])
             make_arrival(&cloning, i);
@@ -393,5 +396,22 @@ void facet_group_region(struct facet_former *former, struct facet_region *region
     for (uint32_t i = 0; i < count; i++)
         if (region->in[i])
             finish_phis(&cloning, i);
-    make_after(former, region, reaches, end);
+    settle_uniform(former, region);
+}
+
+void facet_group_region(struct facet_former *former, struct facet_region *region, LLVMBasicBlockRef end)
+{
+    bool *reaches = facet_arena_take(former->arena, former->region_count + 1);
+    struct facet_outline outline;
+    LLVMValueRef reached;
+
+    find_reached(former, region, reaches);
+    if (former->outlined)
+        facet_outline_begin(former, region, &outline);
+    make_items(former, region, reaches);
+    if (former->outlined)
+        reached = facet_outline_end(former, region);
+    else
+        reached = LLVMBuildLoad2(former->builder, former->i32, former->reached, "");
+    choose_next(former, reaches, reached, end);
 }

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regions as functions of their own, where there are many. LLVM asks of each loop what holds when it is entered, and
+ * looks for that in all that was run through before: in one function that is quadratic in the number of regions.
+ *
+ * Owns: those functions, and what they share: a block of memory in the run function, for values that are the same for
+ *       all items. Never: decides what is kept, or which region is next.
+ */
+#include "lower_group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Returns where. */
+uint32_t facet_outline_take(struct facet_former *former, LLVMTypeRef type)
+{
+    uint32_t align = LLVMABIAlignmentOfType(former->layout, type);
+    uint32_t at = (former->state_bytes + align - 1) / align * align;
+
+    former->state_bytes = at + (uint32_t)LLVMABISizeOfType(former->layout, type);
+    if (align > former->state_align)
+        former->state_align = align;
+    return at;
+}
+
+static LLVMValueRef place_at(const struct facet_former *former, LLVMBuilderRef builder, LLVMValueRef state, uint32_t at)
+{
+    LLVMValueRef offset = LLVMConstInt(former->i64, at, 0);
+
+    return LLVMBuildGEP2(builder, LLVMInt8TypeInContext(former->context), state, &offset, 1, "");
+}
+
+void facet_outline_start(struct facet_former *former)
+{
+    former->state_align = 16;
+    former->state = LLVMBuildArrayAlloca(former->entry, LLVMInt8TypeInContext(former->context),
+                                         facet_group_number(former, 1), "state");
+}
+
+void facet_outline_finish(struct facet_former *former)
+{
+    LLVMSetOperand(former->state, 0, facet_group_number(former, former->state_bytes + 1));
+    LLVMSetAlignment(former->state, former->state_align);
+}
+
+/* What the processor is. */
+static void copy_attributes(LLVMValueRef from, LLVMValueRef to, struct facet_arena *arena)
+{
+    LLVMAttributeIndex index = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
+    uint32_t count = LLVMGetAttributeCountAtIndex(from, index);
+    LLVMAttributeRef *all = facet_arena_take(arena, (count + 1) * sizeof(LLVMAttributeRef));
+
+    LLVMGetAttributesAtIndex(from, index, all);
+    for (uint32_t i = 0; i < count; i++)
+        if (LLVMIsStringAttribute(all[i]))
+            LLVMAddAttributeAtIndex(to, index, all[i]);
+}
+
+static LLVMValueRef make_function(struct facet_former *former)
+{
+    static const char nounwind[] = "nounwind", noalias[] = "noalias";
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(former->context, 0);
+    LLVMTypeRef type = LLVMFunctionType(former->i32, (LLVMTypeRef[]){pointer, pointer, pointer}, 3, 0);
+    size_t length;
+    const char *name = LLVMGetValueName2(former->run, &length);
+    char *made = facet_arena_take(former->arena, length + sizeof FACET_REGION_SUFFIX);
+    LLVMValueRef function;
+
+    memcpy(made, name, length);
+    memcpy(made + length, FACET_REGION_SUFFIX, sizeof FACET_REGION_SUFFIX);
+    function = LLVMAddFunction(former->module, made, type);
+    LLVMSetLinkage(function, LLVMInternalLinkage);
+    copy_attributes(former->source, function, former->arena);
+    LLVMAddAttributeAtIndex(
+        function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+        LLVMCreateEnumAttribute(former->context, LLVMGetEnumAttributeKindForName(nounwind, sizeof nounwind - 1), 0));
+    LLVMAddAttributeAtIndex(/* nobody else knows of the shared memory */
+                            function, 3,
+                            LLVMCreateEnumAttribute(former->context,
+                                                    LLVMGetEnumAttributeKindForName(noalias, sizeof noalias - 1), 0));
+    return function;
+}
+
+void facet_outline_begin(struct facet_former *former, struct facet_region *region, struct facet_outline *outline)
+{
+    LLVMValueRef function = make_function(former);
+
+    *outline = (struct facet_outline){.run = former->run,
+                                      .state = former->state,
+                                      .entry = former->entry,
+                                      .start = region->start,
+                                      .after = region->after};
+    former->outline = outline;
+    former->here = (struct facet_map){.arena = former->arena};
+    former->run = function;
+    former->state = LLVMGetParam(function, 2);
+    former->entry = LLVMCreateBuilderInContext(former->context);
+    LLVMPositionBuilderAtEnd(former->entry, LLVMAppendBasicBlockInContext(former->context, function, "entry"));
+    region->start = LLVMAppendBasicBlockInContext(former->context, function, "region");
+    region->after = LLVMAppendBasicBlockInContext(former->context, function, "after");
+    facet_group_counters(former);
+    for (uint32_t i = 0; i < former->kept_count; i++)
+        former->list[i]->slot = former->list[i]->current = former->list[i]->next = NULL;
+}
+
+LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region *region)
+{
+    struct facet_outline *outline = former->outline;
+    LLVMValueRef function = former->run;
+    LLVMValueRef operands[3] = {LLVMGetParam(outline->run, 0), LLVMGetParam(outline->run, 1), outline->state};
+
+    LLVMBuildRet(former->builder, LLVMBuildLoad2(former->builder, former->i32, former->reached, ""));
+    LLVMBuildBr(former->entry, region->start);
+    LLVMDisposeBuilder(former->entry);
+    former->run = outline->run;
+    former->state = outline->state;
+    former->entry = outline->entry;
+    former->outline = NULL;
+    region->start = outline->start;
+    region->after = outline->after;
+    LLVMPositionBuilderAtEnd(former->builder, region->start);
+    LLVMBuildBr(former->builder, region->after);
+    LLVMPositionBuilderAtEnd(former->builder, region->after);
+    return LLVMBuildCall2(former->builder, LLVMGlobalGetValueType(function), function, operands, 3, "");
+}
+
+/* Computed in the run function, loaded here. */
+static LLVMValueRef load_once(struct facet_former *former, LLVMValueRef value, LLVMValueRef known)
+{
+    const struct facet_outline *outline = former->outline;
+    uintptr_t place = (uintptr_t)facet_map_get(&former->shared, value);
+    LLVMTypeRef type = LLVMTypeOf(known);
+
+    if (!place) {
+        place = facet_outline_take(former, type) + (uintptr_t)1;
+        facet_map_put(&former->shared, value, (void *)place);
+        LLVMBuildStore(outline->entry, known, place_at(former, outline->entry, outline->state, (uint32_t)place - 1));
+    }
+    return LLVMBuildLoad2(former->entry, type, place_at(former, former->entry, former->state, (uint32_t)place - 1), "");
+}
+
+LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value)
+{
+    LLVMValueRef known = facet_map_get(&former->once, value), here;
+
+    if (!known || !former->outline || LLVMIsAConstant(known))
+        return known;
+    here = facet_map_get(&former->here, value);
+    if (here)
+        return here;
+    for (uint32_t i = 0; i < LLVMCountParams(former->source); i++)
+        if (value == LLVMGetParam(former->source, i))
+            return LLVMGetParam(former->run, i);
+    here = LLVMIsACallInst(value) ? facet_group_call(former, value) : NULL;
+    if (!here)
+        here = load_once(former, value, known);
+    facet_map_put(&former->here, value, here);
+    return here;
+}
+
+LLVMValueRef facet_outline_slot(struct facet_former *former, struct facet_kept *kept)
+{
+    if (!kept->slot)
+        kept->slot = facet_group_slot(former, LLVMTypeOf(kept->value));
+    return kept->slot;
+}
+
+LLVMValueRef facet_outline_uniform(struct facet_former *former, struct facet_kept *kept, bool next)
+{
+    LLVMValueRef *slot = next ? &kept->next : &kept->current;
+
+    if (!*slot && former->outline)
+        *slot = place_at(former, former->entry, former->state, next ? kept->next_at : kept->current_at);
+    else if (!*slot)
+        *slot = facet_group_slot(former, LLVMTypeOf(kept->value));
+    return *slot;
+}
