@@ -123,6 +123,22 @@ __kernel void helpers(__global const int *in, __global int *out, __local int *sh
     out[get_global_id(0)] = sum;
 }
 
+/* So many barriers that what is between them becomes functions: a value of the group, private arrays, a value of the
+ * item's live across them. */
+__kernel void many(__global const int *in, __global int *out, __local int *shared, int how)
+{
+    int value = in[get_global_id(0)], scale = how, kept[4] = {value, 1, 2, 3};
+
+#define TURN(k)                                                                                                        \
+    value = value * 3 + turned(shared, value + scale * (k));                                                           \
+    kept[value & 3] += (k);                                                                                            \
+    if (how & (k))                                                                                                     \
+        scale = (scale * 5 + in[k]) & 1023;
+    TURN(1)
+    TURN(2) TURN(3) TURN(4) TURN(5) TURN(6) TURN(7) TURN(8) TURN(9) TURN(10) TURN(11) TURN(12) out[get_global_id(0)] =
+        value + kept[0] + kept[1] * 3 + kept[2] * 5 + kept[3] * 7;
+}
+
 /* A group in three dimensions: each item's neighbours in its group. */
 __kernel void cube(__global const int *in, __global int *out)
 {

@@ -154,6 +154,28 @@ def helpers_result(part, _):
     return total
 
 
+def many_result(part, x, how):
+    value, scale, item = part.copy(), how, numpy.arange(len(part))
+    kept = numpy.array([part, part * 0 + 1, part * 0 + 2, part * 0 + 3])
+    for k in range(1, 13):
+        value = value * numpy.int32(3) + (value + numpy.int32(scale * k))[::-1]
+        kept[value & 3, item] += numpy.int32(k)
+        if how & k:
+            scale = (scale * 5 + int(x[k])) & 1023
+    return value + kept[0] + kept[1] * numpy.int32(3) + kept[2] * numpy.int32(5) + kept[3] * numpy.int32(7)
+
+
+@test
+def many_barriers():
+    for size, how in ((32, 0), (32, 5), (24, 10), (7, 15)):
+        x = oracle.random(how).integers(0, 1000, size * 3).astype(numpy.int32)
+        results = GROUP.run("many", size * 3, [x, oracle.out(numpy.int32, size * 3), oracle.Local(size * 4),
+                                               numpy.int32(how)], size)
+        expected = by_group(lambda part, _, x=x, how=how: many_result(part, x, how), x, size)
+        oracle.exact(results, 1, expected, f"many barriers, {how}, groups of {size}")
+    oracle.need_facet()
+
+
 @test
 def barriers_in_functions():
     x = oracle.random(2).integers(0, 1000, COUNT).astype(numpy.int32)

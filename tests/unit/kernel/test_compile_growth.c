@@ -8,7 +8,7 @@
 
 #include <sys/resource.h>
 
-enum { LINES = 1200, TIMES_MOST = 12 };
+enum { LINES = 1200, TIMES_MOST = 12, LARGER = 4, LARGER_MOST = 10, SPARSE = 2000, BARRIERS = 50 };
 
 static double seconds(void)
 {
@@ -29,7 +29,8 @@ static double measure(const char *before, const char *line, const char *after, u
     add(&source, "{ int i = get_global_id(0), x = in[i], r = 0;\n", 1);
     add(&source, before, 1);
     for (unsigned i = 0; i < count; i++) {
-        snprintf(text, sizeof text, line, i, i * 3 + i % 3, i * 7919 % 100003, i * 7 % count); /* NOLINT */
+        snprintf(text, sizeof text, line, i, i * 3 + i % 3, i * 7919 % 100003, i * 7 % count,
+                 i * 7919 + i % 3); /* NOLINT */
         add(&source, text, 1);
     }
     add(&source, after, 1);
@@ -48,6 +49,36 @@ static void expect_as_fast(const char *what, const char *before, const char *lin
     if (took > plain * TIMES_MOST)
         fail_msg("%u %s: %.3f s, as many statements without: %.3f s; expected at most %d times as long", count, what,
                  took, plain, TIMES_MOST);
+}
+
+/* So many lines, and LARGER times as many, which may take LARGER_MOST times as long. */
+static void expect_in_proportion(const char *what, const char *before, const char *line, const char *after,
+                                 unsigned count)
+{
+    double few = measure(before, line, after, count), many = measure(before, line, after, count * LARGER);
+
+    if (many > few * LARGER_MOST)
+        fail_msg("%u %s: %.3f s, %u: %.3f s; expected at most %d times as long", count, what, few, count * LARGER, many,
+                 LARGER_MOST);
+}
+
+static void growing_switches(void **state)
+{
+    (void)state;
+    expect_in_proportion("cases", "switch (x) {\n", "case %5$u: r = x * %3$u + %1$u; break;\n", "default: r = 1; }\n",
+                         SPARSE);
+    expect_in_proportion("constants", "switch (x) {\n", "case %5$u: r = %3$u; break;\n", "default: r = 1; }\n", SPARSE);
+    expect_in_proportion("dense cases", "switch (x) {\n", "case %1$u: r = x * %3$u + %1$u; break;\n",
+                         "default: r = 1; }\n", SPARSE);
+}
+
+static void growing_barriers(void **state)
+{
+    static const char before[] = "local int l[256]; int t = get_local_id(0);\n";
+
+    (void)state;
+    expect_in_proportion("barriers", before,
+                         "l[t] = r + %1$u; barrier(CLK_LOCAL_MEM_FENCE); r += l[(t + %2$u) & 255];\n", "", BARRIERS);
 }
 
 static void switches(void **state)
@@ -76,9 +107,8 @@ static void jumps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(switches),
-        cmocka_unit_test(comparisons),
-        cmocka_unit_test(jumps),
+        cmocka_unit_test(switches),         cmocka_unit_test(comparisons),      cmocka_unit_test(jumps),
+        cmocka_unit_test(growing_switches), cmocka_unit_test(growing_barriers),
     };
 
     return cmocka_run_group_tests(tests, open_backend, NULL);
