@@ -118,6 +118,16 @@ static enum facet_status tell_failure(enum facet_status status, const char *kern
                                 kernel, limit);
 }
 
+enum facet_status kernel_device_launch(const struct kernel_device *device, struct facet_kernel *kernel,
+                                       const struct facet_range *range, bool *ret_launched, struct facet_error *error)
+{
+    enum facet_status status = facet_kernel_launch(kernel, device->stream, range, error);
+
+    /* The kernel begins before its launch is answered, and a crash of it may be faster than the answer. */
+    *ret_launched = status == FACET_OK || status == FACET_DEVICE_LOST;
+    return status;
+}
+
 enum facet_status kernel_device_wait(const struct kernel_device *device, const char *kernel, uint64_t timeout_ns,
                                      bool *ret_at_work, struct facet_error *error)
 {

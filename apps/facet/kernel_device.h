@@ -8,6 +8,7 @@
 #ifndef FACET_KERNEL_DEVICE_H
 #define FACET_KERNEL_DEVICE_H
 
+#include <facet/kernel.h>
 #include <facet/session.h>
 
 #include "device/table.h"
@@ -26,6 +27,11 @@ struct kernel_device {
 enum facet_status kernel_device_open(const char *text, struct kernel_device *ret_device, struct facet_error *error);
 void kernel_device_close(struct kernel_device *device);
 #define KERNEL_DEVICE_CLEANUP __attribute__((cleanup(kernel_device_close)))
+
+/* `ret_launched`: the request was sound, and what goes wrong from there on is the kernel's, its very launch among it.
+ */
+enum facet_status kernel_device_launch(const struct kernel_device *device, struct facet_kernel *kernel,
+                                       const struct facet_range *range, bool *ret_launched, struct facet_error *error);
 
 /* Waits for the stream, at most `timeout_ns`; a launch that failed is an error here, which names the kernel.
  * `ret_at_work`: it was FACET_TIMEOUT since the launch is not over; else the device ended it with that status. */

@@ -397,8 +397,7 @@ static enum facet_status launch(struct request *request, const struct kernel_dev
     for (uint32_t i = 0; i < request->argument_count && status == FACET_OK; i++)
         status = bind_argument(request, device, kernel, i, error);
     if (status == FACET_OK)
-        status = facet_kernel_launch(kernel, device->stream, &request->range.range, error);
-    request->launched = status == FACET_OK;
+        status = kernel_device_launch(device, kernel, &request->range.range, &request->launched, error);
     if (status == FACET_OK)
         status = kernel_device_wait(device, request->kernel, request->timeout_s * FACET_NS_PER_S, &at_work, error);
     if (status == FACET_DEVICE_LOST && request->launched)
