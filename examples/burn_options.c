@@ -26,7 +26,8 @@ static const char usage[] =
     "  --grab            then take 1 MiB buffers until refused, keep them, and go on\n"
     "  --duty BUSY:IDLE  milliseconds of work and of rest, in turn\n"
     "  --idle-after S    rest from then on\n"
-    "  --windows MS      print the kernels completed in each window of so many milliseconds\n";
+    "  --windows MS      print the kernels completed in each window of so many milliseconds\n"
+    "  --device-time     print when kernels were on the device, too, by its own clock\n";
 
 __attribute__((noreturn)) static void refuse(const char *option, const char *text)
 {
@@ -114,6 +115,8 @@ static void parse_option(struct burn_options *options, const char *name, const c
         options->grab = true;
     else if (!strcmp(name, "sync"))
         options->sync = true;
+    else if (!strcmp(name, "device-time"))
+        options->device_time = true;
 }
 
 void burn_options_parse(struct burn_options *ret_options, int argc, char **argv)
@@ -131,6 +134,7 @@ void burn_options_parse(struct burn_options *ret_options, int argc, char **argv)
                                           {"duty", required_argument, NULL, 1},
                                           {"grab", no_argument, NULL, 1},
                                           {"sync", no_argument, NULL, 1},
+                                          {"device-time", no_argument, NULL, 1},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     int choice, index;

@@ -24,7 +24,7 @@ struct burn_options {
     uint64_t kernel_us, steps;          /* steps 0: measure how many take kernel_us */
     uint64_t memory_bytes;
     unsigned depth, queues, items;
-    bool grab, sync;
+    bool grab, sync, device_time;
 };
 
 /* Reads the command line; on --help and on anything it does not take it says so and ends the program (0, 2). */

@@ -11,7 +11,7 @@
  * shows in the final check.
  *
  * Prints JSON lines: "start", "grab", "window" (aligned to CLOCK_MONOTONIC, hence comparable between processes),
- * "done".
+ * "device" (when each kernel was on it), "done".
  */
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #undef CL_TARGET_OPENCL_VERSION
@@ -54,6 +54,11 @@ struct lane {
     uint64_t launches;
 };
 
+/* When a kernel was on the device: `end` is after `start`. */
+struct span {
+    uint64_t start, end;
+};
+
 struct burn {
     struct burn_options options;
     cl_device_id device;
@@ -65,7 +70,9 @@ struct burn {
 
     uint64_t kernels, begin_ns;
     uint64_t window_index, window_kernels;
-    uint64_t *stamps; /* completion times */
+    uint64_t device_ns, window_device_ns; /* of the kernels that were counted, with --device-time */
+    struct span *spans;                   /* one for each of the stamps, by the device's clock */
+    uint64_t *stamps;                     /* completion times */
     size_t stamp_count, stamp_room;
 };
 
@@ -224,21 +231,29 @@ static void burn_close(struct burn *burn)
     clReleaseContext(burn->context);
     free(burn->held);
     free(burn->stamps);
+    free(burn->spans);
 }
 
 /* Device time of one launch by the device's own clock, which does not count waiting for other tenants. */
-static uint64_t timed_launch_ns(const struct burn *burn, struct lane *lane, uint64_t steps)
+static struct span event_span(cl_event event)
 {
     cl_ulong start, end;
+
+    check(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL),
+          "clGetEventProfilingInfo");
+    check(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL), "clGetEventProfilingInfo");
+    return (struct span){start, end > start ? end : start + 1};
+}
+
+static uint64_t timed_launch_ns(const struct burn *burn, struct lane *lane, uint64_t steps)
+{
     cl_event event;
 
     lane_launch(burn, lane, steps, &event);
     check(clWaitForEvents(1, &event), "clWaitForEvents");
-    check(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL),
-          "clGetEventProfilingInfo");
-    check(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL), "clGetEventProfilingInfo");
+    struct span span = event_span(event);
     clReleaseEvent(event);
-    return end > start ? end - start : 1;
+    return span.end - span.start;
 }
 
 /* The best of a few: noise and neighbours only ever add time. Short launches get more chances. */
@@ -340,20 +355,30 @@ static void grab_memory(struct burn *burn)
 
 /* ---- the run ---- */
 
+static void print_device_time(const struct burn *burn, uint64_t ns)
+{
+    if (burn->options.device_time)
+        printf(",\"device_ns\":%" PRIu64, ns);
+}
+
 static void windows_close(struct burn *burn, uint64_t index)
 {
     uint64_t length = burn->options.window_ns;
 
     for (; burn->window_index < index; burn->window_index++) {
-        printf("{\"event\":\"window\",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64 ",\"kernels\":%" PRIu64 "}\n",
+        printf("{\"event\":\"window\",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64 ",\"kernels\":%" PRIu64,
                burn->window_index * length, (burn->window_index + 1) * length, burn->window_kernels);
+        print_device_time(burn, burn->window_device_ns);
+        puts("}");
         burn->window_kernels = 0;
+        burn->window_device_ns = 0;
     }
     fflush(stdout);
 }
 
-static void count_completion(struct burn *burn)
+static void count_completion(struct burn *burn, cl_event event)
 {
+    struct span span = burn->options.device_time ? event_span(event) : (struct span){0};
     uint64_t now = now_ns();
 
     if (burn->options.window_ns && now / burn->options.window_ns != burn->window_index)
@@ -361,12 +386,16 @@ static void count_completion(struct burn *burn)
     if (burn->stamp_count == burn->stamp_room) {
         burn->stamp_room = burn->stamp_room ? 2 * burn->stamp_room : 4096;
         burn->stamps = realloc(burn->stamps, burn->stamp_room * sizeof(*burn->stamps));
-        if (!burn->stamps)
+        burn->spans = realloc(burn->spans, burn->stamp_room * sizeof(*burn->spans));
+        if (!burn->stamps || !burn->spans)
             die("out of host memory");
     }
+    burn->spans[burn->stamp_count] = span;
     burn->stamps[burn->stamp_count++] = now;
     burn->window_kernels++;
+    burn->window_device_ns += span.end - span.start;
     burn->kernels++;
+    burn->device_ns += span.end - span.start;
 }
 
 static void lane_retire(struct burn *burn, struct lane *lane)
@@ -374,10 +403,10 @@ static void lane_retire(struct burn *burn, struct lane *lane)
     cl_event *event = &lane->events[lane->first];
 
     check(clWaitForEvents(1, event), "clWaitForEvents");
-    clReleaseEvent(*event);
     lane->first = (lane->first + 1) % MAX_DEPTH;
     lane->inflight--;
-    count_completion(burn);
+    count_completion(burn, *event);
+    clReleaseEvent(*event);
 }
 
 static void lane_submit(struct burn *burn, struct lane *lane)
@@ -462,6 +491,15 @@ static void print_gaps(const struct burn *burn)
            burn->stamps[count - 1 - count / 100], burn->stamps[count - 1]);
 }
 
+/* Comparable between processes on one device. */
+static void print_spans(const struct burn *burn)
+{
+    printf("{\"event\":\"device\",\"spans\":[");
+    for (size_t i = 0; i < burn->stamp_count; i++)
+        printf("%s[%" PRIu64 ",%" PRIu64 "]", i ? "," : "", burn->spans[i].start, burn->spans[i].end);
+    puts("]}");
+}
+
 static void print_done(const struct burn *burn)
 {
     size_t held = burn->held_bytes + burn->options.queues * burn->options.items * sizeof(uint32_t);
@@ -469,6 +507,7 @@ static void print_done(const struct burn *burn)
     printf("{\"event\":\"done\",\"kernels\":%" PRIu64 ",\"steps\":%" PRIu64 ",\"bytes_held\":%zu,\"begin_ns\":%" PRIu64
            ",\"end_ns\":%" PRIu64,
            burn->kernels, burn->options.steps, held, burn->begin_ns, now_ns());
+    print_device_time(burn, burn->device_ns);
     print_gaps(burn);
     puts("}");
 }
@@ -483,7 +522,7 @@ int main(int argc, char **argv)
     if (!burn.options.steps)
         burn.options.steps = calibrate(&burn);
     for (unsigned i = 0; i < burn.options.queues; i++)
-        lane_open(&burn, &burn.lanes[i], 0);
+        lane_open(&burn, &burn.lanes[i], burn.options.device_time ? CL_QUEUE_PROFILING_ENABLE : 0);
     hold_memory(&burn);
     filled = burn.held_count;
     if (burn.options.grab)
@@ -496,6 +535,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < burn.options.queues; i++)
         lane_verify(&burn, &burn.lanes[i]);
     verify_memory(&burn, filled);
+    if (burn.options.device_time)
+        print_spans(&burn);
     print_done(&burn);
     burn_close(&burn);
     return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
