@@ -65,12 +65,16 @@ static int start(const char *const *arguments, const struct pipes *pipes, pid_t 
     return failed;
 }
 
-static int64_t now_ms(void)
+/* Processor time that a child has had: what a busy machine gives to others is not its fault. A child that had none for
+ * long is bounded by the time that the whole compile may take. */
+static int64_t used_ms(pid_t process)
 {
-    struct timespec now;
+    struct timespec used = {0};
+    clockid_t clock;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0)
+        return 0;
+    return (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
 }
 
 /* False at the end of the pipe. */
@@ -101,18 +105,22 @@ static bool take_text(int fd, struct facet_child *child)
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-static enum facet_status listen_to(const struct pipes *pipes, unsigned seconds, size_t most, struct facet_child *child,
-                                   struct facet_error *error)
+static enum facet_status listen_to(const struct pipes *pipes, pid_t process, unsigned seconds, size_t most,
+                                   struct facet_child *child, struct facet_error *error)
 {
     struct pollfd ends[2] = {{.fd = pipes->output[0], .events = POLLIN}, {.fd = pipes->text[0], .events = POLLIN}};
-    int64_t deadline = now_ms() + (int64_t)seconds * 1000;
     bool no_memory = false;
 
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-        int64_t left = deadline - now_ms();
+        int64_t left = (int64_t)seconds * 1000 - used_ms(process);
 
-        if (left <= 0 || (poll(ends, 2, (int)left) < 0 && errno != EINTR))
+        if (left <= 0)
             return facet_error_set(error, FACET_TIMEOUT, "it ran for more than %u s", seconds);
+        int ready = poll(ends, 2, (int)left);
+        if (ready < 0 && errno != EINTR)
+            return facet_error_errno(error, errno, "cannot wait for it");
+        if (ready <= 0)
+            continue;
         if (ends[0].fd >= 0 && ends[0].revents && !take_output(ends[0].fd, child, &no_memory))
             ends[0].fd = -1;
         if (ends[1].fd >= 0 && ends[1].revents && !take_text(ends[1].fd, child))
@@ -152,7 +160,7 @@ enum facet_status facet_child_run(const char *const *arguments, unsigned seconds
     close(pipes.text[1]);
     pipes.output[1] = pipes.text[1] = -1;
     if (!failed) {
-        status = listen_to(&pipes, seconds, most, &child, error);
+        status = listen_to(&pipes, process, seconds, most, &child, error);
         bury(process, status != FACET_OK, &child);
     }
     close_pipe(pipes.output);

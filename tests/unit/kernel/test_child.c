@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what children of the kernel compiler may take, and what is told of them.
+ * Never: asserts how long one takes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/compile/files.h"
+
+enum { OUTPUT_MOST = 4096 };
+
+static enum facet_status run(const char *script, unsigned seconds, struct facet_child *ret_child,
+                             struct facet_error *error)
+{
+    const char *const arguments[] = {"sh", "-c", script, NULL};
+
+    return facet_child_run(arguments, seconds, OUTPUT_MOST, ret_child, error);
+}
+
+static void what_it_writes_and_how_it_ends_is_told(void **state)
+{
+    struct facet_child child = {0};
+    struct facet_error error = {0};
+
+    (void)state;
+    assert_int_equal(run("echo out; echo why >&2; exit 3", 60, &child, &error), FACET_OK);
+    assert_int_equal(child.exit_status, 3);
+    assert_int_equal(child.bytes, 4);
+    assert_memory_equal(child.output, "out\n", 4);
+    assert_string_equal(child.text, "why\n");
+    free(child.output);
+    assert_int_equal(run("kill -9 $$", 60, &child, &error), FACET_OK);
+    assert_int_equal(child.signal, SIGKILL);
+    free(child.output);
+}
+
+/* As one does that a busy machine does not let run. */
+static void time_that_others_have_is_not_its_own(void **state)
+{
+    struct facet_child child = {0};
+    struct facet_error error = {0};
+
+    (void)state;
+    if (run("sleep 1.2; echo done", 1, &child, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    assert_memory_equal(child.output, "done\n", 5);
+    free(child.output);
+}
+
+static void who_works_or_writes_without_end_is_ended(void **state)
+{
+    struct facet_child child = {0};
+    struct facet_error error = {0};
+
+    (void)state;
+    assert_int_equal(run("while :; do :; done", 1, &child, &error), FACET_TIMEOUT);
+    assert_string_equal(error.message, "sh: it ran for more than 1 s");
+    assert_int_equal(run("while :; do echo more; done", 60, &child, &error), FACET_OUT_OF_RANGE);
+    assert_null(child.output);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_it_writes_and_how_it_ends_is_told),
+        cmocka_unit_test(time_that_others_have_is_not_its_own),
+        cmocka_unit_test(who_works_or_writes_without_end_is_ended),
+    };
+    return cmocka_run_group_tests_name("child", tests, NULL, NULL);
+}
