@@ -49,13 +49,14 @@ def a_new_daemon_adopts_running_tenants():
         used = lambda: place.json("vgpu", "show", "a", "--json")["memory_used_bytes"]
         wait_until(lambda: used() > 31 * MIB, "the tenant holds its memory")
         place.kill_daemon()
-        time.sleep(1)
         shown = place.json("vgpu", "show", "a", "--json")
         equal(shown["memory_used_bytes"] > 31 * MIB, True, "memory is known to the new daemon")
         equal(shown["processes"], 1)
-        time.sleep(1.5)
-        alone = place.json("vgpu", "show", "a", "--json")
-        equal(alone["share_milli"] > 500, True, f"alone it has the device again: {alone['share_milli']}")
+        most = 0
+        while most <= 500 and process.poll() is None:
+            time.sleep(0.1)
+            most = max(most, place.json("vgpu", "show", "a", "--json").get("share_milli", 0))
+        equal(most > 500, True, f"alone it has the device again: {most} at most")
         lines_of(process)
 
 
