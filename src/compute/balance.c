@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the measure of load, and where new work goes. Never: says what to change later (rebalance.c); see balance.h. */
+/*
+ * Owns: the measure of load, and the choice of a member for new work. Never: corrects a distribution later (rebalance.c
+ * does); see balance.h.
+ */
 #include "compute/balance.h"
 
 #include <stddef.h>
@@ -119,7 +122,7 @@ bool facet_balance_accepts(const struct facet_balance_member *member)
 
 /* ---- strategies ---- */
 
-/* What a member is compared by: the first number that differs decides, and less is better. */
+/* The numbers by which two members are compared: the first that differs decides, and less is better. */
 struct merit {
     uint64_t cost, second, third;
 };
@@ -185,7 +188,7 @@ static bool competes(const struct facet_balance_member *member)
     return member->weight > 0 && facet_balance_accepts(member);
 }
 
-/* What a member has to say for itself. */
+/* A member's position under the weighted strategy. */
 struct claim {
     bool entitled;
     int64_t slack;
@@ -196,7 +199,7 @@ static bool stronger(const struct claim *left, const struct claim *right)
     return left->entitled != right->entitled ? left->entitled : left->slack < right->slack;
 }
 
-/* Bounded: a sum of weights that shrank, or a member that became another, is soon forgotten. */
+/* Bounded, so that credit from before the weights or the members changed is soon spent. */
 static struct claim claim_of(struct facet_balance_member *member, int64_t weights)
 {
     int64_t credit = member->credit < -weights ? -weights : member->credit > weights ? weights : member->credit;
@@ -209,11 +212,11 @@ static struct claim claim_of(struct facet_balance_member *member, int64_t weight
 }
 
 /*
- * One piece of work goes around at a time: each gains its weight, and who is chosen pays the sum of all. Whoever's
- * credit is positive may be chosen; of those, the one that would be too late first: the k-th work of a member falls
- * between k-1 and k times sum / weight, to which earliest deadline first keeps (Baruah et al., "Proportionate
- * progress", 1996). Who is away gains nothing, and keeps what it had. If that leaves nobody with a credit, it goes by
- * lateness.
+ * Each piece of work adds to every competing member its weight in credit; the chosen one pays the sum of all weights.
+ * Only a member with positive credit may be chosen, and among those the earliest deadline wins: the k-th work of a
+ * member falls between k-1 and k times sum / weight (Baruah et al., "Proportionate progress", 1996). A member that does
+ * not compete gains nothing and keeps its credit. If no member is left with positive credit, the earliest deadline
+ * alone decides.
  */
 static int choose_by_weight(struct facet_balance_member *members, uint32_t count)
 {

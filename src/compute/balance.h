@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Load balancing: where new work goes, and what to change when some wait longer than others.
+ * Load balancing: chooses a member for new work, and corrects the distribution when some members wait longer than
+ * others.
  *
  * Owns: the strategies, the measure of imbalance, and the choice of actions that lower it.
- * Never: reads a clock, allocates, moves or stops anything: it says what should be done. State and time in, decisions
- * out; integers only.
+ * Never: reads a clock, allocates, moves or stops anything: the caller carries the actions out. State and time in,
+ * decisions out; integers only.
  *
- * A member is what work can go to: a vGPU, or a device. The caller describes its load in struct facet_balance_member
- * and keeps the description up to date; members are named by their index in the caller's array.
+ * A member is a target for work: a vGPU, or a device. The caller describes its load in struct facet_balance_member and
+ * keeps the description up to date; members are named by their index in the caller's array.
  *
- * The one measure of load is the expected wait: the device time of all that is queued, over what works on it at a time.
+ * The one measure of load is the expected wait: the device time of all queued work, divided by the member's capacity.
  *
  *     wait = queued_ns / (units x share)         share: 1000 milli are the whole device
  *
  * Strategies, for facet_balance_choose():
  *     least_loaded  the least expected wait; among equals the fewest active kernels, then the least memory in use
- *     round_robin   the next in turn
- *     weighted      in proportion to the weights, over any window: each is less than one piece of work ahead of, or
- *                   behind, what its weight says, while the same members compete with the same weights
- *     locality      the least sum of wait and of the time that copying takes what lies elsewhere of the work's
- *                   arguments: where most of them lie, unless the queue there is longer than the way. Among equals
- *                   where most lies
+ *     round_robin   the next member in index order
+ *     weighted      in proportion to the weights, over any window: while the same members compete with the same
+ *                   weights, each is less than one piece of work ahead of or behind its proportion
+ *     locality      the least sum of the wait and of the time to copy those of the work's argument bytes that lie
+ *                   elsewhere. Among equals the member that holds most of the bytes
  * None sends work to a member that is paused, lost, without units, or whose queue is full. Among equals: lowest index.
  *
  * facet_balance_rebalance() is called every interval. Imbalance is how far the longest expected wait is above the mean,
  * in milli of the mean, over the members that are neither paused nor lost. Above `threshold_milli` it is brought below
  * `settle_milli`, if that can be done by actions that each gain more than they cost:
  *     MIGRATE       a queued piece of work goes to another member
- *     ADJUST_SHARE  a member's share becomes another: what idle members of the same device do not use is lent
+ *     ADJUST_SHARE  a member's share changes: the part that idle members of the same device do not use is lent
  *     SCALE_UNITS   a member works with more units, or, when it is idle, with its least
  *     PREEMPT       a running piece of work makes room for a waiting one of higher priority (off by default)
- * Three of them need no imbalance: works of a lost member migrate, guarantees that were lent go back at once when their
- * owner has work, and who waits behind lower priority is let in.
+ * Three of them need no imbalance: works of a lost member migrate, lent guarantees go back at once when their owner has
+ * work, and work that waits behind lower priority is let in.
  *
  * It does not oscillate. An action's gain is how much it lowers the longest wait among the members that it concerns, so
- * that each leaves the sorted list of waits smaller; it begins above one level and ends below another; and a work moves
- * `moves_most` times at the most, and never back to where it came from; only from a lost member it moves in any case.
+ * that each action makes the sorted list of waits smaller. Balancing begins above one level and ends below another. A
+ * work moves at most `moves_most` times and never back to its previous member; only from a lost member it moves in any
+ * case.
  *
  * All times are nanoseconds of one monotonic clock. Not thread-safe: under one lock, or on copies.
  */
@@ -59,16 +60,16 @@ enum facet_balance_strategy {
 
 struct facet_balance_config {
     enum facet_balance_strategy strategy;
-    uint32_t threshold_milli; /* imbalance above which something is done */
-    uint32_t settle_milli;    /* ... and below which it is enough */
+    uint32_t threshold_milli; /* balancing begins above this imbalance */
+    uint32_t settle_milli;    /* ... and ends at or below this one */
     uint32_t moves_most;      /* how often a work may be moved, or preempted */
     bool preemption;          /* PREEMPT may be asked for */
-    uint64_t interval_ns;     /* between two looks */
-    uint64_t idle_ns;         /* who has wanted nothing for so long lends its share, and falls to its least units */
+    uint64_t interval_ns;     /* between two rounds of rebalancing */
+    uint64_t idle_ns;         /* a member that is idle for so long lends its share, and falls to its least units */
     uint64_t move_ns;         /* cost of moving or preempting a work, beside its bytes */
     uint64_t adjust_ns;       /* cost of another share or number of units */
 
-    /* What was measured of copying. 0: not known, and taken to be forever: work stays with its bytes. */
+    /* Measured copy rates. 0: not known, and taken as never: work stays with its bytes. */
     uint64_t bytes_per_s;             /* between any two members */
     const uint64_t *pair_bytes_per_s; /* [from * members + to]; entries of 0, or NULL: the one above */
 };
@@ -79,32 +80,32 @@ extern const struct facet_balance_config facet_balance_defaults;
 struct facet_balance_member {
     uint32_t device; /* index of the device that it is on; members of one device share it */
     bool paused;     /* gets no new work, keeps what it has */
-    bool lost;       /* gets no new work, and what it has goes elsewhere */
+    bool lost;       /* gets no new work, and its queued work goes elsewhere */
 
-    uint64_t queued_ns; /* device time, on one unit, of what is queued and of what is left of what runs */
-    uint64_t idle_ns;   /* for how long it has had nothing queued and nothing running; 0: it has */
+    uint64_t queued_ns; /* device time, on one unit, of the queued work and of the rest of the running work */
+    uint64_t idle_ns;   /* for how long it has had nothing queued or running; 0: it has something */
     uint32_t queue_length;
     uint32_t queue_most;     /* accepts nothing more at this length; 0: no bound */
     uint32_t active_kernels; /* running */
     uint32_t utilization_milli, memory_milli;
     uint32_t weight; /* of `weighted`; 0: gets nothing from it */
 
-    uint32_t units, units_least, units_most;          /* it works with so many at a time */
-    uint32_t share_milli, request_milli, limit_milli; /* what it has of its device now; guarantee; cap */
+    uint32_t units, units_least, units_most;          /* it works with so many units at a time */
+    uint32_t share_milli, request_milli, limit_milli; /* its present part of the device; guarantee; cap */
 
     int64_t credit; /* of `weighted`, kept here by facet_balance_choose(); 0 at first */
 };
 
 struct facet_balance_work {
     uint64_t id;              /* the caller's */
-    uint64_t expected_ns;     /* device time on one unit, or what is left of it */
+    uint64_t expected_ns;     /* device time on one unit; of a running work, the rest */
     const uint64_t *bytes_on; /* per member, how many bytes of its arguments lie there; NULL: it has none */
 
     /* For facet_balance_rebalance() only. */
     uint32_t priority; /* enum facet_priority */
     uint32_t moves;    /* how often it was moved or preempted */
-    int member;        /* where it is */
-    int previous;      /* where it was moved from last; FACET_BALANCE_NOBODY at first */
+    int member;        /* the member that it is queued at */
+    int previous;      /* the member that it was moved from last; FACET_BALANCE_NOBODY at first */
     bool running;      /* cannot be moved, but preempted */
 };
 
@@ -117,20 +118,20 @@ enum facet_balance_kind {
 
 struct facet_balance_action {
     enum facet_balance_kind kind;
-    int member;           /* whom it concerns; of MIGRATE: from whom */
-    int to;               /* MIGRATE: to whom */
+    int member;           /* the member concerned; of MIGRATE: the source */
+    int to;               /* MIGRATE: the target */
     uint64_t work;        /* MIGRATE, PREEMPT: its id */
     uint64_t waiting;     /* PREEMPT: id of the work that should run in its place */
     uint32_t share_milli; /* ADJUST_SHARE: the new share */
     uint32_t units;       /* SCALE_UNITS: the new number */
-    uint64_t gain_ns;     /* by how much it lowers the longest wait among those concerned; moves that only make sense
-                             together have one gain, and say it each. FACET_BALANCE_NEVER: it must be done */
-    uint64_t cost_ns;     /* together, likewise */
+    uint64_t gain_ns; /* by how much it lowers the longest wait among the members concerned; moves that only make sense
+                         together share one gain, and each states it. FACET_BALANCE_NEVER: it must be done */
+    uint64_t cost_ns; /* together, likewise */
 };
 
 struct facet_balance {
     struct facet_balance_config config;
-    uint32_t turn;    /* of round_robin: index after the one that was chosen last */
+    uint32_t turn;    /* of round_robin: index after the last choice */
     bool balancing;   /* the threshold was passed, and it has not settled yet */
     uint64_t next_ns; /* when rebalancing is due */
 };
@@ -144,32 +145,33 @@ void facet_balance_init(struct facet_balance *balance, const struct facet_balanc
 /* Time until a new piece of work could begin. A share that is lent counts as the guarantee: it goes back on demand. */
 uint64_t facet_balance_wait_ns(const struct facet_balance_member *member);
 
-/* How long it takes to bring to `to` what lies elsewhere of the work's arguments; FACET_BALANCE_NEVER when unknown. */
+/*
+ * How long it takes to copy to `to` those of the work's argument bytes that lie elsewhere; FACET_BALANCE_NEVER when
+ * unknown.
+ */
 uint64_t facet_balance_transfer_ns(const struct facet_balance *balance, const struct facet_balance_work *work,
                                    uint32_t count, int to);
 
 /*
- * To which of `count` members a new piece of work goes; FACET_BALANCE_NOBODY when none accepts it. Counts the choice as
- * done in what it keeps (turn, credit); the caller adds the work to the member's load.
+ * Chooses one of `count` members for a new piece of work; FACET_BALANCE_NOBODY when none accepts it. The balancer's own
+ * state (turn, credit) counts the choice as done; the caller adds the work to the member's load.
  */
 int facet_balance_choose(struct facet_balance *balance, struct facet_balance_member *members, uint32_t count,
                          const struct facet_balance_work *work);
 
-/* How far the longest wait is above the mean, in milli of the mean; 0 when nobody waits. */
+/* How far the longest wait is above the mean, in milli of the mean; 0 when no member has work queued. */
 uint64_t facet_balance_imbalance_milli(const struct facet_balance_member *members, uint32_t count);
 
 /*
- * What should be done now: up to `most` actions, in the order in which they are to be done, each the most valuable one
- * after those before it. Returns how many; 0 before balance->next_ns, which it moves on by an interval.
+ * Plans the actions that are due now: up to `most`, in the order in which they are to be done, each the most valuable
+ * one after those before it. Returns how many; 0 before balance->next_ns, which it advances by an interval.
  *
- * `works` are those of the members' that may be moved or preempted; what is not among them stays where it is. Members
- * and works are written to: afterwards they say what is expected when all actions are done (queues, shares, units; of
- * works member, previous, moves, running). A caller that does not do an action describes things anew as they are.
+ * `works` are those of the members' works that may be moved or preempted; any other stays in its place. The function
+ * writes to members and works: afterwards they describe the expected state when all actions are done (queues, shares,
+ * units; of works member, previous, moves, running). A caller that leaves an action out describes the members anew.
  *
- * Where at most eight members have at most ten works that can move, the best of all distributions is looked for;
- * otherwise single moves and swaps are made, as long as there are some that gain. Costs in time: for each action,
- * members
- * + works.
+ * With at most eight members and ten movable works, it searches all distributions for the best; otherwise it makes
+ * single moves and swaps for as long as one gains. Each action costs time in proportion to members + works.
  */
 uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns, struct facet_balance_member *members,
                                  uint32_t count, struct facet_balance_work *works, uint32_t work_count,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what balance.c and rebalance.c share. Never: included from elsewhere; balance.h is the manual. */
+/*
+ * Owns: the helpers and the plan that balance.c and rebalance*.c share. Never: included from elsewhere; balance.h is
+ * the manual.
+ */
 #ifndef FACET_COMPUTE_BALANCE_PARTS_H
 #define FACET_COMPUTE_BALANCE_PARTS_H
 
@@ -11,7 +14,7 @@ __extension__ typedef unsigned __int128 facet_balance_wide;
 uint64_t facet_balance_scale(uint64_t value, uint64_t multiplier, uint64_t divisor);
 uint64_t facet_balance_sum(uint64_t left, uint64_t right);
 
-/* Unit-milli that work for it at a time; at least 1. */
+/* Unit-milli that work for the member at a time; at least 1. */
 uint64_t facet_balance_speed(const struct facet_balance_member *member);
 /* Neither paused nor lost: its wait counts. */
 bool facet_balance_takes_part(const struct facet_balance_member *member);
@@ -21,7 +24,7 @@ bool facet_balance_accepts(const struct facet_balance_member *member);
 struct facet_balance_waits {
     uint64_t longest_ns, mean_ns;
     uint32_t members; /* that take part */
-    int worst;        /* who waits longest; FACET_BALANCE_NOBODY when none takes part */
+    int worst;        /* the member that waits longest; FACET_BALANCE_NOBODY when none takes part */
 };
 
 struct facet_balance_waits facet_balance_waits(const struct facet_balance_member *members, uint32_t count);
@@ -39,12 +42,12 @@ struct facet_balance_plan {
     uint32_t count, work_count, most, used;
 };
 
-/* Cost of moving it there; FACET_BALANCE_NEVER when it may not be moved, or not there. */
+/* Cost of moving the work to `to`; FACET_BALANCE_NEVER when the work may not move, or not to that member. */
 uint64_t facet_balance_move_cost_ns(const struct facet_balance_plan *plan, const struct facet_balance_work *work,
                                     int to);
-/* Moves its load, and nothing else. */
+/* Moves the work's load from member to member, and records no action. */
 void facet_balance_shift(struct facet_balance_plan *plan, struct facet_balance_work *work, int to);
-/* Moves it and says so. There must be room for an action. */
+/* Moves the work and records the action. The plan must have room for one. */
 void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance_work *work, int to, uint64_t gain_ns,
                            uint64_t cost_ns);
 
@@ -52,8 +55,10 @@ void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance
 void facet_balance_give_back(struct facet_balance_plan *plan);
 bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_balance_waits *waits);
 
-/* Puts the best of all ways to distribute few works over few members into practice, if it is better than what is.
- * Returns whether that is settled; false where there are too many (rebalance_search.c). */
+/*
+ * Carries out the best of all distributions of few works over few members, if it is better than the present one.
+ * Returns whether the question is settled; false when there are too many (rebalance_search.c).
+ */
 bool facet_balance_search(struct facet_balance_plan *plan);
 
 #endif

@@ -36,7 +36,7 @@ const struct facet_fair_config facet_fair_queue = {
 /* A best-effort client's weight when guarantees leave nothing. */
 #define SCRAPS_MILLI 20u
 
-/* How often in a turn what is in flight is looked at. */
+/* How often within a turn the work in flight is checked. */
 #define TURN_LOOKS 4u
 
 static bool wants(const struct facet_fair_client *client)
@@ -44,14 +44,14 @@ static bool wants(const struct facet_fair_client *client)
     return client->demand.waiting || client->demand.inflight;
 }
 
-/* Could run if it were let: what makes others give way. */
+/* Would run if its gate opened: other clients give way only to such a client. */
 static bool eligible(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return !client->frozen && client->gate == FACET_FAIR_CLOSED && client->demand.waiting &&
            facet_fair_cap_lets_in(fair, client);
 }
 
-/* When the work in flight is expected to end; now where nobody can tell, or it should have ended. */
+/* When the work in flight is expected to end; now when that is unknown or already past. */
 static uint64_t ends_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     uint64_t end_ns = facet_fair_drained_ns(fair, client);
@@ -60,7 +60,7 @@ static uint64_t ends_ns(const struct facet_fair *fair, const struct facet_fair_c
                                                                  : fair->last_ns;
 }
 
-/* When what is on the device now is expected to end: who is let in now comes behind it. */
+/* When all work on the device is expected to end: a client that is let in now comes behind it. */
 static uint64_t free_ns(struct facet_fair *fair)
 {
     uint64_t free_ns = fair->last_ns;
@@ -73,7 +73,7 @@ static uint64_t free_ns(struct facet_fair *fair)
 
 /*
  * Virtual time as it counts in a comparison: a priority level is a bounded head start, so guarantees hold all the same.
- * With exclusive leases what is in flight counts as had: it will be, before anybody else's.
+ * With exclusive leases the work in flight counts as done: it runs before any other client's.
  */
 static int64_t rank(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
@@ -86,8 +86,8 @@ static int64_t rank(const struct facet_fair *fair, const struct facet_fair_clien
 }
 
 /*
- * With several leases at a time a free lease alone would let everybody run: who is a slice ahead of the one that has
- * had least waits all the same. With exclusive leases the order of service already says so.
+ * With several leases at a time a free lease alone would let every client run: one that is a slice ahead of the least
+ * served waits all the same. With exclusive leases the order of service already ensures it.
  */
 static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_client *candidate)
 {
@@ -100,13 +100,13 @@ static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_clien
     return false;
 }
 
-/* A short gap between two launches is no reason to give others what it will want at once. */
+/* A short gap between two launches does not free a client's part for others: it wants it back at once. */
 static bool wanted_lately(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return client->active || (client->last_wanted_ns && fair->last_ns - client->last_wanted_ns < fair->config.alone_ns);
 }
 
-/* What each of best effort has, all of them or those that want the device. */
+/* The weight of each best-effort client, counting all of them or only those that want the device. */
 static uint32_t best_effort_milli(const struct facet_fair *fair, bool all)
 {
     uint32_t guaranteed = 0, sharers = 0;
@@ -124,7 +124,7 @@ static uint32_t best_effort_milli(const struct facet_fair *fair, bool all)
     return part > SCRAPS_MILLI ? part : SCRAPS_MILLI;
 }
 
-/* A guarantee is a weight; best effort shares what guarantees leave among those of it that want the device. */
+/* A guarantee is a weight; the best-effort clients that want the device share the weight that guarantees leave. */
 static void set_weights(struct facet_fair *fair)
 {
     uint32_t part = best_effort_milli(fair, false);
@@ -201,7 +201,7 @@ uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client)
 
 /* ---- accounting ---- */
 
-/* The device's virtual time follows the least of those who wanted it until now, and never goes back. */
+/* The device's virtual time follows the least of the clients that wanted it until now, and never goes back. */
 static void raise_floor(struct facet_fair *fair)
 {
     uint64_t least = UINT64_MAX;
@@ -213,7 +213,7 @@ static void raise_floor(struct facet_fair *fair)
         fair->floor = facet_fair_later(fair->floor, least);
 }
 
-/* Notices who began and who ceased to want the device. Time spent not wanting it is not saved up. */
+/* Notices clients that began or ceased to want the device. Time without demand earns no credit. */
 static void note_demand(struct facet_fair *fair, struct facet_fair_client *client, uint64_t now_ns)
 {
     if (client->draining && client->demand.inflight == 0) {
@@ -251,7 +251,7 @@ static void account(struct facet_fair *fair, uint64_t now_ns)
 
 /* ---- deciding ---- */
 
-/* How long a client's turn is beside the others who want the device now. */
+/* The length of a client's turn, given the other clients that want the device now. */
 static uint64_t turn_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     if (!facet_fair_by_work(fair) || fair->round_milli <= client->weight_milli)
@@ -277,8 +277,8 @@ static const struct facet_fair_client *least_ranked(struct facet_fair *fair)
 }
 
 /*
- * Of those who have had about as little as the one who has had least, whose last turn is longest ago: what was charged
- * a few microseconds too much or too little must not change the order of a round, or somebody waits for nearly two.
+ * Among the clients within half a turn of the least served, picks the one whose last turn is longest ago: a charge that
+ * is a few microseconds off must not change the order of a round, or a client waits for nearly two rounds.
  */
 static struct facet_fair_client *next_client(struct facet_fair *fair)
 {
@@ -311,8 +311,8 @@ static bool idle_for_too_long(const struct facet_fair *fair, const struct facet_
 }
 
 /*
- * Whether what is in flight fills the turn, as another launch like it would reach past the end; or the turn is over as
- * soon as somebody waits, because this client has had so much more than who waits (its cap kept that one back).
+ * Whether the work in flight fills the turn, as another launch like it would exceed the end. Or the client has had so
+ * much more than the waiting one (which its cap held back) that the turn ends as soon as that one waits.
  */
 static bool turn_is_over(const struct facet_fair *fair, const struct facet_fair_client *client,
                          const struct facet_fair_client *other, uint64_t now_ns)
@@ -328,7 +328,7 @@ static bool turn_is_over(const struct facet_fair *fair, const struct facet_fair_
            rank(fair, client) - rank(fair, other) >= turn_rank(fair, client);
 }
 
-/* A client goes on: until it has had as much as who waits, or for a turn. */
+/* Extends a lease: until the client has had as much as the waiting one, but at most by a turn. */
 static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fair_client *client,
                             const struct facet_fair_client *other, uint64_t now_ns)
 {
@@ -340,7 +340,8 @@ static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fa
     return ends_ns(fair, client) + facet_fair_sooner(facet_fair_later(behind_ns, fair->config.least_ns), most_ns);
 }
 
-/* Whether a leased or open client must leave, and how its lease goes on if not. `other` is the best of those who wait.
+/*
+ * Whether a leased or open client must leave, and how its lease continues if not. `other` is the best waiting client.
  */
 static void review(struct facet_fair *fair, struct facet_fair_client *client, const struct facet_fair_client *other,
                    uint64_t now_ns)
@@ -392,7 +393,7 @@ static uint32_t leases_out(struct facet_fair *fair, uint64_t now_ns)
     return ending && leases == fair->config.parallel ? leases - 1 : leases;
 }
 
-/* When the device comes to work that is launched now: behind what is about to end. */
+/* When the device reaches work that is launched now: behind the work that is about to drain. */
 static uint64_t comes_ns(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t comes = now_ns;
@@ -418,7 +419,7 @@ static void grant(struct facet_fair *fair, uint64_t now_ns)
     }
 }
 
-/* Opens the gate of a client that has had the device to itself for a while: nothing to arbitrate, nothing to pay. */
+/* Opens the gate of a client that has had the device to itself for a while: there is nothing to arbitrate. */
 static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
 {
     struct facet_fair_client *only = NULL;
@@ -435,8 +436,10 @@ static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
         only->gate = FACET_FAIR_OPEN;
 }
 
-/* Alone with its cap, a client has no more in flight than the cap's credit pays for: who waits for more, waits long.
- * Beside others it has a turn's work. */
+/*
+ * Alone with its cap, a client has no more in flight than the cap's credit pays for: more would only wait long. Beside
+ * other clients it has a turn's work.
+ */
 static void set_depths(struct facet_fair *fair)
 {
     uint32_t active = 0;
@@ -456,8 +459,8 @@ static void set_depths(struct facet_fair *fair)
 /* ---- when to look again ---- */
 
 /*
- * While others wait, what is in flight is looked at now and then: what ends is followed by more, and then reaches to
- * the end of the turn before the turn is over.
+ * While others wait, the work in flight is checked several times a turn: finished launches are followed by new ones,
+ * which reach the end of the turn before the turn is over.
  */
 static uint64_t turn_deadline(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
 {

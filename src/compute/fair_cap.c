@@ -1,29 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a cap's credit, what of it is spoken for, and when it lets its client in again. Never: decides whose turn it
- * is; see fair.h for the model. */
+/*
+ * Owns: a cap's credit, the part of it reserved for work in flight, and when it lets its client in again. Never:
+ * decides which client goes next; see fair.h for the model.
+ */
 #include "compute/fair_parts.h"
 
 #define MS UINT64_C(1000000)
 
 /*
- * A cap's credit after which a closed client is let in again, so that it is not let in for a microsecond; and the time
- * that it may take to come by it: what a client is let have at once, it waits for at once.
+ * The credit at which a closed client is let in again, so that it is not let in for a microsecond; and the longest time
+ * that a cap may take to earn it, since a client waits at once for all that it gets at once.
  */
 #define REOPEN_NS      MS
 #define REOPEN_WAIT_NS (2 * MS)
 
-/* What a cap is charged with at once, and may owe, at most: a process writes its own counters, and one that goes wild
- * writes anything there. */
+/*
+ * The most that a cap is charged at once, and may owe: a process writes its own counters, and a faulty one writes any
+ * value.
+ */
 #define BUSY_MOST_NS (UINT64_C(86400) * 1000 * MS)
 
-/* What is held of work that should have ended: it may wait for something that its program does later, and would never
- * end if all of it were. */
+/*
+ * The credit reserved for work that should have ended: it may wait for a later act of its program, and would never end
+ * if all its time stayed reserved.
+ */
 static uint64_t held_late_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return facet_fair_sooner(client->demand.inflight_ns, fair->config.burst_ns / 2);
 }
 
-/* When the work in flight should have ended, and its end should have been told. */
+/* When the work in flight should have ended, and its end should have been reported. */
 static uint64_t overdue_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     uint64_t end_ns = facet_fair_drained_ns(fair, client);
@@ -32,8 +38,8 @@ static uint64_t overdue_ns(const struct facet_fair *fair, const struct facet_fai
 }
 
 /*
- * What of the credit is spoken for: all that the work in flight is expected to take. Who was let in because it has not
- * been charged yet would pay for two at once.
+ * The reserved credit: all that the work in flight is expected to take. Without it, a client would be let in for a
+ * second launch before the first is charged, and the cap would pay for two at once.
  */
 static int64_t held_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
@@ -43,8 +49,8 @@ static int64_t held_ns(const struct facet_fair *fair, const struct facet_fair_cl
 }
 
 /*
- * What may be saved up is a burst, and a launch at least, beside what is spoken for: one that is longer would lose what
- * its cap gains while it runs, or while it waits for another vGPU's.
+ * The credit is capped at a burst or one launch, whichever is more, beside the reserved part: otherwise a long launch
+ * would lose the credit that accrues while it runs, or while it waits for another vGPU's.
  */
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
 {
@@ -60,7 +66,7 @@ void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_clie
         client->cap_credit_ns = -(int64_t)BUSY_MOST_NS;
 }
 
-/* What is left at a moment that is not before now. */
+/* The credit that is left at a moment not before now. */
 static int64_t left_at_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t at_ns)
 {
     uint64_t ahead_ns = at_ns > fair->last_ns ? at_ns - fair->last_ns : 0;
@@ -79,7 +85,7 @@ static int64_t reopen_ns(const struct facet_fair_client *client)
     return (int64_t)facet_fair_sooner(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
 }
 
-/* When the device would come to what it launches now. Behind work of its own it has none to look forward to. */
+/* When the device would reach its next launch. A draining client has only its own work before it, so: now. */
 static uint64_t would_begin_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return client->draining ? fair->last_ns : fair->free_ns;
@@ -90,7 +96,7 @@ bool facet_fair_cap_lets_in(const struct facet_fair *fair, const struct facet_fa
     return !facet_fair_capped(client) || left_at_ns(fair, client, would_begin_ns(fair, client)) >= reopen_ns(client);
 }
 
-/* When what is left has become what it must be, if nothing else changes. */
+/* When the missing credit will have accrued, if nothing else changes. */
 static uint64_t comes_by_ns(const struct facet_fair *fair, const struct facet_fair_client *client, int64_t left_ns)
 {
     int64_t missing_ns = reopen_ns(client) - left_ns;
@@ -100,7 +106,10 @@ static uint64_t comes_by_ns(const struct facet_fair *fair, const struct facet_fa
     return fair->last_ns + (uint64_t)missing_ns * FACET_MILLI_WHOLE / client->limit_milli + 1;
 }
 
-/* Others are given more to do meanwhile, at most a turn's: from so long before it is looked at now and then. */
+/*
+ * Other clients may be given more work meanwhile, at most a turn's, so the cap is checked repeatedly from one turn
+ * before that time.
+ */
 static uint64_t look_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t opens_ns)
 {
     uint64_t turn_ns = fair->config.slice_ns;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: who pays for the time since the last step. Never: decides anything; see fair.h for the model.
+ * Owns: which client pays for the time since the last step. Never: decides anything; see fair.h for the model.
  *
- * Walks the device's timeline: clients on it at once share the charge, so nobody pays for the same moment twice. Who
- * was let in before the last one's work was to end pays from that end on: the order of a round is by what was charged,
- * and how early somebody was woken is nothing to him. Nor is how late an end is told: a step that comes between takes
- * the work to go on, and what was charged for that is put right once the end is known.
+ * Walks the device's timeline: clients on it at once share the charge, so no moment is charged twice. A client that was
+ * let in before the previous work was to end pays from that end on: the order of a round follows the charges, and an
+ * early wake-up does not affect them. Nor does a late report of an end: a step in between assumes that the work goes
+ * on, and the charge is corrected once the end is known.
  */
 #include "compute/fair_parts.h"
 
@@ -24,7 +24,7 @@ static bool had_at(const struct facet_fair *fair, const struct facet_fair_client
     return facet_fair_on_device(client) && client->lease_start_ns <= at_ns && had_until(fair, client, now_ns) > at_ns;
 }
 
-/* The first moment after `from_ns` at which somebody came to the device, or left it; at the latest now. */
+/* The first moment after `from_ns` at which a client came to the device, or left it; at the latest now. */
 static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t now_ns, uint64_t *ret_sharers)
 {
     uint64_t change = now_ns, sharers = 0;
@@ -45,7 +45,7 @@ static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t 
     return change;
 }
 
-/* Whether it was on the device beside one that ended, at a moment before the last step. */
+/* Whether a client shared the device with one that ended, at a moment before the last step. */
 static bool was_beside(const struct facet_fair_client *client, const struct facet_fair_client *ended, uint64_t at_ns)
 {
     bool ended_too = client->draining && !client->demand.inflight;
@@ -53,7 +53,9 @@ static bool was_beside(const struct facet_fair_client *client, const struct face
     return client != ended && facet_fair_on_device(client) && !ended_too && client->lease_start_ns <= at_ns;
 }
 
-/* Until when from a moment on nobody else came to the device; at the latest the last step. */
+/*
+ * The end of the stretch from `from_ns` during which no other client came to the device; at the latest the last step.
+ */
 static uint64_t alike_until(struct facet_fair *fair, const struct facet_fair_client *ended, uint64_t from_ns,
                             uint64_t *ret_others)
 {
@@ -69,7 +71,7 @@ static uint64_t alike_until(struct facet_fair *fair, const struct facet_fair_cli
     return until_ns;
 }
 
-/* Adds to what was charged; `device_ns` may be below 0. */
+/* Adds to a client's charge; `device_ns` may be negative. */
 static void correct(struct facet_fair_client *client, int64_t device_ns)
 {
     client->held_ns += (uint64_t)device_ns;
@@ -77,7 +79,7 @@ static void correct(struct facet_fair_client *client, int64_t device_ns)
     client->vtime += (uint64_t)(device_ns * (int64_t)FACET_MILLI_WHOLE / (int64_t)client->weight_milli);
 }
 
-/* The part that a client paid of the time since it had the device no more is that of the others who had it. */
+/* A client's charge for the time after its end moves to the clients that had the device then. */
 static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, uint64_t end_ns)
 {
     uint64_t to_ns, others;
@@ -94,7 +96,9 @@ static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, 
     }
 }
 
-/* Ends that were told after the last step; for a hand-over's length at the most, as only its process says when it was.
+/*
+ * Corrects for ends that were reported after the last step; at most by a hand-over's length, as only the client's
+ * process vouches for the time.
  */
 static void put_ends_right(struct facet_fair *fair)
 {

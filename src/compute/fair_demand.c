@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what of a client's demand somebody stands behind, and what is owed by who comes back. Never: reads a clock or a
- * segment; see fair.h for the model.
+ * Owns: which part of a client's demand comes from live processes, and the charge for launches that ran unseen. Never:
+ * reads a clock or a segment; see fair.h for the model.
  *
- * A process that is stopped (Ctrl-Z, a debugger, a paused container) goes on saying what it said last: that it waits,
- * or that work of its is in flight. Its turns would pass unused for as long as it sleeps.
+ * A process that is stopped (Ctrl-Z, a debugger, a paused container) leaves its last state in the segment: that it
+ * waits, or has work in flight. Its turns would pass unused for as long as it sleeps.
  */
 #include "compute/fair_parts.h"
 
 #define MS UINT64_C(1000000)
 
 /*
- * Who waits looks at its gate every 20 ms, and shows itself each time. On a loaded machine, or with a quota of
- * processor time, it comes some of these later.
+ * A waiting thread checks its gate every 20 ms, and shows a sign of life each time. On a loaded machine, or with a
+ * quota of processor time, some of these come late.
  */
 #define WAITS_UNSEEN_NS (100 * MS)
 
 /*
- * Who has work in flight may be in a driver's call until that ends: it is given the time it is expected to take several
- * times over. There is no haste: who overruns its turn holds nobody up.
+ * A process with work in flight may be in a driver's call until the work ends, so it is given its expected time several
+ * times over. There is no haste: a client that overruns its turn delays no other.
  */
 #define RUNS_UNSEEN_NS    (1000 * MS)
 #define RUNS_UNSEEN_TIMES 4u
 
-/* How far behind the others a client that comes back may start: what a short gap between its launches cost it. */
+/* How far behind the others a client that comes back may start: it makes up for a short gap between launches. */
 #define COMEBACK_NS (10 * MS)
 
-/* What ran unseen is held against who says so; not for ever, as what could not be measured is reported at its most. */
+/*
+ * Time that ran unseen is charged to the client that reports it; with a bound, as launches that could not be measured
+ * are reported at their longest.
+ */
 #define OWED_MOST_NS (10 * 1000 * MS)
 
 void facet_fair_demand_add(struct facet_fair_demand *demand, const struct facet_fair_process *process, uint64_t now_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what fair.c and fair_*.c share. Never: included from elsewhere; fair.h is the manual. */
+/* Owns: the helpers that fair.c and fair_*.c share. Never: included from elsewhere; fair.h is the manual. */
 #ifndef FACET_COMPUTE_FAIR_PARTS_H
 #define FACET_COMPUTE_FAIR_PARTS_H
 
@@ -36,8 +36,10 @@ static inline bool facet_fair_capped(const struct facet_fair_client *client)
     return client->limit_milli < FACET_MILLI_WHOLE;
 }
 
-/* When the work in flight is expected to end, if anybody can tell; it began when what was before it on the device
- * ended. */
+/*
+ * When the work in flight is expected to end; FACET_FAIR_NEVER when unknown. It began when earlier work on the device
+ * ended.
+ */
 static inline uint64_t facet_fair_drained_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     uint64_t began_ns =
@@ -46,30 +48,33 @@ static inline uint64_t facet_fair_drained_ns(const struct facet_fair *fair, cons
     return client->demand.inflight_ns ? began_ns + client->demand.inflight_ns : FACET_FAIR_NEVER;
 }
 
-/* Charges what the clients had of the device since the last step. */
+/* Charges the clients for their device time since the last step. */
 void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns);
 
-/* A client begins to want the device: the time in which it did not is not saved up. Nothing for one that did. */
+/*
+ * A client begins to want the device: time without demand earns no credit. No effect on a client that wanted it
+ * already.
+ */
 void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_client *client);
 
 /*
- * Notices that launches which were lost are followed again: they are on the device, turn or not, and what turns out to
- * have run meanwhile is charged. To be called before the cap is charged for it.
+ * Notices that lost launches are followed again: they are on the device, in a turn or not, and the time that they ran
+ * unseen is charged. To be called before the cap is charged for it.
  */
 void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client);
 
 /* ---- caps (fair_cap.c); "now" is the step's, fair->last_ns ---- */
 
-/* A cap is held against the device time that was measured, whoever else runs. */
+/* A cap is charged the client's own measured device time, however many clients share the device. */
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns);
 
-/* Its credit, less what is in flight; while its turn is yet to begin, as of then. */
+/* Its credit, less the work in flight; before its turn begins, as of that beginning. */
 int64_t facet_fair_cap_left_ns(const struct facet_fair *fair, const struct facet_fair_client *client);
 
 /*
- * Whether it lets a client in that is closed now: with what it has come by when the device comes to it, behind the work
- * of others. And when to look whether it does; FACET_FAIR_NEVER where it does already: who has enough waits for others,
- * and they have deadlines of their own.
+ * Whether the cap lets in a client whose gate is closed, with the credit it will have when the device reaches its
+ * launches. The second function returns when to check again; FACET_FAIR_NEVER where the cap already admits it: the
+ * client then waits only for others, whose own deadlines apply.
  */
 bool facet_fair_cap_lets_in(const struct facet_fair *fair, const struct facet_fair_client *client);
 uint64_t facet_fair_cap_opens_ns(const struct facet_fair *fair, const struct facet_fair_client *client);

@@ -68,13 +68,13 @@ static void set_drop(struct facet_pick_set *set, uint32_t number)
         set->words &= ~(UINT64_C(1) << number / WORD_BITS);
 }
 
-/* What is left of a set while it is walked through, lowest first. */
+/* The rest of a set during a walk, lowest number first. */
 struct walk {
     uint64_t words, word;
     uint32_t base;
 };
 
-/* The next number; FACET_PICK_NOBODY at the end. Only words that hold one are looked at. */
+/* The next number; FACET_PICK_NOBODY at the end. Visits only words that are not empty. */
 static int walk_on(const struct facet_pick_set *set, struct walk *walk)
 {
     if (walk->word == 0) {
@@ -103,8 +103,10 @@ static bool is_best_effort(const struct facet_pick_entity *entity)
     return entity->share.request_milli == 0;
 }
 
-/* A guarantee is a weight; best effort shares what guarantees leave among those of it that want something. Who is
- * charged for its last turn may want nothing any more. */
+/*
+ * A guarantee is a weight; the best-effort entities that want something share the weight that guarantees leave. An
+ * entity charged for its last turn may already be idle, and counts as a sharer.
+ */
 static uint64_t weight_milli(const struct facet_pick *pick, const struct facet_pick_entity *entity)
 {
     if (!is_best_effort(entity))
@@ -158,7 +160,7 @@ void facet_pick_remove(struct facet_pick *pick, int entity)
     pick->guaranteed_milli -= pick->entities[entity].share.request_milli;
 }
 
-/* Time spent not wanting the device, or held back by a cap, is not saved up. */
+/* Time without demand, or held back by a cap, earns no credit. */
 static void come_back(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
     if (pick->floor > pick->config.comeback_ns && entity->vtime < pick->floor - pick->config.comeback_ns)
@@ -173,7 +175,7 @@ static void reopen(const struct facet_pick *pick, struct facet_pick_entity *enti
 
 /* ---- caps ---- */
 
-/* Counts only the time whose gain was whole nanoseconds: the rest is for the next time. */
+/* Advances only by the time whose gain is whole nanoseconds: the remainder counts at the next call. */
 static void fill(const struct facet_pick *pick, struct facet_pick_entity *entity, uint64_t now_ns)
 {
     uint64_t elapsed = now_ns > entity->credited_ns ? now_ns - entity->credited_ns : 0;
@@ -232,7 +234,7 @@ uint64_t facet_pick_budget_ns(struct facet_pick *pick, int number, uint64_t now_
     return entity->credit_ns > 0 && !entity->dry ? (uint64_t)entity->credit_ns : 0;
 }
 
-/* What was saved up or owed under the old cap stays, as far as the new bucket holds it. */
+/* Credit or debt from the old cap stays, as far as the new bucket holds it. */
 void facet_pick_set_share(struct facet_pick *pick, int number, const struct facet_pick_share *share, uint64_t now_ns)
 {
     struct facet_pick_entity *entity = &pick->entities[number];
@@ -253,7 +255,7 @@ void facet_pick_set_share(struct facet_pick *pick, int number, const struct face
 
 /* ---- order ---- */
 
-/* The device's virtual time follows the least of those who want it, and never goes back. */
+/* The device's virtual time follows the least of the entities that want it, and never goes back. */
 static void raise_floor(struct facet_pick *pick)
 {
     uint64_t least = UINT64_MAX;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who works next on a device that can be turned over at any moment: named policies over entities with shares.
+ * Named policies that pick the next entity on a device that can change hands at any moment.
  *
  * Owns: virtual times, turns, caps and priorities of the entities that compete for one device.
- * Never: reads a clock, knows what work is, sleeps or allocates. State and time in, decisions out.
+ * Never: reads a clock, sleeps or allocates, or depends on the kind of work. State and time in, decisions out.
  *
- * Where `fair` (compute/fair.h) grants leases to clients whose work can only be followed from outside, this asks who
- * should have the next turn and is told afterwards what the turn cost. Units of the device (threads of an executor, the
- * one queue of a stream scheduler) ask in turn; several may serve the same entity.
+ * `fair` (compute/fair.h) grants leases to clients whose work it can only follow from outside. This room instead
+ * answers which entity has the next turn, and learns afterwards how much the turn cost. Units of the device (threads of
+ * an executor, the one queue of a stream scheduler) ask in turn; several may serve the same entity.
  *
  * Policies:
- *     fair          who has had least device time per weight. A priority level is a bounded head start, so that
- *                   guarantees hold all the same; who comes back starts where the others are
+ *     fair          least device time per weight. A priority level is a bounded head start, so that guarantees hold all
+ *                   the same; an entity that comes back starts level with the others
  *     round_robin   turns go around, whatever they cost
  *     priority      the higher priority always; among equals as fair
- *     fifo          who has wanted the device for longest, until it wants nothing more
- * A cap holds with all of them. None lets the device idle while somebody may have it.
+ *     fifo          the entity that has wanted the device for longest, until it wants nothing more
+ * A cap holds with all of them. None lets the device idle while an entity is ready and under its cap.
  *
- * What a decision costs grows with the entities that want the device, not with those that are there: a thousand idle
- * ones are passed over, sixty-four in a step.
+ * A decision's cost grows with the entities that want the device, not with all that exist: a thousand idle ones are
+ * skipped, sixty-four in a step.
  *
  * All times are nanoseconds of one monotonic clock; shares are milli of the device. Not thread-safe: under one lock.
  */
@@ -45,23 +45,24 @@ struct facet_pick_config {
     enum facet_pick_policy policy;
     uint32_t parallel;    /* units: so many turns can be under way at a time; at least 1 */
     uint64_t bonus_ns;    /* fair: head start of a priority level, in virtual time of a whole device */
-    uint64_t comeback_ns; /* how far behind the others one may start that comes back: what short gaps cost it */
-    uint64_t burst_ns;    /* a cap's bucket holds what it gains in so long */
-    uint64_t reopen_ns;   /* ... and one that ran dry is let in again when it holds what it gains in so long */
+    uint64_t comeback_ns; /* how far behind the others an entity that comes back may start: makes up for short gaps */
+    uint64_t burst_ns;    /* a cap's bucket holds its gain over this time */
+    uint64_t reopen_ns;   /* ... and an emptied one opens again once it holds its gain over this time */
 };
 
 /* fair, one unit. */
 extern const struct facet_pick_config facet_pick_defaults;
 
 struct facet_pick_share {
-    uint32_t request_milli; /* weight; 0: best effort, shares what weights leave with those of it that want something */
+    uint32_t request_milli; /* weight; 0: best effort, shares the weight that guarantees leave with the other
+                               best-effort entities that want something */
     uint32_t limit_milli;   /* cap, 1 to 1000 */
     uint32_t priority;      /* enum facet_priority */
 };
 
 enum facet_pick_want {
     FACET_PICK_IDLE = 0,   /* nothing */
-    FACET_PICK_SERVED = 1, /* it has what it can use: competes, but takes no further turn */
+    FACET_PICK_SERVED = 1, /* its present turns suffice: competes, but takes no further turn */
     FACET_PICK_READY = 2,  /* another turn */
 };
 
@@ -72,7 +73,7 @@ struct facet_pick_entity {
     uint64_t vtime;  /* device time had, divided by weight, in ns of a whole device */
     uint64_t had_ns; /* device time charged in all */
     uint64_t turn;   /* number of its last turn */
-    uint64_t since;  /* number of the moment from which it has wanted the device */
+    uint64_t since;  /* number of the arrival since which it has wanted the device */
     int64_t credit_ns;
     uint64_t credited_ns; /* until when its bucket was filled */
 };
@@ -89,8 +90,8 @@ struct facet_pick {
     struct facet_pick_set wanting; /* entities that want something: no loop of a decision visits others */
     uint32_t ready;                /* entities that want another turn */
     uint32_t best_effort;          /* entities without a guarantee that want something */
-    uint64_t guaranteed_milli;     /* sum of the guarantees, of who wants nothing now, too */
-    uint64_t floor;                /* virtual time of the device: who comes back does not start before it */
+    uint64_t guaranteed_milli;     /* sum of the guarantees, of idle entities too */
+    uint64_t floor;                /* virtual time of the device: no entity that comes back starts before it */
     uint64_t moment;               /* numbers turns and arrivals */
     struct facet_pick_entity entities[FACET_PICK_ENTITIES];
 };
@@ -101,9 +102,9 @@ bool facet_pick_policy_find(const char *name, enum facet_pick_policy *ret_policy
 void facet_pick_init(struct facet_pick *pick, const struct facet_pick_config *config);
 
 /*
- * Decides by another policy from now on. Turns under way are charged as ever, caps go on, and so does the order of
- * arrival and of turns; but virtual times begin anew for all: what one had more than others because the old policy
- * wished it so is not owed under the new one. The same policy: nothing happens.
+ * Switches to another policy. Turns under way are charged as before; caps, the order of arrival and the order of turns
+ * stay. Virtual times begin anew for all: an entity does not owe under the new policy the time that the old one gave
+ * it. With the present policy it does nothing.
  */
 void facet_pick_set_policy(struct facet_pick *pick, enum facet_pick_policy policy);
 
@@ -114,26 +115,26 @@ void facet_pick_set_share(struct facet_pick *pick, int entity, const struct face
 void facet_pick_set_want(struct facet_pick *pick, int entity, enum facet_pick_want want);
 
 /*
- * Whose turn it is: an entity that is ready and under its cap, or FACET_PICK_NOBODY. Either way *ret_again_ns says when
- * one that its cap holds back now may be had: FACET_PICK_NEVER when there is none.
+ * Picks the next entity: ready and under its cap; FACET_PICK_NOBODY when there is none. Either way *ret_again_ns says
+ * when the first entity that its cap holds back may be picked: FACET_PICK_NEVER when there is none.
  */
 int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns);
 
-/* Whether a turn of `right` should make room for one of `left`. Looks at no cap. */
+/* Whether a turn of `right` should make room for one of `left`. Ignores caps. */
 bool facet_pick_goes_before(const struct facet_pick *pick, int left, int right);
 
-/* Whether anybody could have a turn now. */
+/* Whether any entity could have a turn now. */
 bool facet_pick_waits(struct facet_pick *pick, uint64_t now_ns);
 
 /* Whether its cap lets it have turns now. */
 bool facet_pick_open(struct facet_pick *pick, int entity, uint64_t now_ns);
-/* When it does: now, or the time at which it will, if nothing more is charged. */
+/* When its cap does: now, or a later time if nothing more is charged. */
 uint64_t facet_pick_opens_ns(struct facet_pick *pick, int entity, uint64_t now_ns);
 
 /* For how much device time its cap still lets it go on; FACET_PICK_NEVER without a cap. */
 uint64_t facet_pick_budget_ns(struct facet_pick *pick, int entity, uint64_t now_ns);
 
-/* It has had so much device time. May be called several times for one turn. */
+/* Charges device time to an entity. May be called several times for one turn. */
 void facet_pick_charge(struct facet_pick *pick, int entity, uint64_t device_ns, uint64_t now_ns);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: when something is done against imbalance, and which action is the most valuable. Never: does it; see balance.h.
- */
+/* Owns: when balancing is due, and which action is the most valuable. Never: carries an action out; see balance.h. */
 #include <stddef.h>
 
 #include "compute/balance_parts.h"
 
-/* The best next move so far. A swap moves `work` away and `other` to where it was. */
+/* The best next move so far. A swap moves `work` away and `other` to its former member. */
 struct step {
     struct facet_balance_work *work, *other;
     int to;
@@ -22,7 +21,7 @@ static uint32_t room(const struct facet_balance_plan *plan)
     return plan->most - plan->used;
 }
 
-/* What a member's wait would be with so much more, and so much less, queued. */
+/* A member's wait with `more_ns` added to its queue and `less_ns` taken from it. */
 static uint64_t wait_with(const struct facet_balance_member *member, uint64_t more_ns, uint64_t less_ns)
 {
     uint64_t queued = facet_balance_sum(member->queued_ns, more_ns);
@@ -38,7 +37,7 @@ static bool movable(const struct facet_balance_plan *plan, const struct facet_ba
     return !work->running && work->moves < plan->balance->config.moves_most;
 }
 
-/* With work again it would call its share back, and whoever has it now would wait longer. */
+/* Once it has work, it would call its share back, and the borrower's wait would grow. */
 static bool has_lent(const struct facet_balance_member *member)
 {
     return member->queued_ns == 0 && member->active_kernels == 0 && member->share_milli < member->request_milli;
@@ -80,9 +79,9 @@ void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance
     facet_balance_shift(plan, work, to);
 }
 
-/* ---- what must be done ---- */
+/* ---- actions that need no imbalance ---- */
 
-/* Where it would begin first; its bytes are lost with its member, so that they do not count. */
+/* The member with the shortest wait. Copy costs do not count: the bytes are lost with the old member. */
 static int refuge(const struct facet_balance_plan *plan)
 {
     int best = FACET_BALANCE_NOBODY;
@@ -114,7 +113,7 @@ static void evacuate(struct facet_balance_plan *plan)
     }
 }
 
-/* The running work that is worth least, if others wait there that are worth more, and the one that is worth most. */
+/* The running work of lowest priority and the waiting work of highest, if the waiting one has the higher priority. */
 static bool find_inversion(const struct facet_balance_plan *plan, int member, struct facet_balance_work **ret_running,
                            struct facet_balance_work **ret_waiting)
 {
@@ -139,7 +138,7 @@ static bool find_inversion(const struct facet_balance_plan *plan, int member, st
     return running && waiting && running->priority < waiting->priority;
 }
 
-/* A unit that is free takes the waiting one anyway. */
+/* Only members without a free unit: a free unit takes the waiting work anyway. */
 static void preempt(struct facet_balance_plan *plan)
 {
     uint64_t cost = plan->balance->config.move_ns;
@@ -173,8 +172,10 @@ static void propose(struct step *best, struct step step)
         *best = step;
 }
 
-/* Only so many of those that wait least are looked at as targets, so that a step's work does not grow with works times
- * members. */
+/*
+ * The number of members with short waits that count as targets, so that a step's cost does not grow with works times
+ * members.
+ */
 #define TARGETS 8u
 
 struct targets {
@@ -224,7 +225,7 @@ static void propose_move(const struct facet_balance_plan *plan, struct facet_bal
                                 .cost_ns = facet_balance_move_cost_ns(plan, work, to)});
 }
 
-/* To one of those that wait least, or to where most of its bytes lie. */
+/* To one of the members that wait least, or to the one that holds most of its bytes. */
 static void propose_moves(const struct facet_balance_plan *plan, struct facet_balance_work *work,
                           const struct targets *targets, uint64_t longest_ns, struct step *best)
 {
@@ -246,7 +247,7 @@ static bool is_target(const struct targets *targets, int member)
     return false;
 }
 
-/* A large work for a small one: where none that could be moved fits. */
+/* Exchanges a large work for a small one, for cases in which no single work fits. */
 static void propose_swaps(const struct facet_balance_plan *plan, struct facet_balance_work *work,
                           const struct targets *targets, uint64_t longest_ns, struct step *best)
 {
@@ -313,7 +314,7 @@ static void set_units(struct facet_balance_plan *plan, int index, uint32_t units
     };
 }
 
-/* So many units that it waits no longer than the others. */
+/* Gives it so many units that it waits no longer than the others. */
 static bool scale_up(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
 {
     struct facet_balance_member *member = &plan->members[waits->worst];
@@ -333,7 +334,7 @@ static bool scale_up(struct facet_balance_plan *plan, const struct facet_balance
     return true;
 }
 
-/* Nobody is helped by it now: after all else. */
+/* It shortens no wait, so it comes after everything else. */
 static void scale_idle_down(struct facet_balance_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count && room(plan) > 0; i++) {
@@ -352,7 +353,7 @@ static uint64_t imbalance(const struct facet_balance_plan *plan)
     return facet_balance_imbalance_milli(plan->members, plan->count);
 }
 
-/* What is idle anyway is used before anything is moved. */
+/* Idle capacity is used before anything is moved. */
 static bool use_more(struct facet_balance_plan *plan)
 {
     struct facet_balance_waits waits = facet_balance_waits(plan->members, plan->count);

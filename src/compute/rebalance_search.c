@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the best of all ways to distribute few works over few members. Single moves and swaps, which do for many works,
- * can end where none of them helps although another distribution would.
+ * Owns: the best of all distributions of few works over few members. Single moves and swaps, which suffice for many
+ * works, can end in a distribution that no single step improves although a better one exists.
  * Never: looks at more than SEARCH_STEPS partial distributions, so that an interval's work is bounded.
  */
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct search {
     int began[SEARCH_WORKS], best[SEARCH_WORKS];
     uint32_t works_found, steps;
     uint64_t longest_ns;                        /* before anything moves */
-    uint64_t imbalance_milli, cost_ns, gain_ns; /* of the best; at first, of what is */
+    uint64_t imbalance_milli, cost_ns, gain_ns; /* of the best distribution; at first, of the present one */
     bool found;
 };
 
@@ -48,7 +48,7 @@ static bool queues_hold(const struct facet_balance_plan *plan)
     return true;
 }
 
-/* All are placed: as even as it needs to be, and of those the one that costs least. */
+/* Compares a complete distribution with the best: even enough first, then the lowest cost. */
 static void judge(struct search *search, uint64_t cost_ns)
 {
     const struct facet_balance_plan *plan = search->plan;
@@ -110,7 +110,7 @@ static uint32_t moves(const struct search *search)
     return sum;
 }
 
-/* The largest first: it is what helps most. */
+/* The largest work first: it lowers the longest wait most. */
 static struct facet_balance_work *next_move(const struct search *search, int *ret_to)
 {
     struct facet_balance_work *next = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: shares that pass between the members of one device: lent while their owner is idle, given back when it has
- * work. Never: lets the shares of a device sum up to more than they did, or than the device; see balance.h.
+ * work. Never: lets the shares of a device sum up to more than before, or than the device; see balance.h.
  */
 #include <stddef.h>
 
@@ -12,7 +12,7 @@ static bool has_work(const struct facet_balance_member *member)
     return member->queued_ns > 0 || member->active_kernels > 0;
 }
 
-/* What nobody has. */
+/* The part of the device that no member holds. */
 static uint32_t unassigned(const struct facet_balance_plan *plan, uint32_t device)
 {
     uint64_t sum = 0;
@@ -28,7 +28,10 @@ static uint32_t above(uint32_t value, uint32_t floor)
     return value > floor ? value - floor : 0;
 }
 
-/* What it can do without: idle for long, all that it does not use; otherwise what it has beyond its guarantee. */
+/*
+ * The part that a member can give up: all that it does not use after a long idle time; else the part beyond its
+ * guarantee.
+ */
 static uint32_t spare(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
 {
     if (has_work(member) || member->idle_ns < plan->balance->config.idle_ns)
@@ -36,7 +39,7 @@ static uint32_t spare(const struct facet_balance_plan *plan, const struct facet_
     return above(member->share_milli, member->utilization_milli);
 }
 
-/* ... of which those with work keep what they borrowed, as long as no guarantee asks for it. */
+/* The part that may be lent again: members with work keep borrowed shares until a guarantee is called back. */
 static uint32_t unused(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
 {
     return has_work(member) ? 0 : spare(plan, member);
@@ -73,8 +76,10 @@ static void set_share(struct facet_balance_plan *plan, int index, uint32_t share
     };
 }
 
-/* Raises the receiver by what is unassigned and what others can spare, at most to `wanted`; the donors first, so that
- * the sum is right at any time. */
+/*
+ * Raises the receiver by the unassigned part and by spare parts of other members, at most to `wanted`. The donors'
+ * actions come first, so that the sum never exceeds the device.
+ */
 static void raise_share(struct facet_balance_plan *plan, int receiver, uint32_t wanted, spare_func spare_of,
                         uint64_t gain_ns)
 {
@@ -117,7 +122,7 @@ static uint32_t lendable(const struct facet_balance_plan *plan, int receiver)
     return sum < FACET_MILLI_WHOLE ? (uint32_t)sum : FACET_MILLI_WHOLE;
 }
 
-/* Only as much as brings its wait down to that of the others. */
+/* Lends only as much as brings the member's wait down to that of the others. */
 bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
 {
     struct facet_balance_member *member = &plan->members[waits->worst];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the steps of residence.h. Never: asks for more than is missing; takes a turn that has not ended from its owner.
- */
+/* Owns: the steps of residence.h. Never: asks for more than is missing; ends a turn early. */
 #include "compute/residence.h"
 
 #include <stddef.h>
@@ -16,7 +15,7 @@ const struct facet_residence_config facet_residence_defaults = {
     .patience_ns = 30000 * MS,
 };
 
-/* What best effort weighs. */
+/* The weight of a best-effort client. */
 #define SCRAPS_MILLI 20u
 
 #define EACH_CLIENT(residence, client)                                                                                 \
@@ -68,7 +67,7 @@ void facet_residence_remove(struct facet_residence *residence, int client)
         residence->head = -1;
 }
 
-/* ---- what clients are ---- */
+/* ---- the state of a client ---- */
 
 static bool is_whole(const struct facet_residence_client *client)
 {
@@ -80,7 +79,7 @@ static bool waits(const struct facet_residence_client *client)
     return client->demand.absent && !client->demand.frozen;
 }
 
-/* It was brought in, and keeps what it has. */
+/* It was brought in, and its turn lasts. */
 static bool in_turn(const struct facet_residence_client *client, uint64_t now_ns)
 {
     return now_ns < client->turn_end_ns;
@@ -97,7 +96,7 @@ static bool is_idle(const struct facet_residence *residence, const struct facet_
     return client->demand.frozen || (!client->demand.busy && now_ns >= idle_from_ns(residence, client));
 }
 
-/* What it has on the device, less what it was asked to give. */
+/* Its bytes on the device, less those that it was asked to give. */
 static uint64_t keeps(const struct facet_residence_client *client)
 {
     return smaller(client->demand.resident_bytes, client->most_bytes);
@@ -108,9 +107,11 @@ static bool owes(const struct facet_residence_client *client)
     return client->demand.resident_bytes > keeps(client);
 }
 
-/* ---- who is waited for ---- */
+/* ---- waiting for clients that give way ---- */
 
-/* Each byte that goes is a sign of life, after which the client is waited for anew. To wait for nothing was no moving.
+/*
+ * Each byte that goes is a sign of life, and the patience starts anew. The time spent waiting for a stuck client does
+ * not count as moving.
  */
 static void watch(struct facet_residence *residence, uint64_t now_ns)
 {
@@ -133,7 +134,7 @@ static void watch(struct facet_residence *residence, uint64_t now_ns)
     }
 }
 
-/* When the first of those that owe will have been waited for long enough. */
+/* When the patience with the first of the owing clients ends. */
 static uint64_t patience_ends_ns(struct facet_residence *residence)
 {
     uint64_t soonest = FACET_RESIDENCE_NEVER;
@@ -158,8 +159,9 @@ static uint64_t least_active_vtime(struct facet_residence *residence)
     return least == UINT64_MAX ? 0 : least;
 }
 
-/* Who has its set on the device and uses it is charged. Time spent away is not saved up by who did not want to be
- * there.
+/*
+ * Charges each client that has its set on the device and uses it. A client that did not want to be there earns no
+ * credit for its absence.
  */
 static void account(struct facet_residence *residence, uint64_t now_ns)
 {
@@ -180,7 +182,7 @@ static void account(struct facet_residence *residence, uint64_t now_ns)
     residence->last_ns = now_ns;
 }
 
-/* ---- who is brought in ---- */
+/* ---- which client is brought in ---- */
 
 static uint32_t least_weight(struct facet_residence *residence)
 {
@@ -205,7 +207,7 @@ static void begin_turn(struct facet_residence *residence, struct facet_residence
     client->turn_end_ns = now_ns + turn_ns;
 }
 
-/* It has its turn yet to come, and somebody in his own needs more: that one is brought in first. */
+/* The head's turn has not begun, and another client needs more within its own turn: that one is brought in first. */
 static bool head_steps_back(struct facet_residence *residence, uint64_t now_ns)
 {
     if (in_turn(&residence->clients[residence->head], now_ns))
@@ -227,7 +229,7 @@ static void let_head_go(struct facet_residence *residence, uint64_t now_ns)
     residence->head = -1;
 }
 
-/* Who waits in its own turn has asked for more than it had: it is before those that wait for one. */
+/* A client that waits within its own turn has asked for more memory: it goes before those that wait for a turn. */
 static bool goes_before(const struct facet_residence_client *client, const struct facet_residence_client *other,
                         uint64_t now_ns)
 {
@@ -251,7 +253,10 @@ static void choose_head(struct facet_residence *residence, uint64_t now_ns)
     best->most_bytes = FACET_RESIDENCE_ALL;
 }
 
-/* Who waits and is not the next must not take what others give away for the next. Who cannot go is asked no more. */
+/*
+ * A waiting client other than the head must not take the memory that others free for the head. A client that cannot go
+ * is no longer asked.
+ */
 static void hold_others(struct facet_residence *residence)
 {
     EACH_CLIENT(residence, client)
@@ -265,7 +270,7 @@ static void hold_others(struct facet_residence *residence)
     }
 }
 
-/* ---- who gives way ---- */
+/* ---- which clients give way ---- */
 
 enum readiness { NOT_WHOLE, IDLE, TURN_IS_OVER, STAYS };
 
@@ -303,7 +308,7 @@ static struct facet_residence_client *next_to_go(struct facet_residence *residen
     return best;
 }
 
-/* What was asked for, has not gone yet, and is waited for. */
+/* Bytes that were asked for and have not gone yet, without those of stuck clients. */
 static uint64_t on_the_way(struct facet_residence *residence)
 {
     uint64_t bytes = 0;
@@ -314,7 +319,7 @@ static uint64_t on_the_way(struct facet_residence *residence)
     return bytes;
 }
 
-/* When the first of those that stay could go. */
+/* When the first of the staying clients could go. */
 static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
 {
     uint64_t soonest = FACET_RESIDENCE_NEVER;
@@ -338,7 +343,7 @@ static bool others_keep(struct facet_residence *residence)
     return false;
 }
 
-/* What has gone just now the head may not have taken yet: it is given a moment before more is asked for. */
+/* The head may not yet have taken memory that just became free: it gets a moment before more is asked for. */
 static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *head = &residence->clients[residence->head], *client;

@@ -35,7 +35,7 @@ static void feel(const struct facet_scale_config *config, struct facet_scale_mem
         member->calm++;
 }
 
-/* From what it has towards what it needs: up at once, down one step when it has been calm for long enough. */
+/* From its present part towards its need: up at once, down one step when it has been calm for long enough. */
 static uint32_t settle(const struct facet_scale_config *config, const struct facet_scale_member *member, uint32_t has,
                        uint32_t needs, uint32_t step)
 {
@@ -59,13 +59,13 @@ static uint32_t wanted_milli(const struct facet_scale_config *config, const stru
     return settle(config, member, least_of(member->share_milli, limit), needs, config->step_milli);
 }
 
-/* Units that so much of the device keeps busy. */
+/* The units that keep so much of the device busy. */
 static uint32_t units_for(const struct facet_scale_config *config, uint32_t milli)
 {
     return (uint32_t)(((uint64_t)milli * config->device_units + FACET_MILLI_WHOLE - 1) / FACET_MILLI_WHOLE);
 }
 
-/* Pressed: those that its share can keep busy, and one more each window. Calm: those that it kept busy. */
+/* Pressed: the units that its share can keep busy, and one more each window. Calm: the units that it kept busy. */
 static uint32_t wanted_units(const struct facet_scale_config *config, const struct facet_scale_member *member)
 {
     uint32_t has = most_of(member->units, member->units_least);
@@ -79,7 +79,7 @@ static uint32_t wanted_units(const struct facet_scale_config *config, const stru
 
 /* ---- dealing out ---- */
 
-/* One thing that is dealt: what each gets first, what it wants, and where the result goes. */
+/* One resource that is dealt out: each member's floor, its want, and the field for the result. */
 struct deal {
     struct facet_scale_member *members;
     uint32_t count;
@@ -94,7 +94,7 @@ static uint64_t weight_of(const struct facet_scale_member *member)
     return member->request_milli > 0 ? member->request_milli : FACET_SCALE_SCRAPS_MILLI;
 }
 
-/* Gives the floors; where they sum up to more than there is, the same part of each. Returns what is left. */
+/* Gives the floors; where they sum up to more than the whole, the same part of each. Returns the rest. */
 static uint64_t give_floors(const struct deal *deal)
 {
     uint64_t sum = 0, left = deal->whole;
@@ -121,7 +121,7 @@ static uint64_t hungry_weight(const struct deal *deal)
     return sum;
 }
 
-/* One round of dealing `left` by weight; who needs less than its part leaves the rest to the others. */
+/* One round of dealing `left` by weight; a member that needs less than its part leaves the rest to the others. */
 static uint64_t deal_round(const struct deal *deal, uint64_t left, uint64_t weights)
 {
     uint64_t rest = left;
@@ -140,7 +140,7 @@ static uint64_t deal_round(const struct deal *deal, uint64_t left, uint64_t weig
     return rest;
 }
 
-/* What is too little to be divided goes out one by one, lowest index first. */
+/* A rest too small to be divided goes out one by one, lowest index first. */
 static void deal_crumbs(const struct deal *deal, uint64_t left)
 {
     for (uint32_t i = 0; i < deal->count && left > 0; i++) {
@@ -196,7 +196,7 @@ static uint32_t *given_units(struct facet_scale_member *member)
     return &member->units;
 }
 
-/* A least is a promise: where they sum up to more than the device has, they share it in time. */
+/* A least is a promise: where the leasts sum up to more than the device has, the members share it in time. */
 static void deal_units(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)
 {
     uint64_t least = 0;

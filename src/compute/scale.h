@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dynamic scaling: how much of one device each vGPU should have now, between its request and its limit, by its demand.
+ * Dynamic scaling: each vGPU's part of one device, between its request and its limit, by its demand.
  *
- * Owns: what a member's demand is, and how a device is dealt out by it. Never: reads a clock, allocates, or sets
- * anything: it says what should be. State and measurements in, decisions out; integers only.
+ * Owns: how demand is derived, and how a device is dealt out by it. Never: reads a clock, allocates, or applies a
+ * decision. State and measurements in, decisions out; integers only.
  *
- * The caller measures each member over a window and calls facet_scale_step() at its end; what comes out holds for the
- * next. Demand is seen, not asked for:
- *     pressed   work is queued, or waited longer than `press_ns` on average. Pressed it remains until nothing is queued
- *               and the wait was below `relax_ns`. Its demand is its request at once, and beyond that `step_milli` more
- *               than it has, up to its limit
- *     calm      otherwise. Its demand is what it used and some headroom. Not before `calm_windows` calm windows in a
- * row is more than that taken from it, `step_milli` at a time: what it does not use is lent, not lost idle      calm,
- * and it used nothing
+ * The caller measures each member over a window and calls facet_scale_step() at its end; the result holds for the next
+ * window. Demand is observed, not asked for:
+ *     pressed   work is queued, or waited longer than `press_ns` on average. A member stays pressed until nothing is
+ *               queued and the wait was below `relax_ns`. Its demand is its request at once, and beyond that
+ *               `step_milli` more than its share, up to its limit
+ *     calm      otherwise. Its demand is its use and some headroom. Only after `calm_windows` calm windows in a row is
+ *               its share lowered to that, `step_milli` at a time: the unused part is lent, not lost
+ *     idle      calm, and it used nothing
  *
- * The device is dealt out in this order: to everybody the smaller of demand and request; then the rest to those whose
- * demand is higher, in proportion to their requests (best effort, 0, counts as FACET_SCALE_SCRAPS_MILLI). So
+ * The device is dealt out in this order: to every member the smaller of demand and request; then the rest to those with
+ * a higher demand, in proportion to their requests (best effort, 0, counts as FACET_SCALE_SCRAPS_MILLI). So
  *     - the sum is never above the device;
- *     - who is pressed has its request at once, however long others had it on loan; where requests sum up to more than
- *       the device (soft mode), they are weights, and each has its part;
- *     - nobody has more than its limit; with the same measurements again and again it comes to rest, and stays.
+ *     - a pressed member has its request at once, however long others had it on loan; where requests sum up to more
+ *       than the device (soft mode), they are weights, and each has its part;
+ *     - no member has more than its limit; with the same measurements again and again it comes to rest, and stays.
  *
  * Units follow in the same way, between `units_least` and `units_most`, one step at a time; where the device's units
- * are counted, nobody gets more than its least while the sum is above them. Whose share grows has at least the units
- * that can use it.
+ * are counted, no member gets more than its least while the sum is above them. A member whose share grows has at least
+ * the units that can use it.
  *
  * Not thread-safe: under one lock, or on copies.
  */
@@ -39,7 +39,7 @@
 
 struct facet_scale_config {
     uint32_t step_milli;     /* the most that a share grows beyond its request, or falls when calm, in a window */
-    uint32_t headroom_milli; /* a calm member keeps so much above what it used */
+    uint32_t headroom_milli; /* a calm member keeps so much above its use */
     uint32_t calm_windows;   /* so many calm windows before anything is taken */
     uint32_t device_units;   /* 0: not counted */
     uint64_t press_ns, relax_ns;
@@ -56,9 +56,9 @@ struct facet_scale_member {
     /* Measured over the window. */
     uint32_t busy_milli; /* of the device */
     uint32_t queued;     /* waiting now */
-    uint64_t delay_ns;   /* how long what began had waited, on average; 0: nothing began */
+    uint64_t delay_ns;   /* how long work that began had waited, on average; 0: nothing began */
 
-    /* What it should have: written by each step. At first what it has, or 0. */
+    /* The decision, written by each step. At first its present share and units, or 0. */
     uint32_t share_milli, units;
 
     /* Kept by the steps; 0 at first. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the arithmetic of settling and publishing. Never: gives the same moment of a device out twice.
+ * Owns: the arithmetic of settling and publishing. Never: credits the same moment of a device twice.
  *
- * A step gives the time since the last one out as credit: to each client what it may need, a timed one at most what the
- * policy charged it, and all together no more than has passed. Measured time is settled from credit. Credit is kept
- * only for what is in flight, so time in which a client had a lease and did nothing is not saved up.
+ * A step gives out the time since the last one as credit: to each client its possible need, to a timed one at most the
+ * policy's charge, and to all together no more than has passed. Measured time is settled from credit. Credit is kept
+ * only for work in flight, so an unused lease earns none.
  */
 #include "compute/settle.h"
 
@@ -45,19 +45,21 @@ static uint64_t of_device(const struct facet_settle_client *client, uint64_t own
     return client->part_milli == FACET_MILLI_WHOLE ? own_ns : part_of(own_ns, client->part_milli, FACET_MILLI_WHOLE);
 }
 
-/* What was measured and is not settled. The page is the tenants' to write: a count that falls is begun anew. */
+/* Measured and not settled time. Tenants can write the page: a count that falls starts anew. */
 static uint64_t unsettled_ns(const struct facet_settle_client *client)
 {
     return of_device(client, above(client->demand.measured_ns, client->total.measured_ns));
 }
 
-/* What can be measured yet of what is in flight. */
+/* The most that the work in flight can still add to the measured time. */
 static uint64_t coming_ns(const struct facet_settle_client *client, uint64_t now_ns)
 {
     return client->demand.begun_ns ? of_device(client, above(now_ns, client->demand.begun_ns)) : 0;
 }
 
-/* What the policy charged since it was last given out. It may take back some of it; that is made up for first. */
+/*
+ * The policy's charge since the last credit. The policy may take some of it back; later charges make up for that first.
+ */
 static uint64_t charged_ns(const struct facet_settle_client *client)
 {
     return above(client->demand.charged_ns, client->seen_charged_ns);
@@ -71,7 +73,7 @@ static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t ela
     return smaller(smaller(most_ns, elapsed_ns), above(use_ns, client->credit_ns));
 }
 
-/* Gives the time that has passed out: where more is wanted, in proportion to that. */
+/* Gives out the time that has passed; when clients want more, in proportion to their wants. */
 static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64_t now_ns)
 {
     settle_wide sum = 0;
@@ -88,7 +90,7 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
         sum > elapsed_ns ? (uint64_t)((settle_wide)client->wanted_ns * elapsed_ns / sum) : client->wanted_ns;
 }
 
-/* Time in which there was no scheduler: to whoever reports first what is from then. */
+/* Gives the time without a scheduler to the first clients that report work from then. */
 static void give_missed(struct facet_settle *settle, struct facet_settle_client *client)
 {
     uint64_t missing_ns = above(unsettled_ns(client), client->credit_ns);
@@ -124,7 +126,7 @@ static uint32_t behind(struct facet_settle *settle)
     return count;
 }
 
-/* One round: whoever is behind by no more than an equal part of what is left has all of it. Returns what is left. */
+/* One round: a client whose lag is at most an equal part of the rest is published in full. Returns the rest. */
 static uint64_t publish_small(struct facet_settle *settle, uint64_t left_ns, uint64_t part_ns)
 {
     EACH_CLIENT(settle, client)
@@ -139,7 +141,7 @@ static uint64_t publish_small(struct facet_settle *settle, uint64_t left_ns, uin
     return left_ns;
 }
 
-/* One long launch holds nobody else's numbers up: the small ones go first. */
+/* Small lags go first, so that one long launch does not delay the other clients' numbers. */
 void facet_settle_publish(struct facet_settle *settle, uint64_t now_ns)
 {
     uint64_t left_ns = above(now_ns, settle->published_at_ns);
