@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what addresses.h says.
+ * Owns: reserving a space's addresses in this process as well as on the device.
  *
- * A provider in a process of its own has its addresses from that process's kernel, so one of them can be equal to a
- * pointer of this process. Copies whose sides nobody named (FACET_COPY_DETECT) would take one for the other. So the
- * same range is had here too, with nothing in it, before the space gives any of it out. Where that cannot be, an
- * address at which this process has something is doubtful, and such a copy is refused.
+ * A provider in a process of its own has its addresses from that process's kernel, so one of them can equal a pointer
+ * of this process. A copy without named sides (FACET_COPY_DETECT) would take one for the other. So this process
+ * reserves the same range, with nothing mapped, before the space gives out any of it. If the reservation fails, an
+ * address at which this process has something mapped is doubtful, and such a copy is refused.
  *
- * Never: maps over anything that is there.
+ * Never: maps over an existing mapping.
  */
 #include "memory/addresses.h"
 
@@ -47,7 +47,7 @@ static int map_nothing(uint64_t address, uint64_t bytes, int how)
     return 0;
 }
 
-/* Who may have only so many addresses needs them for something else. */
+/* A process with a limit on its addresses needs them for something else. */
 bool facet_addresses_are_few(void)
 {
     struct rlimit limit;
@@ -93,8 +93,11 @@ static enum facet_status reserve(const struct facet_space *space, uint64_t bytes
     return backend->ops->reserve(backend->data, space->context, bytes, align, ret_address, error);
 }
 
-/* What is in the way here may be far larger than what is wanted. So each try is made twice as far on: with twice the
- * alignment, while what was no good is kept aside. False: none was any good, and the first is as good as another. */
+/*
+ * A mapping in the way may be far larger than the wanted range. So each try goes twice as far, with twice the
+ * alignment, while the rejected ranges stay reserved. False: no try succeeded, and the first range is as good as
+ * another.
+ */
 static bool find_free_here(const struct facet_space *space, uint64_t bytes, uint64_t *address)
 {
     uint64_t tried[TRIES] = {*address}, align = FACET_ALIGN_MOST;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the public calls about allocations: checking what was asked, blocks or runs, and what an address belongs to.
+ * Owns: the public calls about allocations: checking requests, blocks or runs, and finding the allocation of an
+ * address.
  * Never: follows an address before the page table knows it.
  */
 #include <inttypes.h>
@@ -60,7 +61,7 @@ static enum facet_status is_above_limit(const struct facet_space *space, uint64_
                                 bytes, space->id, space->name, limit_pages << space->page_shift);
 }
 
-/* Refused for want of memory: whether there will be enough when what is leaving is gone. */
+/* Refused for want of memory: whether the leaving pages will suffice once the device has unmapped them. */
 static enum facet_status explain(struct facet_space *space, uint64_t bytes, enum facet_status refused,
                                  struct facet_error *error)
 {
@@ -102,7 +103,7 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
     if (status == FACET_OK)
         return status;
     atomic_fetch_add_explicit(&space->refused, 1, memory_order_relaxed);
-    (void)facet_space_settle(space); /* what it had before it failed */
+    (void)facet_space_settle(space); /* the pages that it had taken before it failed */
     return status == FACET_QUOTA || status == FACET_NO_SPACE ? explain(space, bytes, status, error) : status;
 }
 
@@ -134,7 +135,7 @@ enum facet_status facet_space_free(struct facet_space *space, uint64_t address, 
     return status;
 }
 
-/* --- what an address belongs to ----------------------------------------------------------------------------------- */
+/* --- the allocation of an address --------------------------------------------------------------------------------- */
 
 static bool find_block(const struct facet_slab *slab, uint64_t address, struct facet_allocation *ret_allocation)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: asking what an address of a space belongs to.
+ * Owns: looking up the allocation that an address of a space belongs to.
  * Never: is needed outside this room.
  */
 #ifndef FACET_MEMORY_ALLOCATE_H

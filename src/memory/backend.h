@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the memory manager asks of a device: addresses, pages, and mapping one at the other.
+ * A page backend, as the memory manager sees a device: addresses, pages, and mapping one at the other.
  *
  * Owns: the shape of a page backend; the provider ABI's table `memory` (facet/provider/memory.h), as spaces need it.
  * Never: knows spaces or allocations. Addresses and handles are numbers of the device; 0 is none.
@@ -16,7 +16,7 @@
 
 #include <facet/error.h>
 
-/* Where pages lie: in a chunk, so many bytes from its begin. */
+/* The place of pages: in a chunk, so many bytes from its begin. */
 struct facet_page_place {
     uint64_t pages; /* the chunk's handle */
     uint64_t offset;
@@ -47,25 +47,29 @@ struct facet_page_ops {
 
     enum facet_status (*map)(void *backend, uint64_t context, uint64_t address, const struct facet_page_place *place,
                              uint64_t bytes, struct facet_error *error);
-    /* At once. FACET_BUSY, FACET_TIMEOUT: what was queued before may still use them, and the same is to be asked again;
-     * or they are mapped again, at the same place, and stay. Any other failure may go away, too. */
+    /*
+     * At once. FACET_BUSY, FACET_TIMEOUT: earlier queued work may still use the pages, and the caller retries; or the
+     * caller maps them again at the same place, and they stay. Any other failure may go away, too.
+     */
     enum facet_status (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
-    /* Writes and reads so many bytes of pages, from `skip` bytes into them on, wherever they are mapped or not, without
-     * waiting for what any context has queued; `from` NULL: zeros. May be NULL, both: then the operations at the end,
-     * by addresses, wait for nothing either. */
+    /*
+     * Writes and reads so many bytes of pages, from `skip` bytes into them on, mapped or not, without waiting for any
+     * context's queued work; `from` NULL: zeros. May be NULL, both: then the operations at the end, by addresses, wait
+     * for nothing either.
+     */
     enum facet_status (*put)(void *backend, const struct facet_page_place *place, uint64_t skip, const void *from,
                              uint64_t bytes, struct facet_error *error);
     enum facet_status (*get)(void *backend, const struct facet_page_place *place, uint64_t skip, void *ret_data,
                              uint64_t bytes, struct facet_error *error);
 
     /*
-     * Copies the pages that are mapped at `address`, which are those of `from`, to other ones and maps those instead.
-     * Whoever writes there meanwhile waits; nothing that was written is lost; at no moment is there nothing mapped.
+     * Copies the pages that are mapped at `address`, which are those of `from`, to other ones and maps those instead. A
+     * writer to the address waits meanwhile; no write is lost; at no moment is the address unmapped.
      */
     enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_move *pages,
                               uint64_t bytes, struct facet_error *error);
 
-    /* Any addresses and sizes within what is mapped. */
+    /* Any addresses and sizes within mapped pages. */
     enum facet_status (*write)(void *backend, uint64_t context, uint64_t address, const void *data, uint64_t bytes,
                                struct facet_error *error);
     enum facet_status (*read)(void *backend, uint64_t context, uint64_t address, void *ret_data, uint64_t bytes,
@@ -82,10 +86,11 @@ struct facet_page_ops {
 struct facet_page_backend {
     const struct facet_page_ops *ops;
     void *data;
-    uint64_t page_bytes;   /* the smallest page; a power of two */
-    uint64_t memory_bytes; /* what there is, for who does not say; 0: it must be said */
-    bool plain;            /* its copies and fills are accesses of this process, which fault where nothing is mapped */
-    bool elsewhere;        /* addresses are the device's: a pointer of this process may be equal to one by chance */
+    uint64_t page_bytes; /* the smallest page; a power of two */
+    uint64_t
+        memory_bytes; /* the device's memory, the default for a configuration that names no size; 0: it must name one */
+    bool plain;       /* its copies and fills are accesses of this process, which fault where nothing is mapped */
+    bool elsewhere;   /* addresses are the device's: a pointer of this process may be equal to one by chance */
     uint64_t (*now_ns)(void *data);  /* a monotonic clock, for how long steps take; NULL: the system's */
     uint64_t (*tick_ns)(void *data); /* the same to a tick, and cheap: when things were allocated and touched */
 };

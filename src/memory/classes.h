@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: size classes: which block sizes the pools have, how much each grows by, and which one a request falls into.
+ * Owns: size classes: the pools' block sizes, how much each pool grows by, and the class of a request.
  * Never: allocates.
  *
  * From the smallest block on there are four sizes to each doubling, each a multiple of the smallest block, so that a
- * block is at most a quarter larger than what was asked for; finding the class is a few shifts.
+ * block is at most a quarter larger than the request; finding the class is a few shifts.
  */
 #ifndef FACET_MEMORY_CLASSES_H
 #define FACET_MEMORY_CLASSES_H
@@ -36,7 +36,7 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
 uint32_t facet_class_pages(const struct facet_class *class, uint32_t level);
 uint32_t facet_class_blocks(const struct facet_classes *classes, uint32_t class, uint32_t level);
 
-/* The level of the next slab for a pool of `pages`: about an eighth of what it has, 2 MiB at most. */
+/* The level of the next slab for a pool of `pages`: about an eighth of its present size, 2 MiB at most. */
 uint32_t facet_classes_level(const struct facet_classes *classes, uint32_t class, uint64_t pages);
 
 /* The class of the smallest block that holds `bytes` and is aligned to `align`; FACET_NO_CLASS: whole pages are for it,

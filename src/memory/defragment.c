@@ -7,7 +7,7 @@
 #include "base/sized.h"
 #include "memory/space.h"
 
-/* What a call may still do, and what it did. */
+/* The remaining budget of a call, and its results. */
 struct pass {
     struct facet_memory *memory;
     uint32_t only; /* the serial of the one space whose pages may move; 0: of any */

@@ -2,7 +2,7 @@
 /*
  * Owns: a provider's device as a page backend, through a session: chunks are pages of the owner's context, shared with
  * the contexts that spaces are mapped in.
- * Never: runs anything; keeps a copy of what the provider knows, but for one bit of what it can do.
+ * Never: runs anything; keeps a copy of the provider's state, but for one bit of its abilities.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct device {
     uint64_t owner;
     bool moves;
 
-    uint64_t page_bytes; /* of what is mapped */
+    uint64_t page_bytes; /* of the mappings */
 
     pthread_mutex_t window_lock; /* of the owner's addresses at which pages are written and read */
     uint64_t window, window_bytes;
@@ -129,8 +129,7 @@ static enum facet_status fill(void *data, uint64_t context, uint64_t address, ui
     return device->ops->fill(device->instance, context, address, value, bytes, error);
 }
 
-/* --- by the owner's context -----------------------------------------------------------------------------------------
- */
+/* --- by the owner's context --------------------------------------------------------------------------------------- */
 
 /* Pages are reached through a window of its addresses, one at a time: nothing is ever queued in that context, so that
  * nothing there waits. */
@@ -238,7 +237,7 @@ static const struct facet_page_ops operations = {
     .fill = fill,
 };
 
-/* What a device says that it can do. */
+/* The abilities that a device declares. */
 static enum facet_status find_traits(struct facet_session *session, uint32_t number, uint64_t *ret_can,
                                      struct facet_error *error)
 {

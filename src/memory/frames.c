@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: taking frames from chunks and giving them back. frames_plan.c chooses what should move.
+ * Owns: taking frames from chunks and giving them back. frames_plan.c chooses the frames that should move.
  * Never: looks at more than one chunk's frames for one call.
  */
 #include <inttypes.h>
@@ -165,7 +165,7 @@ static void unlink_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
     frames->leaving++;
 }
 
-/* Clearing memory takes milliseconds: nobody's lock is held meanwhile. */
+/* Clearing memory takes milliseconds: no lock is held meanwhile. */
 static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 {
     uint64_t bytes = facet_chunk_frames(frames, chunk) * frames->page_bytes;
@@ -199,7 +199,9 @@ static struct facet_chunk *with_room(struct facet_frames *frames)
     return NULL;
 }
 
-/* Chunks that are in use already before others; but a whole chunk, which lies in a row, for who wants one. */
+/*
+ * Chunks in use come before empty ones; but a request for a whole chunk gets an empty one, whose frames are contiguous.
+ */
 static struct facet_chunk *best_chunk(struct facet_frames *frames, uint32_t count)
 {
     struct facet_chunk *chunk = NULL;
@@ -410,7 +412,7 @@ void facet_frames_clear(struct facet_frames *frames)
 
         if (!chunk)
             continue;
-        frames->empty += chunk->used != 0; /* nobody uses it any more */
+        frames->empty += chunk->used != 0; /* no longer used */
         unlink_chunk(frames, chunk);
         return_chunk(frames, chunk);
     }

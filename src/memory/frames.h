@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames: the device's memory in pages, whoever they are mapped for.
+ * Frames: the device's memory in pages, for all spaces.
  *
- * Owns: chunks had from the backend, which of their frames are in use and by which page of which space, and where the
- * next frames are best taken and which should be emptied.
- * Never: maps anything; knows what a space is beyond its number.
+ * Owns: chunks from the backend, the use of each of their frames by a page of a space, the best places for the next
+ * frames, and the chunks that should be emptied.
+ * Never: maps anything; knows a space other than by its number.
  *
  * Chunks stand in a row of bins by how full they are, so that the fullest with room is found at once: filling those
  * lets the others empty, and an empty chunk goes back to the device. Thread rule: calls are serialized by its lock.
@@ -22,13 +22,13 @@
 #define FACET_CHUNK_FRAMES 4096u
 #define FACET_FRAME_NONE   UINT32_MAX
 #define FACET_FRAME_BINS   32u
-#define FACET_SPACE_HELD   UINT32_MAX /* of frames that are in use by nobody whose pages may move or go */
+#define FACET_SPACE_HELD   UINT32_MAX /* of used frames without a space, which must not move (facet_frames_hold) */
 
-/* Whose a frame is. `space` is a serial number that is never used twice; 0: nobody's. */
+/* The owner of a frame. `space` is a serial number that is never used twice; 0: no owner. */
 struct facet_frame {
     uint32_t page;  /* of the space */
-    uint32_t space; /* who has it */
-    uint32_t last;  /* who had it: for anybody else it must be cleared. 0: it is clear */
+    uint32_t space; /* its present owner */
+    uint32_t last;  /* its last owner: for any other space it must be cleared. 0: it is clear */
 };
 
 struct facet_chunk {
@@ -77,20 +77,23 @@ void facet_frames_clear(struct facet_frames *frames);
 enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space, uint32_t page, uint32_t count,
                                     struct facet_extent *ret_extent, bool *ret_clear, struct facet_error *error);
 
-/* Gives them back. A chunk without any used frame goes back to the device, but for one: who frees and allocates in turn
- * should not have the device make and clear memory each time. */
+/*
+ * Gives them back. A chunk without any used frame goes back to the device, except one: a program that frees and
+ * allocates in turn should not have the device make and clear memory each time.
+ */
 void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count);
 
-/* The same in two calls, for who holds a lock: a chunk that goes back is off the books, but is the device's only after
- * the second, which takes a while. NULL: none goes. */
+/*
+ * facet_frames_give() in two calls, for a caller that holds a lock: the first takes an emptied chunk off the books, the
+ * second returns it to the device, which takes a while. NULL: no chunk goes.
+ */
 struct facet_chunk *facet_frames_leave(struct facet_frames *frames, uint32_t frame, uint32_t count);
 void facet_frames_return(struct facet_frames *frames, struct facet_chunk *chunk);
 
-/* They belong to no space any more, but the device has not let go of them: they are in use until they are given back.
- */
+/* The frames belong to no space any more, but the device has not unmapped them: they count as used until given back. */
 void facet_frames_hold(struct facet_frames *frames, uint32_t frame, uint32_t count);
 
-/* Frames that are in use by nobody, of chunks that are had and others. */
+/* Unused frames, including those of chunks not yet taken from the device. */
 uint64_t facet_frames_left(struct facet_frames *frames);
 
 /* Gives that one back too. Returns its bytes. */
@@ -114,10 +117,10 @@ bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most
  * less when there are fewer in a row. False: the move is none any more. */
 bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent);
 
-/* Where a frame lies. Of a frame that is in use, and stays so. */
+/* The place of a frame. The frame must stay in use during the call. */
 struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t frame);
 
-/* --- for who needs memory that others have --- */
+/* --- for reclaiming memory from other spaces --- */
 
 /* The next used frames at or after *hand, around the end: at most `most` in a row, of one space and of neighbouring
  * pages. Leaves the hand behind them. False: none is in use. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what frames.c and frames_plan.c share of a chunk's insides.
- * Never: is included by anybody else. All is called with the frames' lock held.
+ * Owns: the view of a chunk's insides that frames.c and frames_plan.c share.
+ * Never: is included elsewhere. All is called with the frames' lock held.
  */
 #ifndef FACET_MEMORY_FRAMES_INSIDE_H
 #define FACET_MEMORY_FRAMES_INSIDE_H

@@ -105,7 +105,7 @@ bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most
     return found;
 }
 
-/* Whether the frames are still what the plan saw. */
+/* Whether the frames are still as the plan found them. */
 static bool holds(const struct facet_frames *frames, const struct facet_frame_move *move)
 {
     const struct facet_chunk *chunk = facet_frames_chunk(frames, move->from);

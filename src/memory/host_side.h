@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: whether an address that a caller means as his own is memory of a space, and what a space keeps free of this
- * process's addresses.
+ * Owns: whether an address that a caller passes as host memory is memory of a space, and keeping a space's addresses
+ * free of mappings of this process.
  * Never: follows it.
  */
 #ifndef FACET_MEMORY_HOST_SIDE_H
@@ -11,15 +11,17 @@
 
 #include <facet/memory.h>
 
-/* Whether nothing of this process can lie at the addresses of the space, as it has them for that: what is mapped there
- * is mapped over nothing (MAP_FIXED), and goes by restoring them. */
+/*
+ * Whether no mapping of this process can lie at the addresses of the space, because it has reserved them here: a
+ * mapping there replaces the reservation (MAP_FIXED), and facet_space_restore_addresses() undoes it.
+ */
 bool facet_space_is_apart(const struct facet_space *space);
-/* Unmaps what was mapped at addresses of the space; with nothing there, or let go of, as they were before. */
+/* Unmaps addresses of the space: reserves them again, or leaves them free, as they were before. */
 void facet_space_restore_addresses(const struct facet_space *space, uint64_t address, uint64_t bytes);
 
 /*
- * FACET_OUT_OF_RANGE: it is within a space of this memory. Where the device's addresses are no pointers of this process
- * they are not compared with one, unless `detect`: an address whose side nobody named is not taken for a pointer then.
+ * FACET_OUT_OF_RANGE: it is within a space of this memory. A device whose addresses are no pointers of this process
+ * needs no comparison with them, unless `detect`: an address without a named side is not taken for a pointer then.
  */
 enum facet_status facet_memory_check_host(struct facet_memory *memory, const char *argument, uint64_t address,
                                           uint64_t bytes, bool detect, struct facet_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what idle.h says, piece by piece: pages do not move while one is under way, and who else wants the space waits
- * for one piece at most.
+ * Owns: the copies of idle.h, piece by piece: pages do not move while one is under way, and other users of the space
+ * wait for one piece at most.
  * Never: touches memory that is not wholly inside one allocation of the space.
  */
 #include "memory/idle.h"
@@ -17,7 +17,7 @@ struct access {
     unsigned char *ret_data;
 };
 
-/* What lies in a row, of at most a pass; *ret_bytes: how much that was. With the space's lock held. */
+/* Transfers one contiguous piece of at most a pass; *ret_bytes: its size. With the space's lock held. */
 static enum facet_status do_piece(struct facet_space *space, const struct access *access, uint64_t done,
                                   uint64_t *ret_bytes, struct facet_error *error)
 {

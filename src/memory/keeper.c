@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the thread that defragments a memory by itself once its fragmentation is above the threshold.
- * Never: takes more than a tenth of the time: what it moves, somebody waits for.
+ * Owns: the thread that defragments a memory in the background once its fragmentation is above the threshold.
+ * Never: takes more than a tenth of the time: users of moving pages wait for it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static bool wait_for_turn(struct facet_keeper *keeper)
     return on;
 }
 
-/* A failure is no reason to end: the next look tries again, and who calls defragment is told. */
+/* The thread goes on after a failure: the next round tries again, and only a caller of defragment gets the error. */
 static void *keep(void *data)
 {
     struct facet_keeper *keeper = data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what leaving.h says. What leaves stands in a list by its first pages' entries, in the order in which it was
- * freed: what the device has been asked for before what it has not.
+ * Owns: the unmap queue of leaving.h: extents that await unmapping form a FIFO, linked through their first page's
+ * entry; extents that the device was already asked to unmap come first.
  * Never: needs memory of its own, so that nothing can fail.
  */
 #include "memory/leaving.h"
@@ -109,7 +109,7 @@ void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t coun
 
 /* --- asking the device; with the leave lock held ------------------------------------------------------------------ */
 
-/* Of pages that are leaving: nobody else looks at those but through the list. No lock of the space is needed. */
+/* Only the list leads to the entries of leaving pages, so no lock of the space is needed. */
 static void give_frames(struct facet_space *space, uint32_t first, uint32_t count)
 {
     for (uint32_t done = 0, row; done < count; done += row) {
@@ -126,7 +126,7 @@ static enum facet_status ask(struct facet_space *space, uint32_t first, uint32_t
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
-    /* Whoever was let in before the pages were leaving may be on them still; who comes now is refused. */
+    /* A copy let in before the pages were leaving may still use them; later ones are refused. */
     if (backend->plain)
         pthread_rwlock_wrlock(&space->touching);
     enum facet_status status = backend->ops->unmap(backend->data, space->context, facet_space_address(space, first),
@@ -138,8 +138,10 @@ static enum facet_status ask(struct facet_space *space, uint32_t first, uint32_t
     return status;
 }
 
-/* What was freed first can go first: after one that cannot, only those are asked for that the device does not know of
- * yet. A device that waits is not asked again before the next pass. */
+/*
+ * The oldest extents can go first. Once one is refused, only those follow that the device was not asked for yet. After
+ * a timeout the device is not asked again before the next pass.
+ */
 static uint32_t next_after(struct facet_space *space, uint32_t page, enum facet_status status)
 {
     struct facet_leaving *leaving = &space->leaving;
@@ -222,8 +224,10 @@ void facet_leaving_init(struct facet_leaving *leaving)
     leaving->first = leaving->last = leaving->unasked = FACET_PAGE_NONE;
 }
 
-/* A device that is lost, or that does not know the context any more, will never let go; whatever else there is goes
- * with the addresses. */
+/*
+ * A device that is lost, or that no longer knows the context, will never unmap. Any other refusal ends with the
+ * addresses.
+ */
 static bool may_let_go_later(enum facet_status status)
 {
     return status == FACET_BUSY || status == FACET_BAD_STATE;

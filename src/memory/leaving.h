@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages that were freed and that the device still has to let go of.
+ * Freed pages that the device has yet to unmap.
  *
- * Owns: the list of them that each space has, and asking the device.
- * Never: asks with a lock held that anybody but who frees in the same space waits for; gives an address or a frame out
- * again before the device has let go of it.
+ * Owns: each space's list of them, and asking the device.
+ * Never: asks while it holds a lock that any thread other than one freeing in the same space waits for; gives an
+ * address or a frame out again before the device has unmapped it.
  */
 #ifndef FACET_MEMORY_LEAVING_H
 #define FACET_MEMORY_LEAVING_H
@@ -20,8 +20,10 @@ uint64_t facet_space_settle(struct facet_space *space);
 void facet_space_look(struct facet_space *space);
 bool facet_space_is_leaving(const struct facet_space *space);
 
-/* Frees all that it holds, before it is destroyed. False: the device has not let go of all of it yet. Nobody else may
- * allocate or free in it any more. */
+/*
+ * Frees all of the space's allocations, before it is destroyed. False: the device has not unmapped all of it yet. No
+ * other thread may allocate or free in it any more.
+ */
 bool facet_space_vacate(struct facet_space *space);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: memory of this process as a page backend: chunks are parts of a memfd, mapping is mmap() over reserved
- * addresses, and a move is a transplant (base/transplant.h). Committed, a chunk is had whole when it is made, and seen
- * a second time (base/page_view.h).
- * Never: installs a signal handler, starts a thread, or looks at what the memory holds.
+ * addresses, and a move is a transplant (base/transplant.h). Committed, a chunk has all its memory when it is made, and
+ * a second mapping (base/page_view.h).
+ * Never: installs a signal handler, starts a thread, or looks at the contents of the memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,14 +29,14 @@ struct spare {
 };
 
 struct memfd {
-    pthread_mutex_t lock; /* of what follows, but for the constants */
+    pthread_mutex_t lock; /* of the fields below, but for the constants */
     struct spare *spares;
     uint64_t used, end;
 
     uint64_t most, file_most;
     int fd;
     int faults;                  /* the userfaultfd; -1: this kernel cannot protect shared memory */
-    struct facet_page_view view; /* of what is committed; closed: nothing is */
+    struct facet_page_view view; /* of the committed memory; closed: none is committed */
 };
 
 static void *at(uint64_t address)
@@ -90,7 +90,7 @@ static uint64_t offset_of(const struct facet_page_place *place)
     return place->pages - 1 + place->offset;
 }
 
-/* Where a part that has never been used begins: huge pages begin at multiples of their size. */
+/* The begin of a part that was never used: huge pages begin at multiples of their size. */
 static uint64_t next_end(const struct memfd *memfd, uint64_t bytes)
 {
     uint64_t step = memfd->view.base && bytes >= FACET_HUGE_BYTES ? FACET_HUGE_BYTES : 1;
@@ -177,8 +177,10 @@ static uint64_t huge_bytes(void *data)
 
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
 
-/* The bare system call: the thread sanitizer takes mmap() for a write, which mapping other pages with the same contents
- * over what others use is not. */
+/*
+ * The bare system call: the thread sanitizer takes mmap() for a write. Mapping other pages with the same contents over
+ * memory in use is none.
+ */
 static enum facet_status map(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
                              uint64_t bytes, struct facet_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: making and ending memories and spaces, with what their configuration means.
+ * Owns: making and ending memories and spaces, and interpreting their configuration.
  * Never: allocates anything for a user.
  */
 #include <inttypes.h>
@@ -23,8 +23,7 @@
 #define THRESHOLD_DEFAULT 300u
 #define REPAY_DEFAULT     20u
 #define INTERVAL_DEFAULT  UINT64_C(1000000000)
-/* Addresses that spaces of one memory have beyond what their first limits need; each has a sixteenth of what is left.
- */
+/* Addresses that spaces of one memory have beyond their first limits' need; each takes a sixteenth of the rest. */
 #define ADDRESSES_MOST (UINT64_C(1) << 44)
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
@@ -284,7 +283,7 @@ static enum facet_status enter(struct facet_memory *memory, struct facet_space *
     return status;
 }
 
-/* What the device does not let go of, even with the addresses, is nobody's until the memory is closed. */
+/* Frames that the device does not unmap even with the addresses stay unused until the memory is closed. */
 static void clear_space(struct facet_space *space)
 {
     if (space->table.entries)
@@ -310,7 +309,7 @@ static enum facet_status check_limit(const struct facet_memory *memory, uint64_t
                                 limit_bytes, memory->page_bytes, most);
 }
 
-/* Who unmaps is not kept waiting by copies that begin after. */
+/* Writers are preferred: an unmapping thread does not wait for copies that begin later. */
 static void init_touching(pthread_rwlock_t *lock)
 {
     pthread_rwlockattr_t attributes;
@@ -365,7 +364,7 @@ static void unlink_space(struct facet_space *space)
     memory->limits_bytes -= space->limit_pages * memory->page_bytes;
     memory->span_bytes -= space->span;
     pthread_mutex_unlock(&memory->lock);
-    /* Who defragments took the lock of the space while it was on the list: it ends first. */
+    /* A defragmenting thread may hold the lock of the space from before the removal: it ends first. */
     pthread_mutex_lock(&space->lock);
     pthread_mutex_unlock(&space->lock);
 }
@@ -394,7 +393,7 @@ void facet_memory_close(struct facet_memory *memory)
     while (!LIST_EMPTY(&memory->spaces)) {
         struct facet_space *space = LIST_FIRST(&memory->spaces);
 
-        (void)facet_leaving_wait(space); /* its pages are the provider's to keep for who still runs */
+        (void)facet_leaving_wait(space); /* the provider keeps its pages for launches that still run */
         unlink_space(space);
         clear_space(space);
     }

@@ -40,7 +40,7 @@ uint32_t facet_space_row_of_frames(const struct facet_space *space, uint32_t fir
 
 /* --- taking memory away ------------------------------------------------------------------------------------------- */
 
-/* Nobody uses it, so the device lets go of it; or it stays as it is. */
+/* The device unmaps the page if no work uses it; or it stays as it is. */
 static enum facet_status take_page(struct facet_space *space, uint32_t page)
 {
     struct facet_memory *memory = space->memory;
@@ -97,7 +97,7 @@ static enum facet_status check_quota(struct facet_space *space, uint32_t count, 
                            space->id, space->name, space->pages * page, space->limit_pages * page, count * page, page);
 }
 
-/* What was in the pages when they were sent out; nothing of what others had in those frames. */
+/* Restores the pages' contents from when they were sent out, so that none of other spaces' contents show. */
 static enum facet_status fill_in(struct facet_space *space, uint32_t first, uint32_t count, bool clear,
                                  struct facet_error *error)
 {
@@ -220,7 +220,10 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
     return status;
 }
 
-/* What is mapped under launches goes only when these are over: so nothing is mapped for what cannot have enough. */
+/*
+ * Pages that are mapped under launches go only when these are over, so nothing is mapped for a request that cannot be
+ * met.
+ */
 static enum facet_status check_room(struct facet_memory *memory, uint32_t count, struct facet_error *error)
 {
     uint64_t left = facet_frames_left(&memory->frames);
@@ -232,7 +235,7 @@ static enum facet_status check_room(struct facet_memory *memory, uint32_t count,
                            left * memory->page_bytes, count * memory->page_bytes);
 }
 
-/* With a swap what finds no memory now gets it when it is pinned. */
+/* With a swap, pages without memory now get it when they are pinned. */
 static enum facet_status give_all(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_done,
                                   struct facet_error *error)
 {

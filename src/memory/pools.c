@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: where blocks come from: lanes, the slabs of each class in them, and when slabs come and go.
+ * Owns: the source of blocks: lanes, the slabs of each class in them, and when slabs come and go.
  * Never: takes a lock to free a block, unless that made a full slab useful or the last use of one end.
  *
- * A lane keeps one small slab of a class in which nothing is in use, so that who frees and allocates in turn does not
- * map and unmap pages each time. They go when the space is short of memory, and when it is compacted.
+ * A lane keeps one small empty slab of a class, so that a program that frees and allocates in turn does not map and
+ * unmap pages each time. Empty slabs go when the space is short of memory, and when it is compacted.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ static struct facet_lane *own_lane(struct facet_space *space)
 
 /* --- slabs come and go; with the lane's lock held ----------------------------------------------------------------- */
 
-/* One of a pool's slabs that died, else a new one. There are few dead ones: what a pool had at its largest. */
+/* One of a pool's dead slabs, else a new one. Dead slabs are few: at most the pool's largest number. */
 static struct facet_slab *spare_or_new(struct facet_space *space, uint32_t class, uint32_t level)
 {
     const struct facet_classes *classes = &space->memory->classes;
@@ -97,7 +97,7 @@ static enum facet_status add_slab(struct facet_lane *lane, uint32_t class, struc
     return status != FACET_OK && level ? add_slab_of(lane, class, 0, error) : status;
 }
 
-/* With the space's lock held: whether somebody has pinned pages of it for what it held. */
+/* With the space's lock held: whether any page of the slab is pinned. */
 static bool is_pinned(const struct facet_space *space, const struct facet_slab *slab)
 {
     for (uint32_t page = slab->first_page; page < slab->first_page + slab->pages; page++)
@@ -143,8 +143,11 @@ static void list_slab(struct facet_pool *pool, struct facet_slab *slab)
     LIST_INSERT_HEAD(&pool->listed, slab, in_pool);
 }
 
-/* The current slab is full, and whoever frees a block of it from now on lists it. A block that was freed before that
- * could be seen is seen here: the count goes down before the place is looked at, and the other way round here. */
+/*
+ * The current slab is full, and from now on a thread that frees a block of it lists it. A block that was freed too
+ * early for that is noticed here: the freeing thread lowers the count before it reads the place, and this function
+ * writes the place before it reads the count.
+ */
 static void leave_slab(struct facet_pool *pool)
 {
     struct facet_slab *slab = pool->current;
@@ -167,7 +170,7 @@ static bool next_slab(struct facet_pool *pool)
     return true;
 }
 
-/* Any thread; what two of them write at the same time may be lost. */
+/* Any thread; concurrent writes may be lost. */
 static void push_recent(struct facet_lane *lane, uint32_t class, uint64_t address)
 {
     struct facet_pool *pool = &lane->pools[class];
@@ -194,7 +197,7 @@ struct taken {
     uint32_t block;
 };
 
-/* What was freed last, if it still is a free block of this lane: its slabs stay while its lock is held. */
+/* The block freed last, if it still is a free block of this lane: its slabs stay while its lock is held. */
 static struct taken take_recent(struct facet_lane *lane, uint32_t class)
 {
     const struct facet_space *space = lane->space;
@@ -237,7 +240,7 @@ static struct taken take_from(struct facet_lane *lane, uint32_t class)
     return taken;
 }
 
-/* The space is short of memory: what nobody uses goes, and other lanes may have a block. */
+/* The space is short of memory: empty slabs go, and other lanes may have a block. */
 static struct taken take_from_others(struct facet_space *space, uint32_t class)
 {
     struct taken taken = {NULL, FACET_BLOCK_NONE};
@@ -297,7 +300,7 @@ enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, ui
 
 /* --- giving ------------------------------------------------------------------------------------------------------- */
 
-/* The lane of a slab, locked; NULL when it is nobody's any more. */
+/* The lane of a slab, locked; NULL when the slab is dead. */
 static struct facet_lane *lock_lane_of(struct facet_slab *slab)
 {
     struct facet_lane *lane = atomic_load(&slab->lane);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: pins, and bringing in what is pinned: whose pages go for it, who waits for whom, and how long who brought pages
- * in may keep them.
- * Never: sends out what is pinned; lets who waits be overtaken; holds a lock while it waits.
+ * Owns: pins, and bringing in pinned pages: the choice of pages that are sent out for them, the queue of waiting pins,
+ * and how long a space may keep the pages that it brought in.
+ * Never: sends out a pinned page; lets a later pin overtake an earlier one; holds a lock while it waits.
  *
- * Which pages go is decided by a clock: a hand goes round over the frames, and takes what was not used since it last
- * came by. What a space brought in stays until that was worth it (its turn), unless the space is idle.
+ * A clock algorithm chooses the pages to send out: a hand goes round over the frames, and takes those not used since it
+ * last came by. A space keeps its pages until they have repaid the cost of bringing them in (its turn), unless it is
+ * idle.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -184,7 +185,10 @@ static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const st
     return gone;
 }
 
-/* No turn will end: who holds pins is to let go of them before it gets new ones, or it might never. */
+/*
+ * No turn will end by itself: spaces that hold pins must release them before they get new ones, or the head might wait
+ * for ever.
+ */
 static void ask_to_let_go(struct facet_memory *memory, const struct facet_space *self)
 {
     uint64_t head = atomic_load(&memory->queue.heads) + 1;
@@ -267,7 +271,9 @@ static bool are_here(const struct arrival *arrival)
     return true;
 }
 
-/* Pins what is here, unless somebody waits for this space to let go. *ret_done: whether it did. */
+/*
+ * Pins the pages if they are here, unless the head of the queue waits for this space's pins. *ret_done: whether it did.
+ */
 static enum facet_status begin(const struct arrival *arrival, bool *ret_done, struct facet_error *error)
 {
     struct facet_space *space = arrival->space;
@@ -338,7 +344,7 @@ static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uin
     return FACET_OK;
 }
 
-/* The pages are pinned before they are here: what one of them costs must not be another one of them. */
+/* The pages are pinned before they are here, so that bringing in one of them cannot send out another. */
 static enum facet_status bring_range(struct arrival *arrival, struct range range, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -390,7 +396,7 @@ static enum facet_status bring_all(struct arrival *arrival, struct facet_error *
     return status;
 }
 
-/* It may keep what it has for as long as that is worth what it cost. */
+/* The space may keep its pages for a multiple of the time that bringing them in cost. */
 static void begin_turn(const struct arrival *arrival, uint64_t start)
 {
     struct facet_space *space = arrival->space;

@@ -30,7 +30,7 @@ static enum facet_status move_to_new(struct facet_space *space, const struct fac
     return FACET_OK;
 }
 
-/* Whether a run stays one: what fits into blocks becomes one. */
+/* Whether a run stays one: a size that fits into blocks becomes one. */
 static bool stays_run(const struct facet_space *space, const struct facet_allocation *old, uint64_t bytes)
 {
     return old->usable_bytes % space->memory->page_bytes == 0 &&
@@ -57,7 +57,7 @@ enum facet_status facet_space_resize(struct facet_space *space, uint64_t address
     status = stays_run(space, &old, bytes) ? facet_runs_resize(space, address, bytes, error)
                                            : facet_pools_resize(space, address, bytes);
     if (atomic_load_explicit(&space->leaving.unasked_count, memory_order_relaxed))
-        (void)facet_space_settle(space); /* what it shrank by, or what a try that failed had taken */
+        (void)facet_space_settle(space); /* the bytes it shrank by, or those that a failed try had taken */
     if (status == FACET_OK)
         *ret_address = address;
     return status == FACET_TOO_SMALL ? move_to_new(space, &old, bytes, ret_address, error) : status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: allocations of whole pages.
- * Never: is called for what a pool has a block for.
+ * Never: is called for a size that a pool has blocks for.
  */
 #include <inttypes.h>
 

@@ -2,17 +2,17 @@
 /*
  * A slab: pages cut into blocks of one size, with a bit for each block.
  *
- * Owns: which blocks are in use and what is known of each, outside the memory itself, which may be a device's.
+ * Owns: the use of the blocks and the record of each, outside the memory itself, which may be a device's.
  * Never: takes a lock. Blocks are taken by one thread at a time (the lane's lock); they are given back by any.
  *
  * A word of `used` holds 64 blocks, and a bit of `open` says that its word may have a free one, so that a block is
- * found in two steps. The bit of a block decides who freed it: a second free finds it clear. A slab's memory is never
- * given back to the host before its space ends, so that whoever comes late with a stale address finds a slab, not a
+ * found in two steps. The bit of a block decides which free wins: a second free finds it clear. A slab's memory is
+ * never given back to the host before its space ends, so that a late free with a stale address finds a slab, not a
  * hole.
  *
- * What decides the time of a call among a million blocks is how many cache lines it waits for that nobody touched
- * lately: so the fields of that path lie in one line, what is known of a block is written when nothing waits for it any
- * more (the lane's lock is given back before), and a free does not ask for it.
+ * The time of a call among a million blocks is decided by the cache lines that it misses. So the fields of that path
+ * lie in one line, the record of a block is written when nothing waits for it any more (the lane's lock is released
+ * before), and a free does not read it.
  */
 #ifndef FACET_MEMORY_SLAB_H
 #define FACET_MEMORY_SLAB_H
@@ -37,7 +37,7 @@ struct facet_note {
 
 enum facet_slab_place {
     FACET_SLAB_DEAD = 0,    /* without pages; on the space's list of spare slabs */
-    FACET_SLAB_CURRENT = 1, /* what its lane takes blocks from */
+    FACET_SLAB_CURRENT = 1, /* the slab that its lane takes blocks from */
     FACET_SLAB_LISTED = 2,  /* has, or may have, free blocks */
     FACET_SLAB_FULL = 3,
 };
@@ -70,10 +70,10 @@ void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_
 uint32_t facet_slab_take(struct facet_slab *slab);
 /* Takes that one. False: it is in use, or there is no such block. */
 bool facet_slab_take_this(struct facet_slab *slab, uint32_t block);
-/* What is to be known of a block that the caller took and has not handed out yet. */
+/* Writes the record of a block that the caller took and has not handed out yet. */
 void facet_slab_note(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns);
 
-/* What was asked for of all that is in use, added up: so many steps. */
+/* The sum of the requested bytes of all used blocks, in as many steps. */
 uint64_t facet_slab_asked(const struct facet_slab *slab);
 
 enum facet_slab_given {

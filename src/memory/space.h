@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a space and a memory are made of, and the order of their locks.
+ * Owns: the structs of a space and a memory, and the order of their locks.
  * Never: is seen outside this room; callers have facet/memory.h.
  *
- * Locks, outermost first: a memory's list of spaces → a lane → a space → frames, swap. The queue's lock may
- * be taken while any of them is held; nothing is taken while it is. The leave lock is taken with none of them held,
- * before a space's, and is the only one that is held while the device is asked to let go of something. The fast paths
- * take one lane's lock to allocate a block and none to free one; a space's lock is for its page table, and is held
- * while one step of the defragmenter moves pages of it.
+ * Locks, outermost first: a memory's list of spaces → a lane → a space → frames, swap. The queue's lock may be taken
+ * while any of them is held; nothing is taken while it is. The leave lock is taken with none of them held, before a
+ * space's, and is the only one that is held while the device is asked to unmap. The fast paths take one lane's lock to
+ * allocate a block and none to free one; a space's lock is for its page table, and is held while one step of the
+ * defragmenter moves pages of it.
  */
 #ifndef FACET_MEMORY_SPACE_H
 #define FACET_MEMORY_SPACE_H
@@ -31,9 +31,9 @@
 #define FACET_RECENT 8u
 
 /*
- * The slabs of one class in one lane. `recent` is what was freed last, the latest below `recent_top`: who takes that
- * again finds all that is to be written of it in the cache, and no slab changes its list. It is written without a lock,
- * so what is in it may be lost or no longer be free: it says where to look first, and nothing else.
+ * The slabs of one class in one lane. `recent` lists the blocks freed last, the latest below `recent_top`: reusing one
+ * finds all its fields in the cache, and no slab changes its list. It is written without a lock, so an entry may be
+ * lost or no longer be free: it is only a hint.
  */
 struct facet_pool {
     _Alignas(64) struct facet_slab *current;
@@ -43,8 +43,10 @@ struct facet_pool {
     _Alignas(64) _Atomic uint64_t recent[FACET_RECENT]; /* addresses of blocks; 0: none */
 };
 
-/* A part of a space's pools that one thread at a time allocates from; threads spread over them by the core they are on.
- * What is given back is counted on the giver's lane: only the sums over all lanes mean anything. */
+/*
+ * A part of a space's pools that one thread at a time allocates from; threads spread over them by the core they are on.
+ * A free counts on the freeing thread's lane: only the sums over all lanes mean anything.
+ */
 struct facet_lane {
     _Alignas(64) pthread_mutex_t lock;
     struct facet_space *space;
@@ -53,13 +55,15 @@ struct facet_lane {
     struct facet_pool pools[];
 };
 
-/* Pages that were freed and that the device has not let go of yet (leaving.h). Under the space's lock, but for what is
- * atomic, which is also read without it. */
+/*
+ * Freed pages that the device has not unmapped yet (leaving.h). Under the space's lock; the atomic fields are also read
+ * without it.
+ */
 struct facet_leaving {
-    uint32_t first, last;      /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
-    uint32_t unasked;          /* from here on the device was not asked yet */
-    enum facet_status kept_by; /* of what it did not let go of when it was asked last; FACET_BUSY: launches that were
-                                  queued before were not over */
+    uint32_t first, last; /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
+    uint32_t unasked;     /* from here on the device was not asked yet */
+    enum facet_status
+        kept_by; /* why the device refused the last extent; FACET_BUSY: earlier queued launches were not over */
     _Atomic uint64_t pages;
     _Atomic uint32_t unasked_count;
 };
@@ -78,34 +82,35 @@ struct facet_space {
     uint32_t lane_count;
     struct facet_lane *lanes[FACET_LANES_MOST];
 
-    pthread_mutex_t leave_lock; /* one at a time asks the device for what is leaving */
+    pthread_mutex_t leave_lock; /* one thread at a time asks the device to unmap */
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the fields below */
     struct facet_table table;
     struct facet_leaving leaving;
     struct facet_slab_list spare[FACET_MEMORY_POOLS]; /* dead slabs, by class */
-    uint64_t limit_pages, pages, peak_pages; /* pages: with memory of their own or without, and what is leaving */
-    uint64_t absent;                         /* pages without a frame */
-    uint32_t pins, whole_pins;               /* pins of this space; of these, of all its pages */
-    uint64_t turn_end_ns, idle_ns; /* until when it may keep what it brought in, unless it is idle for so long */
-    uint64_t used_ns;              /* when its last pin began or ended */
-    uint64_t wanted; /* by the head of that number (and one): it has nothing to wait for but that this space lets go */
+    uint64_t limit_pages, pages, peak_pages;          /* pages: with memory or without, and the leaving ones */
+    uint64_t absent;                                  /* pages without a frame */
+    uint32_t pins, whole_pins;                        /* pins of this space; of these, of all its pages */
+    uint64_t turn_end_ns,
+        idle_ns; /* until when it keeps the pages that it brought in; how long it must be unused to lose them earlier */
+    uint64_t used_ns; /* when its last pin began or ended */
+    uint64_t wanted;  /* number (heads + 1) of the queue's head that waits only for this space's pins */
     uint64_t swapped_in, swapped_out, swap_ns, waited_ns;
     uint64_t run_count, run_bytes, run_total;
     uint64_t moved_pages;
     _Atomic uint64_t refused;
-    pthread_rwlock_t touching; /* held by copies and fills of a plain backend; to be written by who unmaps */
+    pthread_rwlock_t touching; /* read lock: copies and fills of a plain backend; write lock: unmapping */
 };
 
 struct facet_keeper;
 
-/* Who waits for pages, in the order of arrival. */
+/* A pin that waits for pages, in the order of arrival. */
 struct facet_waiter {
     TAILQ_ENTRY(facet_waiter) in_queue;
 };
 struct facet_queue {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* somebody else is at its head, or something was unpinned or freed */
+    pthread_cond_t changed; /* the head changed, or pages were unpinned or freed */
     TAILQ_HEAD(, facet_waiter) waiters;
     uint64_t changes;
     _Atomic uint32_t waiting;
@@ -122,9 +127,9 @@ struct facet_memory {
     uint32_t swap_repay;
     struct facet_queue queue;
     uint32_t clock_hand;         /* of the queue's head: the frame at which it looks for pages next */
-    struct facet_keeper *keeper; /* what defragments by itself; NULL: nobody */
+    struct facet_keeper *keeper; /* the background defragmenter; NULL: none */
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the fields below */
     LIST_HEAD(, facet_space) spaces;
     uint32_t space_count, last_serial;
     uint64_t limits_bytes, span_bytes; /* of all spaces */
@@ -147,8 +152,10 @@ struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_
  * none: FACET_QUOTA, FACET_NO_SPACE; then their addresses are given back, or leave. */
 enum facet_status facet_space_back(struct facet_space *space, uint32_t first, uint32_t count,
                                    struct facet_error *error);
-/* Memory for those of the pages that have none, as far as they are neighbours and frames lie in a row; with what was in
- * them. *ret_count: how many pages can be passed over, one at least. */
+/*
+ * Memory for those of the pages that have none, as far as they are neighbours and frames are contiguous; with their
+ * former contents. *ret_count: how many pages can be passed over, one at least.
+ */
 enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
                                        struct facet_error *error);
 /* The other way, for a page that has memory and no pins. */
@@ -170,7 +177,7 @@ void facet_queue_clear(struct facet_queue *queue);
 enum facet_status facet_space_pin_range(struct facet_space *space, uint64_t address, uint64_t bytes,
                                         struct facet_error *error);
 void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64_t bytes);
-/* Frames or pins are free: who waits for them may look. */
+/* Frames or pins are free: wakes the waiting pins. */
 void facet_queue_stir(struct facet_queue *queue);
 
 /* pools.c: blocks. */
@@ -180,7 +187,7 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
                                    struct facet_error *error);
 /* Within a block. FACET_TOO_SMALL: another class is for so many bytes. */
 enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address, uint64_t bytes);
-/* Gives back slabs in which nothing is in use, and what is leaving. Returns their pages. With no lock held. */
+/* Gives back empty slabs, and the leaving pages. Returns their pages. With no lock held. */
 uint64_t facet_pools_trim(struct facet_space *space);
 enum facet_status facet_pools_create(struct facet_space *space, struct facet_error *error);
 /* Gives all of them back. */
@@ -197,13 +204,16 @@ enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address,
 /* Gives all of them back. With no lock held. */
 void facet_runs_clear(struct facet_space *space);
 
-/* leaving.c: at the end of a space. Frees all that it holds and waits for it, not for ever: why the device did not let
- * go of all of it, if it may later; and then, when its addresses are gone, gives back what was leaving even so. */
+/*
+ * leaving.c: the end of a space. facet_leaving_wait() frees all its allocations and waits a bounded time for the
+ * device; it returns why some stay mapped, if a later try may help. facet_leaving_clear() gives their frames back once
+ * the addresses are gone.
+ */
 void facet_leaving_init(struct facet_leaving *leaving);
 enum facet_status facet_leaving_wait(struct facet_space *space);
 void facet_leaving_clear(struct facet_space *space);
 
-/* keeper.c: the memory is defragmented above `milli` by a thread, until it is stopped. */
+/* keeper.c: a background thread defragments the memory above `milli`, until it is stopped. */
 enum facet_status facet_keeper_start(struct facet_memory *memory, uint32_t milli, uint64_t interval_ns,
                                      struct facet_error *error);
 void facet_keeper_stop(struct facet_memory *memory);

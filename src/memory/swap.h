@@ -2,9 +2,9 @@
 /*
  * Owns: host memory for pages that are not on the device: slots of one page, and how much of device and slots together
  * has been promised.
- * Never: copies; knows whose pages they are.
+ * Never: copies; knows which space a page belongs to.
  *
- * Pages are promised before they are needed: what was allocated can always be brought somewhere. Thread rule: calls are
+ * Pages are promised before they are needed, so that every allocated page has a place. Thread rule: calls are
  * serialized by its lock.
  */
 #ifndef FACET_MEMORY_SWAP_H
@@ -19,7 +19,7 @@
 
 struct facet_swap;
 
-/* `device_pages`: what the device has, for the promises. */
+/* `device_pages`: the device's own pages, for the promises. */
 enum facet_status facet_swap_create(uint64_t bytes, uint64_t page_bytes, uint64_t device_pages,
                                     struct facet_swap **ret_swap, struct facet_error *error);
 void facet_swap_destroy(struct facet_swap *swap);

@@ -26,7 +26,7 @@ enum facet_page_state {
     FACET_PAGE_HEAD = 1,    /* the first page of an allocated run */
     FACET_PAGE_BODY = 2,    /* another one */
     FACET_PAGE_SLAB = 3,    /* of a pool */
-    FACET_PAGE_LEAVING = 4, /* freed, but the device has not let go of what is mapped there (leaving.h) */
+    FACET_PAGE_LEAVING = 4, /* freed, but the device has not unmapped it (leaving.h) */
 };
 
 /* Of the marks, beside the public FACET_PAGE_DIRTY and FACET_PAGE_ACCESSED: used since it was last thought of as one to
@@ -36,7 +36,7 @@ enum facet_page_state {
 /* The pins of one page that can be counted. */
 #define FACET_PINS_MOST UINT16_MAX
 
-/* Written under the space's lock; what is atomic is also read without it. */
+/* Written under the space's lock; the atomic fields are also read without it. */
 struct facet_entry {
     _Atomic uint32_t frame; /* and one; 0: not backed */
     _Atomic uint8_t state, marks;
@@ -82,7 +82,7 @@ uint32_t facet_table_take(struct facet_table *table, uint32_t count, uint32_t al
 /* The same for just these pages, behind one that is taken. False: they are not all free. */
 bool facet_table_take_at(struct facet_table *table, uint32_t first, uint32_t count);
 
-/* Gives them back, and joins what is free beside them. */
+/* Gives them back, and joins them with free neighbours. */
 void facet_table_give(struct facet_table *table, uint32_t first, uint32_t count);
 
 #endif

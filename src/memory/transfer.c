@@ -31,7 +31,10 @@ enum facet_status facet_space_check_range(struct facet_space *space, const char 
                                 argument, bytes, address, bytes - left, found.bytes);
 }
 
-/* Host memory is nobody's device memory: where addresses are pointers, one of another vGPU would be followed else. */
+/*
+ * Host memory is no vGPU's device memory: where addresses are pointers, a copy would otherwise follow one of another
+ * vGPU.
+ */
 enum facet_status facet_memory_check_host(struct facet_memory *memory, const char *argument, uint64_t address,
                                           uint64_t bytes, bool detect, struct facet_error *error)
 {
@@ -58,7 +61,7 @@ enum facet_status facet_memory_check_host(struct facet_memory *memory, const cha
                                 argument, address, owner);
 }
 
-/* What side an address is that nobody named. */
+/* Finds the side of an address that the caller did not name. */
 static enum facet_status detect(const struct facet_space *space, const char *argument, uint64_t address, bool *ret_own,
                                 struct facet_error *error)
 {
@@ -95,7 +98,7 @@ void facet_space_mark(struct facet_space *space, uint64_t address, uint64_t byte
 struct transfer {
     uint64_t to, from, bytes;
     bool to_device, from_device;
-    bool detect; /* nobody said so */
+    bool detect; /* the caller named no sides */
 };
 
 static enum facet_status check(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
@@ -134,8 +137,10 @@ static enum facet_status run_once(struct facet_space *space, const struct transf
     return FACET_OK;
 }
 
-/* After all that the space's context has queued. A device waits for that for some seconds, as no call of it may last
- * longer; who copies waits for as long as it takes. */
+/*
+ * Runs after all queued work of the space's context. Retries on FACET_TIMEOUT: the provider gives up after seconds, the
+ * caller waits until the copy completes.
+ */
 static enum facet_status run(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
 {
     enum facet_status status = FACET_TIMEOUT;

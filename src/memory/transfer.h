@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: checking a range of a space, for copies and fills here and for what src/vgpu queues; and marking it as used.
+ * Owns: checking a range of a space, for copies and fills here and for the queued ones of src/vgpu; and marking it as
+ * used.
  * Never: follows an address.
  */
 #ifndef FACET_MEMORY_TRANSFER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: true numbers about spaces and memories, counted when asked.
- * Never: keeps a number that could drift from what is.
+ * Never: keeps a number that could drift from the truth.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* --- free pieces -------------------------------------------------------------------------------------------------- */
 
-/* What the slabs of a space have free, and for requests of `request` bytes what of it is of no use. */
+/* The free bytes in a space's slabs, and those of them too fragmented for requests of `request` bytes. */
 struct pieces {
     uint64_t request;
     uint64_t free_bytes, largest_bytes, useless_bytes;
@@ -76,7 +76,7 @@ enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes
 
 /* --- a space ------------------------------------------------------------------------------------------------------ */
 
-/* What blocks were asked for, from the slabs of so many pages: full ones are on no list, the page table has all. */
+/* The requested bytes of blocks, from the slabs of so many pages: full slabs are on no list, the page table has all. */
 static uint64_t count_asked(const struct facet_space *space, uint64_t pages)
 {
     uint64_t bytes = 0;
