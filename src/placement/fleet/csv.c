@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the form of lists: lines, fields, quotes, numbers. Never: prints, or reads past what it was given. */
+/* Owns: the form of lists: lines, fields, quotes, numbers. Never: prints, or reads past the end of its text. */
 #include "placement/fleet/csv.h"
 
 #include <inttypes.h>

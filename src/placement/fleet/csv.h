@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading lines of comma-separated fields, and what errors about them say. Never: knows what a column means. */
+/*
+ * Owns: reading lines of comma-separated fields, and the texts of errors about them. Never: knows what a column means.
+ */
 #ifndef FACET_PLACEMENT_CSV_H
 #define FACET_PLACEMENT_CSV_H
 
@@ -30,14 +32,18 @@ void csv_close(struct csv *csv);
 /* The next line that is not blank. *ret_more: there was one. */
 enum facet_status csv_next(struct csv *csv, bool *ret_more, struct facet_error *error);
 
-/* Hands over each line behind the headings, which were read. FACET_INVALID_ARGUMENT: there is none. `plural`: what they
- * are. */
+/*
+ * Passes on each line after the headings, which the caller has read. FACET_INVALID_ARGUMENT: there is none. `plural`:
+ * the lines' name in a message.
+ */
 typedef enum facet_status (*csv_row_func)(void *list, const struct csv *csv, const uint32_t *columns,
                                           struct facet_error *error);
 enum facet_status csv_rows(struct csv *csv, const uint32_t *columns, const char *plural, csv_row_func row, void *list,
                            struct facet_error *error);
 
-/* Where each of `names` is among the headings; CSV_FIELDS where it is not. Refuses a heading that comes twice. */
+/*
+ * The column of each of `names` among the headings; CSV_FIELDS for a missing one. Refuses a heading that comes twice.
+ */
 enum facet_status csv_headings(struct csv *csv, const char *const *names, uint32_t count, uint32_t *ret_columns,
                                struct facet_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: making a fleet, shapes, decisions, and who has what. Never: scores a node (score*.c). */
+/* Owns: making a fleet, shapes, decisions, and the allocations on each node. Never: scores a node (score*.c). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define JOURNAL_LEAST 1024u
 #define HASH_SLOTS    1024u
-/* What the published scores are normalized by; a fleet with larger nodes goes by those. */
+/* The node size that normalizes the published scores; a fleet with larger nodes uses their size. */
 #define PUBLISHED_CPU 128000u
 #define PUBLISHED_GPU 8000u
 

@@ -2,7 +2,7 @@
 /*
  * Inside a fleet.
  *
- * Owns: what the files of this room share: nodes, shapes, the mix, the index of scores.
+ * Owns: the structs and functions that the files of this room share: nodes, shapes, the mix, the index of scores.
  * Never: is included from outside this folder, but by its tests.
  */
 #ifndef FACET_PLACEMENT_FLEET_H
@@ -19,7 +19,7 @@
 #define FLEET_ANY_MODEL  UINT64_MAX
 #define FLEET_NONE       UINT32_MAX
 #define FLEET_MOVES_MOST 64u
-#define FLEET_SCALE_BITS 20 /* of what is a ratio: 1 << 20 is one */
+#define FLEET_SCALE_BITS 20 /* of a ratio: 1 << 20 is one */
 #define FLEET_PRICE_MOST (INT64_C(1) << 36)
 
 /* Hot: read for every score. */
@@ -32,7 +32,7 @@ struct fleet_node {
     uint8_t whole;  /* GPUs that are wholly free */
     uint8_t model;  /* index; 0 also without GPUs */
     uint8_t kinds;  /* how many kinds of request are on it */
-    int64_t usable; /* what the mix can use of what is free, times its weights */
+    int64_t usable; /* the part of the free GPUs that the mix can use, times its weights */
 };
 
 /* Cold. */
@@ -63,7 +63,7 @@ struct fleet_shape {
     uint64_t asked;  /* decisions, where the mix is learned */
 };
 
-/* The mix as tables: what of a GPU with so much left, beside so much CPU, how many of the jobs could use. */
+/* The mix as tables: how much of a GPU with so much left, beside so much CPU, how many of the jobs could use. */
 struct fleet_mix {
     uint32_t levels, ranks; /* of CPU and of milli: counts of the tables' rows and columns */
     uint32_t *cpu;          /* [levels]: the CPU from which on a level holds; level 0 is 0 */
@@ -86,7 +86,7 @@ struct fleet_alloc {
 /* Ratios, scaled. */
 struct fleet_prices {
     int64_t gpu_per_cpu;               /* milli of GPU that a milli-core feeds */
-    int64_t model[FACET_FLEET_MODELS]; /* wanted by who names models, over what there is */
+    int64_t model[FACET_FLEET_MODELS]; /* demand of jobs that name models, over supply */
 };
 
 struct facet_fleet {
@@ -112,7 +112,7 @@ struct facet_fleet {
     bool learns;                         /* no mix was given, and the policy wants one */
     uint32_t lesson;                     /* how often the mix was made */
     uint64_t asked, learn_at;
-    uint32_t cpu_max, gpu_max; /* what scores are normalized by */
+    uint32_t cpu_max, gpu_max; /* the largest node, which normalizes scores */
     uint64_t gpu_total, gpu_used, cpu_total, cpu_used, gpus;
 };
 
@@ -154,7 +154,7 @@ int32_t fleet_score_fgd(const struct facet_fleet *fleet, const struct fleet_node
 int32_t fleet_score_facet(const struct facet_fleet *fleet, const struct fleet_node *node,
                           const struct fleet_shape *shape, uint32_t *ret_gpu);
 
-/* The growth of what the mix can use, scaled by its weights; and which GPU, where one is taken in part. */
+/* The growth of the part that the mix can use, scaled by its weights; and the GPU, when one is taken in part. */
 int64_t fleet_gain(const struct fleet_mix *mix, const struct fleet_node *node, const struct fleet_shape *shape,
                    uint32_t *ret_gpu);
 

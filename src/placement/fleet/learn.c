@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: where the mix comes from: a list that was given, or what was asked for so far.
- * Never: forgets a job: what was seen long ago counts like what was seen just now.
+ * Owns: the source of the mix: a given list, or the requests so far.
+ * Never: forgets a job: an old one counts like a new one.
  *
- * Each lesson costs as much as scoring the fleet anew for every shape, so they come at every doubling of what was seen.
+ * Each lesson costs as much as scoring the fleet anew for every shape, so lessons come at every doubling of the
+ * requests.
  */
 #include <stdlib.h>
 
@@ -43,7 +44,7 @@ static void learn_asked(struct facet_fleet *fleet)
         list[i].shape = fleet->shapes[i];
         list[i].weight = (int64_t)fleet->shapes[i].asked;
     }
-    /* Without memory what was learned before holds on. */
+    /* Without memory the previous mix holds on. */
     if (list)
         (void)fleet_mix_make(fleet, list, fleet->shape_count, NULL);
 }

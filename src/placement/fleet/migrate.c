@@ -16,7 +16,7 @@ struct attempt {
     struct facet_fleet *fleet;
     uint32_t node, most, count;
     struct facet_fleet_move moves[FLEET_MOVES_MOST];
-    uint32_t previous[FLEET_MOVES_MOST]; /* on its node, of what was moved: to put it back where it was */
+    uint32_t previous[FLEET_MOVES_MOST]; /* predecessor in its node list, for undo */
 };
 
 static bool possible(const struct fleet_plan *plan, const struct fleet_node *node, const struct fleet_shape *shape)
@@ -36,7 +36,7 @@ static void undo(struct attempt *try)
     }
 }
 
-/* The one whose leaving helps and that is smallest then; else the largest. FLEET_NONE: nobody is left. */
+/* The smallest allocation whose leaving makes room; else the largest. FLEET_NONE: the node has no allocation left. */
 static uint32_t who_leaves(struct attempt *try, const struct fleet_shape *shape)
 {
     struct facet_fleet *fleet = try->fleet;
@@ -63,7 +63,7 @@ static uint32_t who_leaves(struct attempt *try, const struct fleet_shape *shape)
     return helps != FLEET_NONE ? helps : largest;
 }
 
-/* Where the policy wants it, but for this node. */
+/* The policy's best node, without the one that is being freed. */
 static uint32_t elsewhere(struct attempt *try, struct fleet_shape *shape)
 {
     int32_t here, best = FLEET_NOT;

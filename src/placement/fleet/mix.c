@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what jobs are expected, and the tables that say at once how much of a GPU they could use.
+ * Owns: the expected jobs, and the tables that tell at once how much of a GPU they could use.
  * Never: looks at a node.
  *
  * The fragments of a node are, for each expected shape, the free milli that it could not use, weighted by how often the
- * shape comes (FGD's F). A shape of one GPU can use every GPU with enough left, a shape of several whole ones all that
- * are whole if those are enough, each only if there is the CPU. So the usable sum falls apart into one number for each
- * GPU and one for the count of whole ones; both are tables here, by CPU and milli left.
+ * shape comes (FGD's F). A shape of one GPU can use every GPU with enough left, a shape of several whole ones all whole
+ * GPUs if there are enough of them, each only if there is the CPU. So the usable sum falls apart into one number for
+ * each GPU and one for the count of whole ones; both are tables here, by CPU and milli left.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +141,7 @@ static void add_shape(struct fleet_mix *mix, uint32_t models, const struct fleet
     }
 }
 
-/* Sums up along both ways: who wants less CPU and less milli can use it as well. */
+/* Sums up along both axes: a job that wants less CPU and less milli can use it as well. */
 static void sum_up(int64_t *table, uint32_t rows, uint32_t columns)
 {
     for (uint32_t row = 0; row < rows; row++)

@@ -5,7 +5,7 @@
 
 #include "placement/fleet/fleet.h"
 
-/* What does not depend on which GPU is taken. */
+/* The part of a look-up that does not depend on which GPU is taken. */
 struct fleet_view {
     const int64_t *share, *many; /* the rows of a model and a CPU level */
     const uint16_t *rank;
@@ -49,7 +49,7 @@ static inline int64_t fleet_view_gpus(const struct fleet_view *view, const struc
     return sum;
 }
 
-/* What changes when so much is taken of one GPU. */
+/* The change of the usable sum when so much is taken of one GPU. */
 static inline int64_t fleet_view_part(const struct fleet_view *view, const struct fleet_node *node, uint32_t gpu,
                                       uint32_t milli)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: where a partition begins on its device. Never: makes one. */
+/* Owns: the choice of a partition's begin on its device. Never: makes one. */
 #include "placement/fleet/fleet.h"
 
 static uint64_t slices_at(const struct facet_partition_profile *profile, uint32_t start)

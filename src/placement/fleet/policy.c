@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the names of the policies. Never: knows what they do. */
+/* Owns: the names of the policies. Never: implements one. */
 #include <string.h>
 
 #include <facet/placement.h>

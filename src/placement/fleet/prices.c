@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a GPU of each model, and CPU beside it, are worth, as the expected jobs say.
- * Never: holds a number that was chosen by hand: each is a ratio of what is wanted to what there is.
+ * Owns: the worth of a GPU of each model, and of the CPU beside it, derived from the expected jobs.
+ * Never: holds a number that was chosen by hand: each is a ratio of demand to supply.
  */
 #include "placement/fleet/fleet.h"
 
@@ -39,8 +39,8 @@ static uint64_t supply_for(const struct facet_fleet *fleet, uint64_t models)
 }
 
 /*
- * If the mix came until it wanted as much as the fleet has: how much of each model those would want who name models,
- * over what there is of it. Who names several wants them in proportion to the supply.
+ * Suppose the mix came until it wanted as much as the fleet has: the price of a model is the demand of jobs that name
+ * models, over the model's supply. A job that names several wants them in proportion to the supply.
  */
 static void price_models(const struct facet_fleet *fleet, const struct fleet_weighted *list, size_t count,
                          int64_t *ret_prices)

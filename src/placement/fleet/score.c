@@ -21,7 +21,7 @@ static int32_t dot_product(const struct facet_fleet *fleet, const struct fleet_n
     return (int32_t)(100 * (1 - (cpu + gpu) / 2));
 }
 
-/* Whole GPUs among those that would be taken, the fullest first, and what is left on all of them. */
+/* How many of the GPUs that would be taken, the fullest first, are whole; and how much stays free on all of them. */
 static uint32_t packed(const struct fleet_node *node, const struct fleet_shape *shape, uint32_t *ret_percent)
 {
     uint32_t whole = 0, taken = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: our score, in milli of a GPU: what placing a request here leaves usable that would else not be.
+ * Owns: our score, in milli of a GPU: how much otherwise usable capacity a placement makes unusable.
  * Never: is asked about a node where the request does not fit; weighs its terms: all count alike.
  *
  * Three terms, each an expected loss of GPU milli: fragments, as FGD counts them; GPUs that the node's CPU can no
- * longer feed; and what those would have wanted who can use only this model. docs/placement.md explains them.
+ * longer feed; and the demand of jobs that can use only this model. docs/placement.md explains them.
  */
 #include "placement/fleet/mix.h"
 
@@ -17,7 +17,7 @@ static int64_t unfed(const struct facet_fleet *fleet, uint32_t gpu_left, uint32_
     return left > fed ? left - fed : 0;
 }
 
-/* Where the last table look-ups differ: whole GPUs, all alike, or one of them in part. */
+/* The last table look-ups differ: either whole GPUs, all alike, or one of them in part. */
 static int64_t usable_whole(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: FGD's score: how much less of what is free the expected jobs cannot use afterwards, in the 100 steps of a
+ * Owns: FGD's score: how much less of the free capacity the expected jobs can use afterwards, in the 100 steps of a
  * logistic curve, as published. Never: is asked about a node where the request does not fit.
  */
 #include "placement/fleet/mix.h"
@@ -20,7 +20,7 @@ static int32_t step_of(const struct fleet_mix *mix, int64_t gain)
     return low;
 }
 
-/* The first GPU whose own gain reaches the step: the curve makes equal what differs little. */
+/* The first GPU whose own gain reaches the step: the curve makes small differences equal. */
 static uint32_t first_of_step(const struct fleet_mix *mix, const struct fleet_node *node,
                               const struct fleet_shape *shape, int64_t step, int64_t best, uint32_t gpu)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: checking a request and what of it matters for placing it. Never: keeps one. */
+/* Owns: checking a request and reducing it to the fields that matter for placing it. Never: keeps one. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: one simulated run: the order of nodes and jobs, arrivals and departures, what is reported.
+ * Owns: one simulated run: the order of nodes and jobs, arrivals and departures, the reported numbers.
  * Never: reads a clock of its own, or depends on anything but its arguments.
  */
 #include <stdlib.h>
@@ -117,7 +117,7 @@ static bool grow_times(struct run *run)
     return true;
 }
 
-/* A list that hardly asks for GPUs makes a run of any length: what is kept of it is bounded. */
+/* A list with few GPU requests makes runs of any length, so the number of kept times is bounded. */
 static bool keep_time(struct run *run, uint64_t ns)
 {
     if (ns > run->result.decision_max_ns)
@@ -136,7 +136,7 @@ static bool keep_time(struct run *run, uint64_t ns)
     return true;
 }
 
-/* Fitting nowhere is what is counted here, so nobody wants a sentence about it. */
+/* A request that fits nowhere is counted here, so it needs no error text. */
 static enum facet_status place(struct run *run, uint32_t shape, uint64_t *ret_allocation)
 {
     struct facet_fleet_move moves[FLEET_MOVES_MOST];
@@ -180,7 +180,7 @@ static enum facet_status tell(struct run *run, uint64_t done, uint64_t total, st
     return facet_error_set(error, FACET_BAD_STATE, "the simulation was ended");
 }
 
-/* --- nobody leaves --- */
+/* --- without departures --- */
 
 static void note_loads(struct run *run, uint64_t requested)
 {
@@ -234,7 +234,7 @@ static int compare_events(const void *left, const void *right)
 
     if (a->time_s != b->time_s)
         return (a->time_s > b->time_s) - (a->time_s < b->time_s);
-    if (a->job == b->job) /* who stays for no time comes first */
+    if (a->job == b->job) /* a job without duration leaves first */
         return a->leaves - b->leaves;
     if (a->leaves != b->leaves)
         return b->leaves - a->leaves;

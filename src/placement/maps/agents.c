@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how several agents divide one node, and memory that is aligned. Never: knows what is granted. */
+/* Owns: dividing one node among several agents, and alignment of memory. Never: knows the grants. */
 #include <inttypes.h>
 #include <stdbool.h>
 
@@ -43,7 +43,7 @@ static enum facet_status check(const struct facet_agents_config *config, const i
     return FACET_OK;
 }
 
-/* The part of agent `index` of what the system leaves. */
+/* The part of agent `index` in the total without the system's reserve. */
 static int64_t part_of(const struct facet_agents_config *config, uint32_t index)
 {
     int64_t unit = config->kind == FACET_MAP_DISCRETE ? FACET_AMOUNT_ONE : 1;
@@ -82,7 +82,10 @@ enum facet_status facet_agents_align_memory(uint64_t total, uint64_t reserved, u
     if (reserved > total)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "reserved",
                                     "reserved %" PRIu64 ": expected at most the total, %" PRIu64, reserved, total);
-    /* Twice what is beyond the last multiple: from half of `align` on the next one is reached, out of the reserve. */
+    /*
+     * Adds the odd bytes beyond the last multiple a second time: from half of `align` on they reach the next multiple,
+     * at the reserve's expense.
+     */
     uint64_t odd = total % align;
     unsigned __int128 usable = (unsigned __int128)total + odd - reserved;
 

@@ -282,7 +282,7 @@ static enum facet_status build_ids(struct facet_maps *maps, struct entry *entrie
 enum facet_status maps_make_scratch(struct facet_maps *maps)
 {
     struct maps_scratch *scratch = &maps->scratch;
-    /* One more of each, for what is read one past the end. */
+    /* One more of each, for reads one past the end. */
     uint32_t cells = maps->cell_count + 1;
     bool done = ALLOCATE(scratch->parts, cells) && ALLOCATE(scratch->cells, cells) && ALLOCATE(scratch->units, cells) &&
                 ALLOCATE(scratch->sums, cells) && ALLOCATE(scratch->next, cells) &&

@@ -5,9 +5,9 @@
  */
 #include "placement/maps/maps.h"
 
-/* --- discrete: round after round, what is left is divided by those that have some --- */
+/* --- discrete: round after round divides the rest among the places that have some --- */
 
-/* One round; returns what is left. */
+/* One round; returns the rest. */
 static int64_t deal(struct facet_maps *maps, const struct maps_item *item, int64_t left, int64_t *granted)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -63,7 +63,7 @@ int64_t maps_least(const struct maps_item *item)
     return item->request->least ? item->request->least : MAPS_GRID;
 }
 
-/* Fraction maps pass over what is nearly full. */
+/* Fraction maps skip places that are nearly full. */
 static void drop_small(struct facet_maps *maps, struct maps_item *item)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -100,7 +100,7 @@ static uint32_t fit_among(const struct facet_maps *maps, const struct maps_item 
     return best;
 }
 
-/* Near what was granted before, if it fits there. */
+/* Near the earlier grants, if it fits there. */
 static uint32_t best_fit(const struct facet_maps *maps, const struct maps_item *item)
 {
     uint32_t best = MAPS_NONE;
@@ -118,8 +118,10 @@ static bool is_descending(const struct maps_scratch *scratch, uint32_t count)
     return true;
 }
 
-/* Affinity prefers places in another order than by what they have: no more of them than are needed are looked at, and
- * those by what they have. Insertion: it keeps the order among equals. */
+/*
+ * Affinity prefers places in another order than by their free units: it takes only as many of them as are needed, and
+ * orders those by free units. Insertion: it keeps the order among equals.
+ */
 static void narrow(struct facet_maps *maps, struct maps_item *item)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -142,7 +144,10 @@ static void narrow(struct facet_maps *maps, struct maps_item *item)
     }
 }
 
-/* A window over the candidates: who is in it, how many of them, from its end, are taken whole, what the others get. */
+/*
+ * A window over the candidates: its first and its count, how many of them, from its end, are taken whole, and the
+ * others' share.
+ */
 struct window {
     uint32_t first, count, whole;
     int64_t share, extra; /* `extra` of those that share have one more */

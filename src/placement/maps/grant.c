@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Grants: what was planned or restored, under a handle that is good for one release.
+ * Grants: planned or restored allocations, under a handle that is good for one release.
  *
  * Owns: the table of grants and the chunks that hold their parts; the transactions of facet/allocation.h.
  * Never: changes a place before everything that can fail has succeeded.
@@ -112,7 +112,7 @@ static enum facet_status find(const struct facet_maps *maps, uint64_t grant, uin
 
 /* --- transactions --- */
 
-/* Copies a refusal out, whatever the size of the caller's struct is. */
+/* Copies a refusal out, for any size of the caller's struct. */
 static void tell(struct facet_maps_refusal *ret_refusal, struct facet_maps_refusal refusal)
 {
     if (!ret_refusal || ret_refusal->size < sizeof refusal)

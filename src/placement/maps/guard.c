@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fragmentation guard: refuses to give a workload parts of very different sizes because of what is left over.
+ * The fragmentation guard: refuses to give a workload parts of very different sizes from scattered remains.
  *
  * Owns: the test whether an even split fits. Never: makes the split; that is the strategy's.
  */
@@ -42,7 +42,7 @@ static uint32_t with_capacity(const struct facet_maps *maps, const struct maps_s
 
 typedef uint32_t (*counter)(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount);
 
-/* Whether some number of devices, `fewest` or more, can have even parts of what `count_of` counts. */
+/* Whether some number of devices, `fewest` or more, can have even parts of the units that `count_of` counts. */
 static bool fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t most,
                  counter count_of)
 {
@@ -58,7 +58,7 @@ static bool fits(const struct facet_maps *maps, const struct maps_item *item, ui
     return false;
 }
 
-/* Healthy devices: how many, what they have in all, the one with most free, whether all are alike. */
+/* Healthy devices: their number, their total free and capacity, the largest free part, whether all are alike. */
 struct survey {
     uint32_t devices;
     int64_t free, capacity, largest;
@@ -105,8 +105,10 @@ enum facet_status maps_guard(struct facet_maps *maps, struct maps_item *item)
         return refuse(item, &survey);
     if (fits(maps, item, (uint32_t)fewest, fewest == 1 ? 1 : survey.devices, with_free))
         return FACET_OK;
-    /* Devices of different sizes may not be able to share it evenly with nothing else on them: then nothing is
-     * fragmented that could be kept whole, and the strategy does what can be done. */
+    /*
+     * Devices of different sizes may not be able to share it evenly even when empty: then fragmentation is not the
+     * cause, and the strategy does its best.
+     */
     if (item->request->rules == FACET_MAPS_EXACT && !survey.alike && item->asked <= survey.free &&
         !fits(maps, item, (uint32_t)fewest, survey.devices, with_capacity))
         return FACET_OK;

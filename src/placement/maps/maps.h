@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is inside struct facet_maps, and the steps of planning.
+ * The inside of struct facet_maps, and the steps of planning.
  *
  * Owns: the layout: cells (places, those of a slot side by side), slots, maps, grants, scratch for one plan.
- * Never: is used without the lock, but by whoever builds or destroys the maps.
+ * Never: is used without the lock, except while the maps are built or destroyed.
  */
 #ifndef FACET_PLACEMENT_MAPS_H
 #define FACET_PLACEMENT_MAPS_H
@@ -16,12 +16,12 @@
 
 #define MAPS_NODES_MOST 1024u
 #define MAPS_NONE       UINT32_MAX
-#define MAPS_GRID       (FACET_AMOUNT_ONE / 100) /* what Backend.AI splits in, whatever the quantum */
+#define MAPS_GRID       (FACET_AMOUNT_ONE / 100) /* the unit that Backend.AI splits in, for any quantum */
 
 /* A place. */
 struct maps_cell {
     int64_t capacity, granted, reserved;
-    int64_t quanta; /* that are free: dividing is what a plan over many places would spend its time on */
+    int64_t quanta; /* free quanta: a plan over many places would spend its time on dividing */
     uint32_t place, slot;
     uint32_t node; /* index into nodes */
     bool unhealthy;
@@ -66,17 +66,17 @@ struct maps_scratch {
     struct maps_part {
         int64_t amount;
         uint32_t cell;
-    } * parts; /* what is planned so far */
+    } * parts; /* the plan so far */
     uint32_t count;
-    uint32_t *cells; /* who may be taken, in order of preference */
-    int64_t *units;  /* what each has free, in units */
+    uint32_t *cells; /* candidates, in order of preference */
+    int64_t *units;  /* each candidate's free units */
     int64_t *sums;   /* of units before it */
     uint32_t *next;  /* lists of cells by node */
     struct maps_node {
         int64_t taken;
         uint32_t size, head, tail;
-        bool hinted;    /* where the next slot should be */
-        bool collected; /* where this map's slots are */
+        bool hinted;    /* the next slot prefers it */
+        bool collected; /* this map has slots on it */
     } * nodes;
     uint32_t *node_order;
     uint32_t *slot_item; /* which item of the request asks for it; MAPS_NONE: none */
@@ -122,7 +122,7 @@ static inline int64_t maps_free(const struct maps_cell *cell)
     return cell->capacity - cell->granted - cell->reserved;
 }
 
-/* After any change of what a cell has free. */
+/* After any change of a cell's free amount. */
 static inline void maps_touch(struct facet_maps *maps, struct maps_cell *cell)
 {
     struct maps_slot *slot = &maps->slots[cell->slot];
@@ -134,7 +134,7 @@ static inline void maps_touch(struct facet_maps *maps, struct maps_cell *cell)
     cell->moved = true;
 }
 
-/* What one item of a request is planned by. */
+/* The plan of one item of a request. */
 struct maps_item {
     const struct facet_maps_request *request;
     const struct maps_slot *slot;
@@ -157,7 +157,7 @@ uint32_t maps_find_cell(const struct facet_maps *maps, uint32_t slot, const char
 bool maps_exclude(const struct maps_map *map, const char *left, const char *right);
 
 /* --- order.c --- */
-/* Sorts the slot's cells by what they have free: to be called before what is below. */
+/* Sorts the slot's cells by their free amounts: to be called before the functions below. */
 void maps_sort(struct facet_maps *maps, struct maps_slot *slot);
 /* Writes the candidates of an item in order of preference, with their free units. */
 void maps_candidates(struct facet_maps *maps, struct maps_item *item);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: in which order a slot's places are preferred: what is free, and where it is (NUMA nodes).
+ * Owns: the order in which a slot's places are preferred: by free amount, and by NUMA node.
  * Never: decides how much each gets.
  */
 #include <string.h>
@@ -16,7 +16,7 @@ static bool goes_before(const struct maps_cell *cells, uint32_t left, uint32_t r
     return a != b ? a > b : left < right;
 }
 
-/* `to` is what `left` and `right` are together. */
+/* Merges `left` and `right` into `to`. */
 static void merge(const struct maps_cell *cells, const uint32_t *left, uint32_t left_count, const uint32_t *right,
                   uint32_t right_count, uint32_t *to)
 {
@@ -92,8 +92,10 @@ static uint32_t find_nodes(struct facet_maps *maps, const struct maps_slot *slot
     return count;
 }
 
-/* First request: where least is taken, then where there are more devices. Later: the hinted nodes by label, then the
- * others. Equals stay. */
+/*
+ * First request: the node with least taken, then the one with more devices. Later: the hinted nodes by label, then the
+ * others. Equals stay.
+ */
 static bool node_goes_before(const struct maps_scratch *scratch, uint32_t left, uint32_t right, bool hinted)
 {
     const struct maps_node *a = &scratch->nodes[left], *b = &scratch->nodes[right];
@@ -183,7 +185,7 @@ static void take_interleaved(struct facet_maps *maps, struct maps_item *item, ui
     }
 }
 
-/* The hinted nodes in turn, then everything else by what it has free. */
+/* The hinted nodes in turn, then everything else by its free amount. */
 static void take_hinted(struct facet_maps *maps, struct maps_item *item, uint32_t count)
 {
     const struct maps_slot *slot = item->slot;

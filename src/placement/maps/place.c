@@ -166,7 +166,7 @@ static bool describe(const struct facet_maps *maps, struct facet_map_config *con
     return true;
 }
 
-/* What changes over time. Both locked; fails before it changes anything. */
+/* Copies the state that changes over time. Both locked; fails before it changes anything. */
 static enum facet_status copy_state(struct facet_maps *to, const struct facet_maps *from, struct facet_error *error)
 {
     struct maps_grant *grants = malloc((from->grant_count + 1) * sizeof *grants);

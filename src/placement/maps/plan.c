@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: planning a whole request, slot by slot in the order of the maps; the strategy `fill`; refusals and their texts.
- * Never: changes what anybody has.
+ * Never: changes an allocation.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount)
     maps->scratch.parts[maps->scratch.count++] = (struct maps_part){amount, cell};
 }
 
-/* What has some free, and yet gives nothing. */
+/* Names the places that have some free, and yet give nothing. */
 static void name_others(const struct maps_item *item, char *text, size_t size)
 {
     char least[FACET_AMOUNT_SIZE];
@@ -204,7 +204,7 @@ enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item)
     return FACET_OK;
 }
 
-/* In what the amount is divided. A unique slot is whole whatever the quantum is. */
+/* The unit in which the amount is divided. A unique slot is whole, whatever the quantum is. */
 static int64_t unit_of(const struct maps_item *item)
 {
     if (item->slot->type == FACET_SLOT_UNIQUE)
@@ -280,7 +280,7 @@ static bool begin_hint(struct facet_maps *maps, const struct facet_maps_request 
     return request->near_count > 0;
 }
 
-/* Where the parts from `first` on are is the hint now. */
+/* The nodes of the parts from `first` on become the hint. */
 static void hint_parts(struct facet_maps *maps, uint32_t first)
 {
     struct maps_scratch *scratch = &maps->scratch;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: going through a file of vectors. Never: knows what a step does. */
+/* Owns: going through a file of vectors. Never: interprets a step. */
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * Replaying files of test vectors for allocation maps (docs/allocation.md has the format).
  *
- * Owns: judging each vector: against what was recorded, or, where that breaks a rule of ours, against the rule.
+ * Owns: the verdict on each vector: against the record, or, where the record breaks a rule of ours, against the rule.
  * Never: reads a file, prints, or lets one malformed vector keep others from being run.
  */
 #ifndef FACET_PLACEMENT_REPLAY_H
@@ -18,7 +18,7 @@
 
 struct facet_replay_result {
     const char *id;
-    const char *notes; /* lines about defects of what was recorded; "" when there are none */
+    const char *notes; /* lines about defects of the record; "" when there are none */
     const char *fault; /* lines: why it failed; "" when it passed */
 };
 

@@ -12,7 +12,7 @@ static const char *const kinds[] = {"discrete", "fraction", NULL};
 static const char *const types[] = {"count", "bytes", "unique", "unified", NULL};
 static const char *const policies[] = {"none", "interleaved", "prefer_single_node", NULL};
 
-/* What is being put together. */
+/* The maps under construction. */
 struct parts {
     struct facet_map_config maps[FACET_MAPS_MOST];
     const char **exclusive;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the replay share: reading places of a document, a vector under way, an outcome.
+ * Shared by the files of the replay: reading places of a document, a vector under way, an outcome.
  *
  * Owns: these structs. Never: is included outside replay*.c.
  */
@@ -33,7 +33,7 @@ struct replay_at replay_member(const struct replay_at *at, const char *name);
 struct replay_at replay_item(const struct replay_at *at, size_t index);
 void replay_refuse(const struct replay_at *at, const char *expected);
 const char *replay_string(const struct replay_at *at); /* "" when it is none, which is refused */
-bool replay_object(const struct replay_at *at);        /* refuses what is none */
+bool replay_object(const struct replay_at *at);        /* refuses any other value */
 size_t replay_count(const struct replay_at *at, size_t most);
 bool replay_present(const struct replay_at *at); /* there, and not null */
 /* A text or a number that may be negative. False: it is no amount that can be had; refused when it is none at all. */
@@ -42,13 +42,13 @@ uint64_t replay_whole(const struct replay_at *at);
 /* The place of a text among `names` (ends with NULL), any case; `fallback` when it is not there. */
 uint32_t replay_choice(const struct replay_at *at, const char *const *names, uint32_t fallback);
 
-/* What a step did, and what was recorded of it. */
+/* The effect of an earlier step. */
 struct replay_past {
     uint64_t grant; /* 0: none */
     struct facet_maps_part *parts;
     uint32_t count;
     bool released;
-    bool loose; /* what it was granted is reserved now: its handle is gone */
+    bool loose; /* its grant is reserved now: its handle is gone */
 };
 
 struct replay_outcome {
@@ -63,12 +63,12 @@ struct replay_run {
     struct replay_text fault, notes;
     bool kernel;   /* several maps, each under its name */
     bool faithful; /* of repository origin: as Backend.AI, strictly */
-    bool probed;   /* what running it did was recorded, whether right or wrong */
+    bool probed;   /* the outcome of running it was recorded, right or wrong */
     bool broken;   /* an outcome of ours broke a rule */
     bool departed; /* a recorded outcome broke a rule: states recorded since do not count */
     uint32_t affinity;
     uint32_t places;
-    int64_t *before, *after;            /* by place: what is taken, around a step */
+    int64_t *before, *after;            /* by place: taken amounts, around a step */
     int64_t *recorded, *recorded_after; /* the same, as recorded */
     int64_t *result;                    /* as recorded */
     int64_t *ours;                      /* our result */
@@ -83,8 +83,10 @@ struct replay_run {
 };
 
 /* --- replay_read.c --- */
-/* An allocation, by map when it is the run's kind, added to `amounts` by place. False: it names what is not there with
- * an amount that is not 0. */
+/*
+ * An allocation, by map when it is the run's kind, added to `amounts` by place. False: it names an unknown place with
+ * an amount that is not 0.
+ */
 bool replay_allocation(struct replay_run *run, const struct replay_at *at, int64_t *amounts);
 
 /* --- replay_build.c: refuses into the run's fault --- */
@@ -93,7 +95,7 @@ void replay_clear(struct replay_run *run);
 
 /* --- replay_step.c --- */
 void replay_step(struct replay_run *run, const struct replay_at *vector, uint32_t index);
-void replay_look(struct replay_run *run, int64_t *amounts); /* what is taken now */
+void replay_look(struct replay_run *run, int64_t *amounts); /* the taken amounts now */
 
 /* --- replay_judge.c --- */
 void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t index,

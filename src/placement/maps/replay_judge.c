@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judging one step.
+ * The check of one step.
  *
- * Owns: the comparison with what was recorded, and the rules by which a recorded outcome is a defect
- * (docs/allocation.md lists them under the same names). Only a probe can have recorded one: the others are compared.
+ * Owns: the comparison with the record, and the rules by which a recorded outcome is a defect (docs/allocation.md lists
+ * them under the same names). Only a probe can have recorded one: the others are compared.
  * Never: calls a difference a defect that breaks no rule.
  */
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 #include "placement/maps/replay_inside.h"
 
-/* What a step recorded. */
+/* The record of a step. */
 struct record {
     const char *refusal; /* its name; NULL: it was not refused */
     bool has_result, has_state;
@@ -41,7 +41,7 @@ static const char *name_of(const struct replay_run *run, const struct replay_out
     }
 }
 
-/* Whether our refusal is what was recorded, or of a kind with it. */
+/* Whether our refusal is the recorded one, or of a kind with it. */
 static bool is_named(const struct replay_run *run, const struct replay_outcome *outcome, const char *name)
 {
     if (outcome->reason == FACET_REFUSED_NOT || strcmp(name, name_of(run, outcome)) == 0)
@@ -52,7 +52,7 @@ static bool is_named(const struct replay_run *run, const struct replay_outcome *
            (outcome->reason == FACET_REFUSED_SLOT && strcmp(name, "UnsupportedResource") == 0);
 }
 
-/* What its original raises on purpose. */
+/* The exceptions that the original raises on purpose. */
 static bool is_refusal(const char *name)
 {
     static const char *const names[] = {
@@ -66,7 +66,7 @@ static bool is_refusal(const char *name)
     return false;
 }
 
-/* --- reading what was recorded --- */
+/* --- reading the record --- */
 
 static struct record read_record(struct replay_run *run, const struct replay_at *step)
 {
@@ -146,7 +146,7 @@ static void explain(struct replay_run *run, struct replay_text *text, uint32_t i
 
 /* --- rules --- */
 
-/* Of the item's slot what was recorded as granted; whether as whole units where the map has no others. */
+/* The recorded grant of the item's slot; whether it is whole units, for a map that has no others. */
 static int64_t recorded_sum(struct replay_run *run, const struct facet_maps_item *item, uint32_t *ret_type,
                             bool *ret_whole)
 {
@@ -165,7 +165,7 @@ static int64_t recorded_sum(struct replay_run *run, const struct facet_maps_item
     return sum;
 }
 
-/* A grant that was recorded is what was asked for. */
+/* A recorded grant must match its request. */
 static const char *broken_by_grant(struct replay_run *run)
 {
     for (uint32_t i = 0; i < run->item_count; i++) {
@@ -198,7 +198,7 @@ static bool has_unequal_devices(struct replay_run *run)
     return false;
 }
 
-/* The accounts that were recorded: within their bounds, and nothing but what the step did. */
+/* The recorded accounts must be within their bounds, and differ only by the step's effect. */
 static const char *broken_by_state(struct replay_run *run, const struct record *record)
 {
     for (uint32_t i = 0; record->has_state && i < run->places; i++) {
@@ -234,7 +234,7 @@ static const char *broken_rule(struct replay_run *run, const struct record *reco
     return rule ? rule : broken_by_state(run, record);
 }
 
-/* What must hold of ours, whatever was recorded. */
+/* The rules that our own outcome must keep, whatever was recorded. */
 static const char *broken_by_us(struct replay_run *run, const struct replay_outcome *outcome, const int64_t *ours)
 {
     for (uint32_t i = 0; i < run->places; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading values of a vector file, and refusals that say where. Never: knows what an operation does. */
+/* Owns: reading values of a vector file, and refusals that name the position. Never: interprets an operation. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "placement/maps/replay_inside.h"
 
-/* One line. What a file says must not speak to a terminal, nor begin a line of its own. */
+/* Writes one line. A file's text must not control a terminal, nor begin a line of its own. */
 void replay_say(struct replay_text *text, const char *format, ...)
 {
     char line[500];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: doing what a step of a vector says to the maps. Never: judges what came of it. */
+/* Owns: carrying a vector's step out on the maps. Never: checks its outcome. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,7 +145,7 @@ static void loosen(struct replay_run *run)
         facet_maps_reserve(run->maps, i, run->after[i], NULL);
 }
 
-/* Takes the parts off what is reserved: all or nothing. */
+/* Subtracts the parts from the reserved amounts: all or nothing. */
 static void take_off(struct replay_run *run, const struct replay_past *past, struct replay_outcome *outcome)
 {
     loosen(run);
@@ -177,7 +177,7 @@ static bool is_same(const struct replay_past *left, const struct replay_past *ri
     return true;
 }
 
-/* The grant that is that amount; else it is taken off whatever is held. */
+/* Releases the grant of exactly that amount; else subtracts from any held amount. */
 static void free_amounts(struct replay_run *run, const struct replay_past *amounts, struct replay_outcome *outcome)
 {
     for (uint32_t i = 0; i < run->steps; i++) {
@@ -227,7 +227,7 @@ static void do_free(struct replay_run *run, const struct replay_at *step, struct
         free_amounts(run, past, outcome);
 }
 
-/* --- what is not a transaction --- */
+/* --- steps outside transactions --- */
 
 static void do_set(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
                    struct replay_outcome *outcome)
