@@ -7,8 +7,7 @@
 
 #include <facet/pci.h>
 
-/* One part: from `least` to `longest` digits, a value of at most `most`, and then `end`. Returns what is behind that.
- */
+/* One part: `least` to `longest` digits, a value of at most `most`, then `end`. Returns the rest of the text. */
 static const char *take_part(const char *text, size_t least, size_t longest, uint64_t most, char end,
                              uint64_t *ret_value)
 {

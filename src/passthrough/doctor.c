@@ -170,7 +170,7 @@ static void check_qemu(struct examination *examination)
 
 /* ---- memory ---- */
 
-/* A machine's memory is locked as a whole; what the host has is the most that it could be. */
+/* A machine's memory is locked as a whole; the host's memory is its upper bound. */
 static void check_memory_lock(struct examination *examination)
 {
     uint64_t limit = examination->environment->memory_lock_bytes;
@@ -202,7 +202,7 @@ static void check_mappings(struct examination *examination)
 
 /* ---- the screen, and power ---- */
 
-/* A GPU whose memory is the console's; that of another device, or of none, stops nobody. */
+/* Finds the GPU whose memory the console uses; a console on another device, or on none, blocks no GPU. */
 static const struct facet_pci_function *find_console(const struct examination *examination,
                                                      const struct facet_pci_region *region)
 {

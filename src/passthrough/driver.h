@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a driver's name says of its functions: whether VFIO has them, whether it spoils their IOMMU group. Never:
- * asks the kernel. */
+/*
+ * Owns: what follows from a driver's name: whether it is VFIO's, whether it spoils an IOMMU group. Never: asks the
+ * kernel.
+ */
 #ifndef FACET_PASSTHROUGH_DRIVER_H
 #define FACET_PASSTHROUGH_DRIVER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether a function is stuck, by what a look found, and the words for it. Never: asks the kernel. */
+/* Owns: whether a function is stuck, according to a scan, and the words for it. Never: asks the kernel. */
 #ifndef FACET_PASSTHROUGH_STUCK_H
 #define FACET_PASSTHROUGH_STUCK_H
 
@@ -8,14 +8,18 @@
 
 #include <facet/pci.h>
 
-/* Whoever takes it from its driver, or resets it, has not come back, and keeps its lock in the kernel. */
+/*
+ * A process that unbinds it from its driver, or resets it, has not returned, and keeps the device's lock in the kernel.
+ */
 static inline bool stuck_is(const struct facet_pci_function *function)
 {
     return function->unread[FACET_PCI_OVERRIDE] == FACET_PCI_UNREAD_STUCK;
 }
 
-/* As a predicate. A driver that is to let go is not shown as its driver any more; whom it is likely to wait for is the
- * first that has it open. */
+/*
+ * As a predicate. During an unbind the kernel no longer shows the driver; the process that it waits for is probably the
+ * first that has the function open.
+ */
 static inline void stuck_print(const struct facet_pci_function *function, char *text, size_t size)
 {
     const struct facet_pci_holder *holder = function->holders;

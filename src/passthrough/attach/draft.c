@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: memory of texts. Never: knows what they say. */
+/* Owns: memory of texts. Never: knows their meaning. */
 #include "passthrough/attach/draft.h"
 
 #include <stdarg.h>

@@ -31,10 +31,10 @@ void facet_draft_add(struct facet_draft *draft, const char *format, ...) FACET_P
 /* Each byte of `text` as `escape` says; NULL: as it is. */
 void facet_draft_add_escaped(struct facet_draft *draft, const char *text, const char *(*escape)(char byte));
 
-/* What QEMU's -device takes for a value: commas doubled. */
+/* Escapes a value for QEMU's -device: commas doubled. */
 const char *facet_escape_qemu(char byte);
 const char *facet_escape_xml(char byte);
-const char *facet_escape_alias(char byte); /* what libvirt takes for a name of a device */
+const char *facet_escape_alias(char byte); /* only characters that libvirt allows in a device's name */
 
 /* Moves the draft's text to the end of the list; the draft is empty again. */
 void facet_texts_take(struct facet_attach_texts *texts, struct facet_draft *draft);

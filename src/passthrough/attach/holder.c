@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: looking through /proc for who has a device node open. Never: takes what may not be looked at for nothing. */
+/*
+ * Owns: looking through /proc for processes that have a device node open. Never: counts an unreadable process as none.
+ */
 #include <facet/attach.h>
 
 #include <ctype.h>
@@ -45,7 +47,7 @@ static bool holds(int root, const char *process, const char *const *nodes, uint3
     return false;
 }
 
-/* Gone while it was looked at is not there; whatever else went wrong is not known. */
+/* A process that ended during the scan does not count; any other error leaves the answer unknown. */
 static bool is_unknown(int errnum)
 {
     return errnum != 0 && errnum != ENOENT && errnum != ESRCH;

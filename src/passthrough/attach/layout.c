@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: checking requests, names in the VM, windows, who shares a slot. Never: asks the host. */
+/* Owns: checking requests, names in the VM, windows, functions that share a slot. Never: asks the host. */
 #include "passthrough/attach/layout.h"
 
 #include <inttypes.h>
@@ -82,7 +82,7 @@ static bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* What QEMU, libvirt and Cloud Hypervisor all take for a name. */
+/* The names that QEMU, libvirt and Cloud Hypervisor all accept. */
 static enum facet_status check_name(const char *what, const char *name, struct facet_error *error)
 {
     size_t length = strnlen(name, FACET_ATTACH_ID_SIZE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a request must keep to whatever form it takes, and which functions share a device in the VM.
+ * Owns: the rules for a request in any form, and which functions share a device in the VM.
  * Never: writes a form's text.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_LAYOUT_H
@@ -26,7 +26,7 @@ struct facet_attach_layout {
     char ids[FACET_ATTACH_FUNCTIONS][FACET_ATTACH_ID_SIZE]; /* of the request's functions */
 };
 
-/* Checks the request, but for what one form alone cannot say. */
+/* Checks the request, except for the limits of a single form. */
 enum facet_status facet_attach_lay_out(const struct facet_attach_request *request,
                                        struct facet_attach_layout *ret_layout, struct facet_error *error);
 
@@ -38,7 +38,7 @@ enum facet_status facet_attach_check_function(const struct facet_attach_function
 
 #define FACET_ATTACH_PATH_SIZE 96u
 
-/* Where the host's kernel shows it: the only spelling that every domain number has. */
+/* The function's path in the host's sysfs: the only spelling that every domain number has. */
 void facet_attach_path(const struct facet_attach_function *function, char ret_path[FACET_ATTACH_PATH_SIZE]);
 
 #endif

@@ -105,7 +105,7 @@ enum facet_status facet_qmp_bus_devices(struct facet_qmp *qmp, const char *bus, 
 
 /* --- ports --- */
 
-/* Of what takes hot-plugs and holds one device; pcie.0 itself does not take any. */
+/* The port types that take hot-plugs and hold one device; pcie.0 itself does not take any. */
 static bool is_port(const char *type)
 {
     static const char *const ports[] = {"child<pcie-root-port>", "child<ioh3420>", "child<xio3130-downstream>",
@@ -218,7 +218,7 @@ enum facet_status facet_qmp_choose_ports(struct facet_qmp *qmp, const json_t *pe
     enum facet_status status = FACET_OK;
     const char *at = NULL;
 
-    /* Those named first, so that nobody else gets them. */
+    /* Named ports first, so that no unnamed slot takes one of them. */
     for (uint32_t i = 0; i < layout->count; i++)
         snprintf(ret_ports[i], FACET_ATTACH_ID_SIZE, "%s", layout->slots[i].port ? layout->slots[i].port : "");
     for (uint32_t i = 0; status == FACET_OK && i < layout->count; i++)

@@ -11,7 +11,7 @@
 #include "passthrough/attach/qmp.h"
 #include "passthrough/attach/unplug.h"
 
-/* What undoing may take beyond the deadline. */
+/* The time that undoing may take beyond the deadline. */
 #define UNDO_NS (2 * FACET_NS_PER_S)
 
 static const char object_id[] = "iommufd0";
@@ -21,12 +21,12 @@ struct plugging {
     const struct facet_attach_request *request;
     struct facet_attach_layout layout;
     char ports[FACET_ATTACH_FUNCTIONS][FACET_ATTACH_ID_SIZE];
-    uint32_t done[FACET_ATTACH_FUNCTIONS]; /* indices of what was plugged, or may have been */
+    uint32_t done[FACET_ATTACH_FUNCTIONS]; /* indices of functions that were plugged, or may have been */
     uint32_t done_count;
     bool made_object;
 };
 
-/* --- what device_add is told --- */
+/* --- the arguments of device_add --- */
 
 static int put(json_t *arguments, const char *name, json_t *value)
 {
@@ -150,7 +150,7 @@ static enum facet_status plug_function(struct plugging *plugging, uint32_t slot,
         plugging->done[plugging->done_count++] = index;
         status = facet_qmp_call(plugging->qmp, "device_add", arguments_of(plugging, slot, member), 0, NULL, error);
     }
-    /* Refused is refused: there is nothing to undo, but QEMU keeps a descriptor that nobody took. */
+    /* A refused command needs no undo, but QEMU keeps the unused descriptor. */
     if (status == FACET_BAD_STATE || status == FACET_NOT_FOUND) {
         plugging->done_count -= plugging->done_count > 0 && plugging->done[plugging->done_count - 1] == index;
         if (plugging->request->functions[index].fd)
@@ -184,7 +184,7 @@ static enum facet_status prepare(struct plugging *plugging, struct facet_error *
 
 /* --- undoing --- */
 
-/* Adds "; left in the VM: ..." to what went wrong first. */
+/* Adds "; left in the VM: ..." to the first error. */
 static void tell_left(struct facet_error *error, const char *left)
 {
     struct facet_error first = *error;
@@ -214,7 +214,7 @@ static void undo(struct plugging *plugging, struct facet_error *error)
         tell_left(error, left);
 }
 
-/* --- what the guest does --- */
+/* --- the guest's use of a device --- */
 
 /* The device called `id` among those of a bus, and of buses behind it; NULL: not shown. */
 static const json_t *find_device(const json_t *devices, const char *id)
@@ -235,8 +235,7 @@ static const json_t *find_device(const json_t *devices, const char *id)
     return NULL;
 }
 
-/* QEMU shows the address of a BAR while the guest has memory switched on: not when it only looked, and has no driver.
- */
+/* QEMU shows the address of a BAR while the guest has memory switched on: not after a mere probe, without a driver. */
 static uint32_t is_used(const json_t *device)
 {
     uint32_t used = FACET_PCI_UNKNOWN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: greeting, capabilities, matching answers to commands. Never: trusts that what comes is well formed. */
+/* Owns: greeting, capabilities, matching answers to commands. Never: trusts that input is well formed. */
 #include "passthrough/attach/qmp.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@
 #define TIMEOUT_NS (30 * FACET_NS_PER_S)
 #define USED_NS    (5 * FACET_NS_PER_S)
 
-/* --- what comes in --- */
+/* --- incoming messages --- */
 
 static void note_event(struct facet_qmp *qmp, const json_t *message, const char *event)
 {
     const json_t *data = json_object_get(message, "data");
     const char *device = json_string_value(json_object_get(data, "device"));
 
-    /* Also told for each part of a device that has no id: those nobody watches. */
+    /* QEMU also reports each part of a device without an id; no watch is on those. */
     for (uint32_t i = 0; device && i < qmp->watch_count; i++) {
         if (strcmp(qmp->watches[i].id, device) != 0)
             continue;

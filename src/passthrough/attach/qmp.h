@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a conversation in QMP: commands, their answers, and the events about devices that somebody waits for.
+ * Owns: a conversation in QMP: commands, their answers, and the events about watched devices.
  * Never: decides what to plug.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_QMP_H
@@ -13,7 +13,7 @@
 #include "passthrough/attach/layout.h"
 #include "passthrough/attach/wire.h"
 
-/* What became of a device that was asked to leave. */
+/* The fate of a device that was asked to leave. */
 struct facet_qmp_watch {
     const char *id;
     bool deleted;
@@ -36,9 +36,9 @@ struct facet_qmp {
 enum facet_status facet_qmp_greet(struct facet_qmp *qmp, struct facet_error *error);
 
 /*
- * Says `command` and waits for its answer. Takes `arguments`; NULL stands for memory that ran out. `fd` above 0 goes
- * along. `ret_value` may be NULL. What QEMU refuses is FACET_BAD_STATE, or FACET_NOT_FOUND for its DeviceNotFound; the
- * message is its words.
+ * Sends `command` and waits for its answer. Takes `arguments`; NULL stands for memory that ran out. `fd` above 0 goes
+ * along. `ret_value` may be NULL. A refusal by QEMU is FACET_BAD_STATE, or FACET_NOT_FOUND for its DeviceNotFound; the
+ * message is QEMU's.
  */
 enum facet_status facet_qmp_call(struct facet_qmp *qmp, const char *command, json_t *arguments, int fd,
                                  json_t **ret_value, struct facet_error *error);
@@ -50,7 +50,7 @@ enum facet_status facet_qmp_listen(struct facet_qmp *qmp, uint64_t until_ns, str
 enum facet_status facet_qmp_state(struct facet_qmp *qmp, char ret_state[FACET_ATTACH_ID_SIZE],
                                   struct facet_error *error);
 
-/* --- the object model: what is where (objects.c) --- */
+/* --- the object model: devices and their places (objects.c) --- */
 
 /* The members of an object: an array of {"name", "type"}. */
 enum facet_status facet_qmp_list(struct facet_qmp *qmp, const char *path, json_t **ret_members,
@@ -61,7 +61,7 @@ enum facet_status facet_qmp_get(struct facet_qmp *qmp, const char *path, const c
 /* The type of the device called `id` among `members` of "/machine/peripheral"; NULL: there is none. */
 const char *facet_qmp_type_of(const json_t *members, const char *id);
 
-/* What a bus holds: paths of devices. */
+/* The devices on a bus, as paths. */
 enum facet_status facet_qmp_bus_devices(struct facet_qmp *qmp, const char *bus, json_t **ret_paths,
                                         struct facet_error *error);
 

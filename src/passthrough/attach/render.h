@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the forms share while one is rendered.
+ * Owns: the state that the forms share while one is rendered.
  * Never: lives longer than that.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_RENDER_H
@@ -11,7 +11,7 @@
 
 struct facet_attach_rendering {
     const struct facet_attach_request *request;
-    const char *speaks; /* whom the form is for */
+    const char *speaks; /* the program that the form is for */
     struct facet_attach_layout layout;
     struct facet_attach_texts *texts;
 };
@@ -22,7 +22,7 @@ enum facet_status facet_attach_render_cloud(struct facet_attach_rendering *rende
 enum facet_status facet_attach_render_cloud_add(struct facet_attach_rendering *rendering, struct facet_error *error);
 enum facet_status facet_attach_render_cloud_remove(struct facet_attach_rendering *rendering, struct facet_error *error);
 
-/* FACET_UNSUPPORTED: this form has no word for `what`. */
+/* FACET_UNSUPPORTED: this form cannot express `what`. */
 enum facet_status facet_attach_cannot(const struct facet_attach_rendering *rendering, uint32_t index, const char *what,
                                       struct facet_error *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: libvirt's <hostdev>, one for each function; ports and places in the VM are libvirt's business.
- * Never: passes on to QEMU what libvirt has no word for.
+ * Never: passes options on to QEMU that libvirt cannot express.
  */
 #include "passthrough/attach/render.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: QEMU's command line: an iommufd object, a root port for each device, the functions.
- * Never: says what QEMU would do anyway; what is printed is what matters.
+ * Never: repeats QEMU's defaults: only arguments that matter are printed.
  */
 #include "passthrough/attach/render.h"
 
 #include <inttypes.h>
 
-/* What a root port has by itself. */
+/* The default window of a root port. */
 #define WINDOW_DEFAULT (UINT64_C(2) << 20)
 
 static void add_size(struct facet_draft *draft, const char *name, uint64_t bytes)
@@ -33,7 +33,7 @@ static void add_object(struct facet_attach_rendering *rendering)
     facet_texts_take(rendering->texts, &draft);
 }
 
-/* A cold-plugged device gets what it needs from the firmware; the reserve is for who comes back by hot-plug. */
+/* The firmware sizes a cold-plugged device's windows; the reserve is for a device that returns by hot-plug. */
 static void add_port(struct facet_attach_rendering *rendering, const struct facet_attach_slot *slot, uint32_t port)
 {
     FACET_CLEANUP_DRAFT struct facet_draft draft = {0};

@@ -27,7 +27,7 @@ static enum facet_status ask(struct facet_qmp *qmp, struct facet_qmp_watch *watc
         watch->deleted = true;
         return FACET_OK;
     }
-    /* Asked by somebody before: what follows is the same. */
+    /* An earlier request is under way; the rest is the same as for ours. */
     if (status == FACET_BAD_STATE && strstr(why.message, "in the process of unplug"))
         return FACET_OK;
     if (status != FACET_OK && error)
@@ -142,7 +142,7 @@ static enum facet_status find(struct facet_qmp *qmp, const json_t *peripherals,
     return search(qmp, peripherals, function, ret_id, error);
 }
 
-/* --- who shares its slot --- */
+/* --- functions that share a slot --- */
 
 static enum facet_status slot_of(struct facet_qmp *qmp, const char *path, json_int_t *ret_slot,
                                  struct facet_error *error)
@@ -218,7 +218,7 @@ static enum facet_status prepare(struct facet_qmp *qmp, const struct facet_attac
     return status;
 }
 
-/* What a paused VM's guest cannot do, and which of several are out already. */
+/* Adds to an error that a paused VM's guest cannot answer, and which of several devices are out already. */
 static void explain(struct facet_error *error, const char *state, const struct facet_qmp_watch *watches, uint32_t count)
 {
     struct facet_error first = *error;

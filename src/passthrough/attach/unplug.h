@@ -8,7 +8,10 @@
 
 #include "passthrough/attach/qmp.h"
 
-/* As facet_qmp_detach(), for one id, without a look at who shares its slot. That it is not there is fine. */
+/*
+ * As facet_qmp_detach(), for one id, without a check of the functions that share its slot. An absent device is no
+ * error.
+ */
 enum facet_status facet_qmp_unplug(struct facet_qmp *qmp, const char *id, uint64_t until_ns, struct facet_error *error);
 
 #endif

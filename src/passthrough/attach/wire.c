@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the socket's calls, waiting, the buffer of what is received. Never: blocks beyond the deadline. */
+/* Owns: the socket's calls, waiting, the buffer of received bytes. Never: blocks beyond the deadline. */
 #include "passthrough/attach/wire.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { FIRST_CAPACITY = 16 << 10 };
 
-/* How often a connection is tried again while nobody takes it. */
+/* The interval between attempts to connect while the socket does not accept. */
 #define RETRY_NS (20 * FACET_NS_PER_MS)
 
 static enum facet_status late(struct facet_error *error)
@@ -131,7 +131,7 @@ enum facet_status facet_wire_send(struct facet_wire *wire, const char *bytes, si
     return FACET_OK;
 }
 
-/* Room for more behind what is there, which moves to the front. */
+/* Room for more input behind the unread bytes, which move to the front. */
 static enum facet_status make_room(struct facet_wire *wire, struct facet_error *error)
 {
     size_t used = wire->end - wire->begin;
@@ -175,7 +175,7 @@ static enum facet_status receive_more(struct facet_wire *wire, uint64_t until_ns
     return status;
 }
 
-/* Where the first line ends, looking behind the `seen` bytes of it that hold no end; NULL: not there yet. */
+/* The end of the first line, searched behind the `seen` bytes of it that hold no end; NULL: not there yet. */
 static char *find_end(const struct facet_wire *wire, size_t seen)
 {
     size_t have = wire->end - wire->begin;
@@ -199,7 +199,7 @@ enum facet_status facet_wire_receive(struct facet_wire *wire, uint64_t until_ns,
             return FACET_OK;
         }
         seen = wire->end - wire->begin;
-        /* Somebody who never stops talking does not get more time for it. */
+        /* A peer that never stops talking does not get more time for it. */
         if (facet_clock_now_ns() >= limit)
             return late(error);
         enum facet_status status = receive_more(wire, limit, error);

@@ -11,7 +11,7 @@
 
 #include <facet/error.h>
 
-/* What QEMU says of a machine with hundreds of devices is some 300 KiB. */
+/* QEMU's description of a machine with hundreds of devices takes some 300 KiB. */
 #define FACET_WIRE_LINE_MAX ((size_t)4 << 20)
 
 struct facet_wire {
@@ -19,7 +19,7 @@ struct facet_wire {
     uint64_t deadline_ns;
     char *buffer;
     size_t capacity;
-    size_t begin, end; /* what was received and not yet taken */
+    size_t begin, end; /* received and not yet taken */
 };
 
 enum facet_status facet_wire_connect(struct facet_wire *ret_wire, const char *path, uint64_t deadline_ns,

@@ -37,7 +37,7 @@ static int own(struct bind_host *host, const char *path, uid_t uid, gid_t gid)
     if (fstat(fd, &status) < 0)
         return errno;
     if (!S_ISCHR(status.st_mode))
-        return ENOTTY; /* whatever lies there, it is no node of vfio */
+        return ENOTTY; /* the file is no node of vfio */
     return fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0 ? errno : 0;
 }
 
@@ -67,7 +67,7 @@ static int create(struct bind_host *host, const char *name, int *ret_fd)
 {
     int fd;
 
-    /* What a crash left under that name may be anything: a pipe would be waited for. */
+    /* A crash may have left any kind of file under that name: opening a pipe would block. */
     if (unlinkat(host->state, name, 0) < 0 && errno != ENOENT)
         return errno;
     fd = openat(host->state, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -122,7 +122,7 @@ const struct bind_host_ops bind_host_real = {
     .remove = remove_file,
 };
 
-/* ---- what is read ---- */
+/* ---- reading ---- */
 
 /* The 22nd word of its line, of which the second is its name in brackets and may hold anything. */
 uint64_t bind_start_of(int root, int64_t pid)
@@ -136,7 +136,7 @@ uint64_t bind_start_of(int root, int64_t pid)
     word = strrchr(line, ')');
     for (int i = 2; word && i < 22; i++) {
         word = strchr(word + 1, ' ');
-        /* A zombie has ended: what it wrote was taken or refused. */
+        /* A zombie has ended: its write was taken or refused. */
         if (word && i == 2 && word[1] == 'Z')
             return 0;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a transaction needs of the host: a look at all functions, writes that cannot hang it, locks, files of a journal.
+ * A transaction's view of the host: a scan of all functions, writes that cannot hang it, locks, files of a journal.
  *
  * Owns: the operations, of which there is a real set and, in tests, one that fails, hangs and dies on purpose.
- * Never: knows what a write means. What is only read is read below `root`, without an operation.
+ * Never: knows what a write means. Plain reads go below `root`, without an operation.
  */
 #ifndef FACET_PASSTHROUGH_BIND_HOST_H
 #define FACET_PASSTHROUGH_BIND_HOST_H
@@ -25,7 +25,7 @@ struct bind_host_ops {
     enum facet_status (*scan)(struct bind_host *host, struct facet_pci_snapshot **ret_snapshot,
                               struct facet_error *error);
 
-    /* ETIMEDOUT: given up on; where the writer could not even be killed, ret_stuck->pid is set. */
+    /* ETIMEDOUT: given up on; if the writer could not even be killed, ret_stuck->pid is set. */
     int (*write)(struct bind_host *host, const char *path, const char *text, uint64_t deadline_ns,
                  struct bind_stuck *ret_stuck);
     int (*load)(struct bind_host *host, const char *module, uint64_t deadline_ns, struct bind_stuck *ret_stuck);
@@ -60,13 +60,13 @@ int bind_write(struct bind_host *host, const char *path, const char *text, uint6
                struct bind_stuck *ret_stuck);
 int bind_load(struct bind_host *host, const char *module, uint64_t deadline_ns, struct bind_stuck *ret_stuck);
 
-/* ---- what is read ---- */
+/* ---- reading ---- */
 
 /* Whether that very process still is there. */
 bool bind_is_alive(const struct bind_host *host, const struct bind_stuck *stuck);
 uint64_t bind_start_of(int root, int64_t pid); /* 0: not there */
 
-/* Who has a file, as "0:0"; empty when there is none. */
+/* The owner of a file, as "0:0"; empty when there is none. */
 void bind_owner(const struct bind_host *host, const char *path, char *text, size_t size);
 
 /* Names this run of the machine; empty when the kernel does not tell. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a transaction must know to be undone, by whoever comes after it.
+ * The record by which any later process can undo a transaction.
  *
  * Owns: the record of one transaction, its text with a checksum, and that it is on the disk whole or not at all.
- * Never: takes a name from a file that could lead a write elsewhere; removes what it cannot read.
+ * Never: takes a name from a file that could lead a write elsewhere; removes an unreadable file.
  *
  * A journal is of all groups of its functions, and named after the lowest: "group-17.journal". While a group has one,
  * nothing else is bound in it; so a function is in one journal at most.
@@ -17,7 +17,7 @@
 #define JOURNAL_FUNCTIONS_MOST 256u
 #define JOURNAL_BYTES_MOST     (1u << 20)
 
-/* Where a function is: with whom, under which settings. */
+/* The place of a function: its driver and its settings. */
 struct journal_place {
     char driver[40];   /* empty: none */
     char override[40]; /* empty: none */
@@ -51,7 +51,7 @@ struct journal_function *journal_find(const struct journal *journal, const struc
 bool journal_has_group(const struct journal *journal, int32_t group);
 bool journal_is_stuck(const struct journal *journal, const struct bind_host *host);
 
-/* ---- text (journal_text.c); NULL: no memory. FACET_CORRUPT says what is wrong. ---- */
+/* ---- text (journal_text.c); NULL: no memory. FACET_CORRUPT names the error. ---- */
 
 char *journal_text(const struct journal *journal);
 enum facet_status journal_parse(const char *bytes, size_t size, struct journal *ret_journal, struct facet_error *error);
@@ -68,7 +68,7 @@ bool identity_parse_model(const char *text, struct facet_passthrough_identity *i
 
 void journal_name(const struct journal *journal, char name[JOURNAL_NAME_SIZE]);
 
-/* On the disk when it returns; else what was there before is there still, or the new one is. */
+/* On the disk when it returns; on failure the disk holds either the former journal or the new one. */
 enum facet_status journal_store(struct bind_host *host, const struct journal *journal, struct facet_error *error);
 enum facet_status journal_remove(struct bind_host *host, const char *name, struct facet_error *error);
 enum facet_status journal_load(struct bind_host *host, const char *name, struct journal *ret_journal,

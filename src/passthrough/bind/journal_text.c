@@ -229,7 +229,7 @@ static enum facet_status take_body(const char *body, size_t size, struct journal
     return take_functions(json_object_get(all, "functions"), journal, error);
 }
 
-/* The body begins behind the first line, and is what the checksum there says. */
+/* The body begins behind the first line, and must match the checksum there. */
 static enum facet_status find_body(const char *bytes, size_t size, const char **ret_body, size_t *ret_size,
                                    struct facet_error *error)
 {

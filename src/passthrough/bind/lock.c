@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one lock for each group, taken in one order by everybody. Never: removes a lock's file. */
+/* Owns: one lock for each group, taken in the same order by every process. Never: removes a lock's file. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

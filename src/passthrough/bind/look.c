@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of functions with their states, and groups of which the host and vfio each have a part. Never: writes,
- * or takes a lock: what is under way is seen as such. */
+/*
+ * Owns: the list of functions with their states, and groups that are split between the host and vfio. Never: writes, or
+ * takes a lock: it reports a transaction under way as such.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +85,7 @@ static void add_present(struct looking *looking, const struct facet_pci_function
         bind_note_stuck(looking->report, function);
 }
 
-/* ---- what journals know ---- */
+/* ---- the journals' part ---- */
 
 static struct facet_passthrough_entry *find_entry(struct looking *looking, const struct facet_pci_address *address)
 {

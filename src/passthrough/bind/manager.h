@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a manager, and what its parts give each other.
+ * The inside of a manager, and the interfaces between its parts.
  *
- * Owns: who calls whom: plan.c makes lists of steps, step.c does one, restore.c goes back, transaction.c goes forward.
- * Never: is seen by who only asks (facet/passthrough_bind.h).
+ * Owns: the call order: plan.c makes lists of steps, step.c does one, restore.c goes back, transaction.c goes forward.
+ * Never: is included by users of the public interface (facet/passthrough_bind.h).
  */
 #ifndef FACET_PASSTHROUGH_BIND_MANAGER_H
 #define FACET_PASSTHROUGH_BIND_MANAGER_H
@@ -37,7 +37,7 @@ void bind_note_stuck(struct facet_passthrough_report *report, const struct facet
 void bind_choose_driver(const struct bind_host *host, const struct facet_pci_function *function, char *driver,
                         size_t size);
 
-/* ---- place.c: where a function is, and the steps from one place to another ---- */
+/* ---- place.c: the place of a function, and the steps from one place to another ---- */
 
 #define BIND_DEVICES "/sys/bus/pci/devices"
 #define BIND_DRIVERS "/sys/bus/pci/drivers"
@@ -48,7 +48,7 @@ void bind_identity(const struct facet_pci_function *function, struct facet_passt
 const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snapshot,
                                            const struct facet_passthrough_identity *identity, bool *ret_is_same);
 
-/* FACET_BUSY: the kernel would keep whoever writes to it, and which override it has is not known. */
+/* FACET_BUSY: the kernel would block a writer to it, and its override is unknown. */
 enum facet_status bind_check_stuck(const struct facet_pci_function *function, struct facet_error *error);
 
 /* A look in which no function of the journal is stuck. */
@@ -82,7 +82,7 @@ bool bind_rights_step(const struct bind_host *host, const struct facet_passthrou
 
 /* ---- plan.c ---- */
 
-/* What was asked for, to plan anew under the locks. */
+/* The request, to plan anew under the locks. */
 struct bind_request {
     uint32_t flags;
     struct facet_passthrough_wish wish; /* its functions are `addresses` */
@@ -91,7 +91,7 @@ struct bind_request {
 };
 
 struct bind_plan {
-    struct facet_passthrough_plan plan; /* what the caller sees */
+    struct facet_passthrough_plan plan; /* the caller's part */
     struct bind_request request;
     struct journal journal;
 };
@@ -111,7 +111,7 @@ struct bind_run {
     uint32_t nodes_given; /* of vfio, to the owner */
 };
 
-/* Does it, and looks whether it worked: `driver` is whom the function shall have after UNBIND, PROBE and ATTACH. */
+/* Does a step and verifies it: `driver` is the expected driver after UNBIND, PROBE and ATTACH. */
 enum facet_status bind_step(struct bind_run *run, const struct facet_passthrough_step *step, const char *driver,
                             struct facet_error *error);
 
@@ -134,7 +134,7 @@ struct bind_locks {
     size_t count;
 };
 
-/* Those of all groups, in rising order; FACET_BUSY names the first that somebody has. */
+/* The locks of all groups, in rising order; FACET_BUSY names the first that another process holds. */
 enum facet_status bind_locks_take(struct bind_host *host, const struct facet_passthrough_identity *const *identities,
                                   size_t count, uint64_t deadline_ns, struct bind_locks *ret_locks,
                                   struct facet_error *error);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: where a function is now and whether that can be told, and which writes lead from one place to another. Never:
- * writes. */
+/*
+ * Owns: the present place of a function, whether it can be determined, and the writes that lead from one place to
+ * another. Never: writes.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -190,8 +192,9 @@ bool bind_load_step(const struct bind_host *host, const struct facet_passthrough
     return true;
 }
 
-/* Drivers set it for themselves when they get or lose a device (vfio-pci to "auto"), so that after a move it is written
- * whatever it was before. */
+/*
+ * Drivers set it themselves when they get or lose a device (vfio-pci to "auto"), so after a move it is always written.
+ */
 bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_place *now,
                      const struct journal_place *target, struct facet_passthrough_step *ret_step)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: plans: functions, from where to where, by which writes. Never: writes, or decides what is executed. */
+/* Owns: plans: functions, old and new places, the writes in between. Never: writes, or chooses a plan to execute. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static enum facet_status no_memory(struct facet_error *error)
     return facet_error_set(error, FACET_NO_MEMORY, "no memory for a plan");
 }
 
-/* An empty plan, with room for `count` functions, that remembers what was asked for. */
+/* An empty plan, with room for `count` functions, that keeps a copy of the request. */
 static struct bind_plan *new_plan(enum facet_passthrough_direction direction, const struct bind_request *request,
                                   size_t count)
 {
@@ -269,7 +269,7 @@ static bool covers(const struct journal *journal, const struct bind_plan *plan)
     return true;
 }
 
-/* What is bound already can be bound again only where nothing has to be written for it. */
+/* A function that is bound already can be bound again only if no write is needed for it. */
 static enum facet_status judge_journal(const struct conflict *conflict, const char *name, const struct journal *journal)
 {
     if (journal->phase == JOURNAL_BOUND && covers(journal, conflict->plan) && conflict->plan->plan.step_count == 0)
@@ -376,7 +376,7 @@ static enum facet_status check_request(const struct facet_passthrough_request *r
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->driver",
                                     "\"%.40s\" is no name of a driver; one like \"vfio-pci\" was expected",
                                     request->driver);
-    /* An override makes a driver of the host take any function, whatever it is. */
+    /* An override makes a driver of the host take any function, even one it does not support. */
     if (request->driver && !driver_is_vfio(request->driver))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request->driver",
                                     "%s is no driver of vfio; one like \"vfio-pci\" was expected", request->driver);
@@ -470,7 +470,7 @@ static enum facet_status check_together(const struct journal *journal, const str
     return FACET_OK;
 }
 
-/* The last bound is the first to go. A function that is gone, or another card now, is nobody's to write to. */
+/* The last bound is the first to go. A function that is gone, or is another card now, must not be written to. */
 static bool add_return_steps(const struct bind_host *host, const struct facet_pci_snapshot *snapshot,
                              struct bind_plan *plan)
 {
@@ -478,7 +478,7 @@ static bool add_return_steps(const struct bind_host *host, const struct facet_pc
     struct journal_place now;
     bool added = true, is_same;
 
-    for (size_t i = journal->count; added && i-- > 0;) { /* a driver that nobody needed may have been unloaded */
+    for (size_t i = journal->count; added && i-- > 0;) { /* an idle driver may have been unloaded */
         struct journal_function *record = &journal->functions[i];
         const struct facet_pci_function *function = bind_find(snapshot, &record->identity, &is_same);
 

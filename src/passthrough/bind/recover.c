@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what becomes of journals that nobody is at work on. Never: guesses: what is not as the journal says is reported
- * and left alone. */
+/*
+ * Owns: recovering journals without a live transaction. Never: guesses: a function that differs from its journal is
+ * reported and left alone.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -125,7 +127,7 @@ static void recover_journal(struct recovery *recovery, const char *name, struct 
     }
 }
 
-/* What is interrupted, and not waited for any longer, is left as it is. */
+/* An interrupted transaction that could not be locked in time stays as it is. */
 static void note_busy(struct recovery *recovery, const struct journal *journal, const struct facet_error *error)
 {
     bool is_stuck = journal_is_stuck(journal, &recovery->manager->host);
@@ -144,7 +146,7 @@ static bool has_same_groups(const struct journal *locked, const struct journal *
     return true;
 }
 
-/* Who is at work on it, or a writer whose parent was killed, is about to end; what hangs is not waited for. */
+/* A live transaction, or a writer whose parent was killed, is about to end; a stuck one is not waited for. */
 static uint64_t patience(const struct recovery *recovery, const struct journal *journal)
 {
     bool is_at_rest = journal->phase == JOURNAL_BOUND || strcmp(journal->boot, recovery->boot) != 0;
@@ -154,7 +156,7 @@ static uint64_t patience(const struct recovery *recovery, const struct journal *
     return recovery->manager->config.lock_deadline_ns;
 }
 
-/* What was read before the lock was taken may be another's by now. */
+/* The journal is read again under the lock: the first reading may belong to an earlier transaction. */
 static bool take_journal(void *context, const char *name, struct journal *journal, const struct facet_error *failure)
 {
     struct recovery *recovery = context;

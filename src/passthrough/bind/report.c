@@ -72,7 +72,7 @@ void bind_report_begin(struct facet_passthrough_report *report)
     report->notes_lost = 0;
 }
 
-/* Where there is no room, what is as it should be is told last. NULL: it is not told. */
+/* A full report drops notes about functions in order first. NULL: the note is dropped. */
 static struct facet_passthrough_note *find_room(struct facet_passthrough_report *report,
                                                 enum facet_passthrough_note_kind kind)
 {

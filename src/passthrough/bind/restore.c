@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way back, which a failure, a crash and a second thought share.
+ * The way back after a failure, after a crash, and on request.
  *
- * Owns: bringing functions to one of the two places of their journal from wherever they are: what is undone already is
- * no step. Never: stops at the first failure, writes to another card than the journal's, or to one that is stuck.
+ * Owns: bringing functions to one of the two places of their journal from any place: steps already undone are skipped.
+ * Never: stops at the first failure, writes to another card than the journal's, or to one that is stuck.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the states of a function: what follows what, and which one the facts mean; the names of what is reported.
- * Never: looks at a host. */
+/*
+ * Owns: the states of a function: their successors, and the state that follows from the facts; the names of states and
+ * notes.
+ * Never: looks at a host.
+ */
 #include <facet/passthrough_bind.h>
 
 static const struct {
@@ -26,7 +29,7 @@ const char *facet_passthrough_state_text(uint32_t state)
 /* A machine can lose a function, and have it pulled, in every state. */
 #define FALLS (TO(LOST) | TO(ABSENT))
 
-/* Whoever has a lock of the kernel's may keep it: a reset, or another tool that takes a driver away. */
+/* A holder of a kernel lock may keep it: a reset, or another tool that takes a driver away. */
 #define FALLS_OR_HANGS (TO(STUCK) | FALLS)
 
 static const uint32_t followers[FACET_PASSTHROUGH_STATES] = {
@@ -51,7 +54,7 @@ bool facet_passthrough_state_follows(uint32_t from, uint32_t to)
     return from < FACET_PASSTHROUGH_STATES && to < FACET_PASSTHROUGH_STATES && (followers[from] >> to & 1u);
 }
 
-/* What is certain and worst comes first: who has a stuck function open does not matter any more. */
+/* Certain and worst facts come first: the users of a stuck function no longer matter. */
 enum facet_passthrough_state facet_passthrough_state_of(const struct facet_passthrough_facts *facts)
 {
     if (!facts || !facts->is_present)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: doing one step, and looking whether it did what it should. Never: trusts that a write that was taken worked, or
- * that one that was refused did not. */
+/*
+ * Owns: doing one step, and verifying its effect. Never: trusts that an accepted write worked, or that a refused one
+ * had no effect.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +40,7 @@ static bool has_driver(const struct bind_run *run, const struct facet_pci_addres
     return unread == FACET_PCI_READ ? strcmp(name, driver) == 0 : unread == FACET_PCI_UNREAD_ABSENT && !driver[0];
 }
 
-/* The kernel may keep whoever reads an override. */
+/* The kernel may block a reader of an override. */
 static bool holds(const struct bind_run *run, const struct facet_passthrough_step *step)
 {
     int root = run->manager->host.root;
@@ -127,7 +129,7 @@ static int perform(struct bind_run *run, const struct facet_passthrough_step *st
     }
 }
 
-/* ---- saying what went wrong ---- */
+/* ---- error texts ---- */
 
 static void describe(const struct facet_passthrough_step *step, char *text, size_t size)
 {

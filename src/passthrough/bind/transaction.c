@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One transaction: locks, a second look, the gate, the journal, the steps, and the way back where one fails.
+ * One transaction: locks, a second scan, the gate, the journal, the steps, and the way back after a failure.
  *
- * Owns: that order, and what is said at its end.
+ * Owns: that order, and the report at its end.
  * Never: does a step that is not in the plan, or one before the journal that undoes it is on the disk.
  */
 #include <stdio.h>
@@ -15,7 +15,7 @@
 struct transaction {
     struct bind_run run;
     const struct bind_plan *given;
-    struct bind_plan *plan; /* made under the locks: what is executed */
+    struct bind_plan *plan; /* made under the locks, and executed */
     char name[JOURNAL_NAME_SIZE];
 };
 
@@ -79,8 +79,10 @@ enum facet_status bind_check_users(struct bind_host *host, const struct journal 
 
 /* ---- after the steps ---- */
 
-/* Bytes that are all ones come from nobody. Vendor and device alone would not tell: of a virtual function they are ones
- * in its own configuration space. */
+/*
+ * Bytes that are all ones mean that no device answered. Vendor and device alone would not tell: a virtual function has
+ * ones there in its own configuration space.
+ */
 static bool is_silent(const uint8_t *bytes, size_t length)
 {
     size_t ones = 0;
@@ -156,7 +158,7 @@ static void set_outcome(struct transaction *transaction, enum facet_passthrough_
         transaction->run.report->outcome = outcome;
 }
 
-/* What is left of it, told to whoever comes next; what cannot be told to the disk is told to the caller. */
+/* Leaves the rest to a later recovery; if the journal cannot be stored, the caller's report says so. */
 static void keep_journal(struct transaction *transaction)
 {
     struct facet_error error = {.status = FACET_OK};
@@ -184,7 +186,7 @@ static void undo_bind(struct transaction *transaction)
     set_outcome(transaction, FACET_PASSTHROUGH_BROKEN);
 }
 
-/* A disk that took nothing from the beginning still has what it had. */
+/* If the disk took no write since the beginning, it still holds the old journal. */
 static bool says_bound(const struct transaction *transaction)
 {
     struct journal journal = {.count = 0};
@@ -264,7 +266,7 @@ static enum facet_status execute_unbind(struct transaction *transaction, struct 
 
 /* ---- under the locks ---- */
 
-/* Only what it was planned for: a look under the locks must give the same list. */
+/* Executes only the plan that the caller saw: a scan under the locks must give the same steps. */
 static enum facet_status check_same(const struct transaction *transaction, struct facet_error *error)
 {
     if (bind_plan_is_same(transaction->given, transaction->plan))
@@ -281,7 +283,7 @@ static enum facet_status run_locked(struct transaction *transaction, struct face
 
     if (status)
         return status;
-    /* Somebody else did the same in the meantime: as it should be. */
+    /* Another process has done the same in the meantime: that is success. */
     if (binds && transaction->plan->plan.step_count == 0 &&
         bind_plan_has_same_functions(transaction->given, transaction->plan))
         return FACET_OK;

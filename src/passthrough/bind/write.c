@@ -2,9 +2,10 @@
 /*
  * Writes that may never come back.
  *
- * Owns: the child that hangs in our place, its deadline, and leaving it behind.
- * Never: waits for a child beyond its deadline; lets it hold what it does not need. It keeps the locks of the groups:
- * as long as the kernel may still do what was written, nobody else has the group in hand, even if we are killed.
+ * Owns: the child that hangs in our place, its deadline, and abandoning it.
+ * Never: waits for a child beyond its deadline; lets it keep descriptors that it does not need. It keeps the locks of
+ * the groups: as long as the kernel may still carry out the write, no other process can lock the group, even if we are
+ * killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 
 enum { KILLED_WAIT_NS = 300000000, KEPT_MOST = BIND_LOCKS_MOST + 2 };
 
-/* What a child may keep, by rising number. */
+/* The descriptors that a child may keep, in rising order. */
 struct kept {
     int fds[KEPT_MOST];
     size_t count;
@@ -58,9 +59,9 @@ static void close_others(const struct kept *kept)
 
 /* ---- waiting for an answer ---- */
 
-/* What a child says. */
+/* A child's message to its parent. */
 struct answer {
-    pid_t writer; /* who works in its place, and is what may hang; 0: this is the last answer */
+    pid_t writer; /* the process that writes in its place and may hang; 0: this is the last answer */
     int errnum;
 };
 
@@ -95,7 +96,7 @@ static int take_answer(int fd, uint64_t deadline_ns, pid_t *writer)
     return ETIMEDOUT;
 }
 
-/* A child that sleeps where signals do not reach is left behind; who ends us, or the machine, buries it. */
+/* A child in uninterruptible sleep is abandoned: init reaps it after this process ends. */
 static int wait_for(struct bind_host *host, pid_t pid, int fd, uint64_t deadline_ns, struct bind_stuck *ret_stuck)
 {
     pid_t writer = pid;
@@ -178,7 +179,7 @@ static _Noreturn void load_in_child(const char *module, int answer_fd)
 {
     pid_t parent = getpid();
 
-    signal(SIGCHLD, SIG_DFL); /* what our program does at a child's end is not to be done here */
+    signal(SIGCHLD, SIG_DFL); /* the program's own handler must not run in this child */
     if (answer_fd <= STDERR_FILENO)
         answer_fd = fcntl(answer_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     close_others(&(struct kept){.fds = {answer_fd}, .count = 1});
@@ -206,7 +207,7 @@ static bool is_this_machine(int root)
            ours.st_ino == theirs.st_ino;
 }
 
-/* Whether it did what it should shows in the list of drivers. */
+/* The list of drivers shows whether it worked. */
 int bind_load(struct bind_host *host, const char *module, uint64_t deadline_ns, struct bind_stuck *ret_stuck)
 {
     FACET_CLEANUP_FD int reader = -1;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what will be felt when it is handed on: warnings, and nothing that stops it. Never: guesses what was not read.
- */
+/* Owns: the side effects of handing it on: warnings only, none of which blocks it. Never: guesses unread attributes. */
 #include <string.h>
 
 #include <facet/limits.h>
@@ -85,7 +84,7 @@ void judge_bars(struct judgement *judgement, const struct facet_pci_function *fu
                   "its BARs take %s of the guest's address space above 4G", size);
 }
 
-/* What all functions of the set have in their BARs. */
+/* The memory in the BARs of all functions of the set. */
 static uint64_t bytes_of_bars(const struct judgement *judgement)
 {
     const struct facet_pci_function *function;

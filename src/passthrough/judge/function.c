@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: gates of the function itself, and of what the host offers it: an IOMMU, interrupts that are remapped, vfio.
- * Never: looks at who uses it. */
+/*
+ * Owns: gates of the function itself, and of the host's means for it: an IOMMU, interrupt remapping, vfio. Never: looks
+ * at its users.
+ */
 #include "passthrough/judge/judgement.h"
 #include "passthrough/stuck.h"
 
@@ -27,7 +29,7 @@ void judge_function(struct judgement *judgement, const struct facet_pci_function
                       function->sriov_count);
     judgement_need_if_any(judgement, function, FACET_PCI_SRIOV);
     judgement_need_if_any(judgement, function, FACET_PCI_POWER);
-    /* Who reads no more than the header still knows its type; asleep is asleep. */
+    /* The header alone, which any reader may have, shows the type; a sleeping function is covered by its own reason. */
     if (function->header_type == FACET_PCI_HEADER_UNKNOWN &&
         function->unread[FACET_PCI_CONFIG] != FACET_PCI_UNREAD_ASLEEP)
         judgement_need(judgement, function, FACET_PCI_CONFIG);

@@ -5,7 +5,7 @@
 #include "passthrough/judge/judgement.h"
 #include "passthrough/stuck.h"
 
-/* It passes on what is below it. A bridge of the host or to ISA is no such thing: its driver counts. */
+/* A bridge that forwards to functions below it. Host and ISA bridges do not: for them the driver counts. */
 static bool is_way_through(const struct facet_pci_function *function)
 {
     uint32_t class = function->class_code >> 8;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A judgement under way: what its gates are given, and what they say.
+ * A judgement under way: the input of its gates, and their output.
  *
- * Owns: how a reason is added, and what cannot be measured.
- * Never: touches the host. A gate looks at one function of the set, adds every reason that it finds, and stops nobody.
+ * Owns: how a reason is added, and the treatment of unread attributes.
+ * Never: touches the host. A gate looks at one function of the set, adds every reason that it finds, and stops no other
+ * gate.
  */
 #ifndef FACET_PASSTHROUGH_JUDGE_JUDGEMENT_H
 #define FACET_PASSTHROUGH_JUDGE_JUDGEMENT_H
@@ -22,7 +23,7 @@ struct judgement {
 void FACET_PRINTF(4, 5) judgement_add(struct judgement *judgement, const struct facet_pci_function *function,
                                       enum facet_passthrough_reason_code code, const char *format, ...);
 
-/* What was not read of it is a reason; in the second form not what a function need not have. */
+/* An unread attribute is a reason; in the second form an absent one is not. */
 void judgement_need(struct judgement *judgement, const struct facet_pci_function *function,
                     enum facet_pci_attribute attribute);
 void judgement_need_if_any(struct judgement *judgement, const struct facet_pci_function *function,
@@ -39,14 +40,14 @@ const char *judgement_print(const struct facet_pci_address *address, char text[F
 #define JUDGEMENT_EACH(judgement, other)                                                                               \
     for (uint32_t index_ = 0; ((other) = facet_pci_snapshot_at((judgement)->snapshot, index_)); index_++)
 
-/* ---- function.c: the function itself, and what the host offers it ---- */
+/* ---- function.c: the function itself, and the host's means for it ---- */
 
 void judge_stuck(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_function(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_iommu(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_vfio(struct judgement *judgement, const struct facet_pci_function *function);
 
-/* ---- users.c: who uses it, the host's screen among them ---- */
+/* ---- users.c: the function's users, the host's screen among them ---- */
 
 void judge_holders(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_uses(struct judgement *judgement, const struct facet_pci_function *function);
@@ -61,7 +62,7 @@ bool judgement_is_machine_node(const char *node);
 void judge_group(struct judgement *judgement, const struct facet_pci_function *function);
 bool judgement_shares_group(const struct facet_pci_function *function, const struct facet_pci_function *other);
 
-/* ---- effects.c: what will be felt ---- */
+/* ---- effects.c: side effects ---- */
 
 void judge_companions(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_reset(struct judgement *judgement, const struct facet_pci_function *function);

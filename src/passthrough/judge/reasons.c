@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how much each reason weighs, how one is added to a judgement, and what is asked of a set by every gate. Never:
- * judges. */
+/*
+ * Owns: the weight of each reason, adding one to a judgement, and the questions about a set that every gate asks.
+ * Never: reaches a verdict.
+ */
 #include "passthrough/judge/judgement.h"
 
 #include <stdarg.h>
@@ -59,9 +61,9 @@ const char *judgement_print(const struct facet_pci_address *address, char text[F
     return text;
 }
 
-/* ---- what could not be measured ---- */
+/* ---- unread attributes ---- */
 
-/* What waits together with a function that is stuck is not worth another word. */
+/* Attributes that are unread because the function is stuck need no reason of their own. */
 void judgement_need(struct judgement *judgement, const struct facet_pci_function *function,
                     enum facet_pci_attribute attribute)
 {

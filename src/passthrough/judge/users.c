@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: gates of who uses a function: processes, the host's disks and networks, its console and its screen. Never:
- * takes what cannot be told for nobody. */
+/*
+ * Owns: gates of a function's users: processes, the host's disks and networks, its console and its screen. Never: takes
+ * an unknown answer for "no users".
+ */
 #include <string.h>
 
 #include "passthrough/console.h"

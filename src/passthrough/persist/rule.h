@@ -14,7 +14,7 @@
 /* NULL: no memory. */
 char *rule_text(const struct facet_passthrough_rule *rule);
 
-/* FACET_CORRUPT says what is wrong; the functions are the caller's to free. */
+/* FACET_CORRUPT names the error; the caller frees the functions. */
 enum facet_status rule_parse(const char *bytes, size_t size, struct facet_passthrough_rule *ret_rule,
                              struct facet_error *error);
 

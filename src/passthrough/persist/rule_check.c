@@ -31,7 +31,7 @@ static bool FACET_PRINTF(3, 4)
 
 /* ---- the very card ---- */
 
-/* What the rule knows must be what the host says; what the host does not say is no yes. */
+/* A value in the rule must match the host's; an unreadable value of the host is no match. */
 static bool is_same_text(const char *what, const char *address, const char *expected, const char *found,
                          struct facet_passthrough_rule_finding *check)
 {
@@ -97,7 +97,7 @@ static enum facet_status plan_rule(struct facet_passthrough *manager, const stru
     return facet_passthrough_plan_bind(manager, &request, ret_plan, error);
 }
 
-/* A group that has more members than it had is not what somebody once agreed to. */
+/* A group with more members than before is not the group that the rule's author agreed to. */
 static bool check_plan(const struct facet_passthrough_plan *plan, const struct facet_passthrough_rule *rule,
                        struct facet_passthrough_rule_finding *check)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: rules as JSON. Never: fills in what a rule does not say. */
+/* Owns: rules as JSON. Never: fills in missing members. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +140,7 @@ static bool take_owner(const json_t *object, struct facet_passthrough_rule *rule
     return strcmp(text, again) == 0;
 }
 
-/* What is not known may change what a rule means: it is refused. */
+/* An unknown member may change the meaning of a rule, so it is refused. */
 static enum facet_status refuse_unknown(json_t *all, struct facet_error *error)
 {
     static const char *const known[] = {"version", "functions", "whole_group", "headless", "reset", "driver", "owner"};

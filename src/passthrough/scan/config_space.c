@@ -65,7 +65,7 @@ size_t config_space_find_extended(const struct config_space *config, uint16_t ca
     return 0;
 }
 
-/* The low half of the register that has the enables: what is switched on, not what could be. */
+/* The low half of the register that has the enables: the controls in effect, not the supported ones. */
 static uint32_t read_acs(const struct config_space *config)
 {
     size_t offset = config_space_find_extended(config, EXTENDED_ACS);

@@ -15,9 +15,9 @@
 #include "passthrough/scan/tree.h"
 #include "passthrough/stuck.h"
 
-/* ---- power, which says what may be read ---- */
+/* ---- power, which decides what may be read ---- */
 
-/* Whoever is not known to be awake is let sleep; on the way there and back the kernel makes who asks wait. */
+/* A function that is not known to be awake is left asleep; during a transition the kernel makes the reader wait. */
 static bool is_asleep(const struct facet_pci_function *function)
 {
     return (function->unread[FACET_PCI_POWER] != FACET_PCI_READ &&
@@ -26,8 +26,10 @@ static bool is_asleep(const struct facet_pci_function *function)
            strcmp(function->power_state, "D3hot") == 0 || strcmp(function->power_state, "D3cold") == 0;
 }
 
-/* Why the device itself is not asked. Of a reset that does not end the kernel makes all wait who ask for configuration
- * space; the counters of errors and the power state are its own, and nobody waits for those. */
+/*
+ * Why the device itself is not asked. During a reset that does not end the kernel blocks every reader of configuration
+ * space; the error counters and the power state are the kernel's own, and reading them never blocks.
+ */
 static enum facet_pci_unread why_not_ask(const struct facet_pci_function *function)
 {
     if (stuck_is(function))
@@ -139,7 +141,7 @@ static enum facet_pci_unread read_one_link(int directory, const char *speed_name
         return unread;
     if (!parse_speed(speed, &found.speed_mts))
         return FACET_PCI_UNREAD_MALFORMED;
-    found.width = found.speed_mts && width <= LANES_MOST ? (uint32_t)width : 0; /* beyond: what no device answered */
+    found.width = found.speed_mts && width <= LANES_MOST ? (uint32_t)width : 0; /* beyond: the device did not answer */
     *link = found;
     return FACET_PCI_READ;
 }
@@ -172,8 +174,10 @@ static bool take_reset(const char *word, size_t length, uint32_t *methods)
     return false;
 }
 
-/* A word that is unknown is of a newer kernel: the others still count. Where there is no method there is no attribute;
- * kernels before 5.15 have another one, which does not list them. */
+/*
+ * An unknown word is of a newer kernel: the others still count. Without a reset method the attribute is absent; kernels
+ * before 5.15 have another one, which does not list the methods.
+ */
 static uint8_t read_reset(int directory, struct facet_pci_function *function)
 {
     char text[128];
@@ -337,7 +341,7 @@ static void print_modalias(struct facet_pci_function *function)
                  function->class_code >> 16, function->class_code >> 8 & 0xff, function->class_code & 0xff);
 }
 
-/* What is awake, what it is, and what it says of itself. The first decides what else may be read. */
+/* Power state, identity, and configuration space. The power state decides what else may be read. */
 static void read_condition(int directory, struct facet_pci_function *function)
 {
     function->unread[FACET_PCI_POWER] = read_power(directory, function);
@@ -351,7 +355,7 @@ static void read_link_and_errors(int directory, struct facet_pci_function *funct
     function->unread[FACET_PCI_AER] = read_aer(directory, function);
 }
 
-/* What handing it on depends on. False: no memory. */
+/* The attributes that decide whether it can be handed on. False: no memory. */
 static bool read_gates(int directory, struct facet_pci_function *function)
 {
     uint8_t *unread = function->unread;
@@ -364,7 +368,7 @@ static bool read_gates(int directory, struct facet_pci_function *function)
     return scan_virtuals(directory, function);
 }
 
-/* What is worth knowing besides. False: no memory. */
+/* Further attributes, for information. False: no memory. */
 static bool read_rest(int directory, struct facet_pci_function *function)
 {
     function->unread[FACET_PCI_D3COLD] = read_flag(directory, "d3cold_allowed", &function->d3cold_allowed);

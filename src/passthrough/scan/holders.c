@@ -18,14 +18,14 @@
 struct processes {
     int root;
     const struct scan_nodes *nodes;
-    bool is_kernels; /* the kernel's own list: links lead to what is open, and not to a name */
+    bool is_kernels; /* the kernel's own list: links lead to the open file, and not to a name */
     int64_t pid;
     int descriptors;              /* the fd directory of that process */
     enum facet_pci_unread unread; /* there may be more than those found */
     bool failed;
 };
 
-/* What a descriptor is of: by number, whatever its file is called and where; by name where there is no more. */
+/* The file of a descriptor: by number, independent of its name and place; by name if there is nothing else. */
 struct open_node {
     const char *path;
     dev_t number;
@@ -94,7 +94,7 @@ static bool take_open(struct processes *processes, const struct open_node *open)
     return !processes->failed;
 }
 
-/* What is open elsewhere than in a folder of devices is not asked what it is: its server may not answer. */
+/* A file outside the device folders is not examined: its server may not answer. */
 static bool take_descriptor(void *context, char *name)
 {
     struct processes *processes = context;
@@ -172,8 +172,10 @@ static bool is_kernels(int root)
     return fd >= 0 && fstatfs(fd, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
-/* A process that could not be looked into may have any node; who has none is held by nobody all the same. That a holder
- * could be found and was not weighs more than that not all can be. */
+/*
+ * A process that could not be examined may have any node open; a function without nodes has no holder all the same. An
+ * unexamined process outweighs an incomplete list of nodes, since an existing holder may have been missed.
+ */
 static void note_gap(struct facet_pci_function *function, enum facet_pci_unread unread)
 {
     uint8_t *known = &function->unread[FACET_PCI_HOLDERS];

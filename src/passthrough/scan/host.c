@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the host offers to hand functions on, and accelerators that are not on PCI. Never: takes what is not known
- * for a no. */
+/*
+ * Owns: the host's means of handing functions on, and accelerators that are not on PCI. Never: takes an unknown answer
+ * for a no.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,7 +131,7 @@ struct regions {
     bool failed;
 };
 
-/* "  c0000000-c0ffffff : efifb"; who may not know gets zeros. */
+/* "  c0000000-c0ffffff : efifb"; an unprivileged reader gets zeros. */
 static bool take_region(void *context, char *line)
 {
     static const char *const owners[] = {"efifb",  "vesafb",  "simplefb", "simple-framebuffer", "BOOTFB", "simpledrm",
@@ -170,7 +172,7 @@ struct platforms {
     struct facet_pci_host *host;
     int root;
     const char *class;
-    const char *word; /* the attribute that says what it is */
+    const char *word; /* the attribute that describes it */
     bool failed;
 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: who a function is: its numbers, its kind, its driver, its group and its place. Never: reads what only few need.
+/*
+ * Owns: the identity of a function: its numbers, its kind, its driver, its group and its place. Never: reads attributes
+ * that only few callers need.
  */
 #include <errno.h>
 #include <stdio.h>

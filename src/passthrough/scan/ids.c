@@ -68,7 +68,7 @@ static bool look_up_all(struct names *names, const char *path, struct facet_pci_
     return true;
 }
 
-/* Where distributions put the list; Debian has it packed as well. */
+/* The distributions' places for the list; Debian has it packed as well. */
 static const char *const places[] = {"usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids.gz"};
 
 static int open_list(int root, const char *ids)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes that the kernel reads under the device's own lock, which whoever takes a device from its driver keeps
- * until the driver has let go: for ever, if it waits for a process that has the device open.
+ * Attributes that the kernel reads under the device's own lock. A process that unbinds a device keeps that lock until
+ * the driver has let go: for ever, if the driver waits for a process that has the device open.
  *
- * Owns: the child that hangs in our place, that there is one of it on the machine for each function, and that nobody
- * has to bury it. Never: waits longer than a deadline for each function, or for a child once it hangs. It sends no
- * signal at its end: whoever calls us may have children of his own to wait for.
+ * Owns: the child that hangs in our place, that there is one of it on the machine for each function, and that this
+ * process need not reap it. Never: waits longer than a deadline for each function, or for a child once it hangs. It
+ * sends no signal at its end: the calling program may have children of its own to wait for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ enum {
 /* Not read yet, and the reader of another look is at it: which may have come before us by a moment, or hang. */
 enum { PENDING = SCAN_PENDING, BUSY };
 
-/* What the reader says of one function: fewer bytes than a pipe takes at once. */
+/* The reader's answer for one function: fewer bytes than a pipe takes at once. */
 struct answer {
     uint32_t index; /* READER: its own number is in `unread`, said first */
     uint32_t unread;
@@ -49,7 +49,9 @@ static bool is_wanted(const struct facet_pci_function *function)
 
 /* ---- the child: only what may be called after a fork in a program with threads ---- */
 
-/* Who waits for the end of our output, or of our connections, shall not wait for a child that hangs. */
+/*
+ * The child closes other descriptors: a peer that waits for the end of our output or connections must not wait for it.
+ */
 static void close_others(int a, int b)
 {
     int low = a < b ? a : b, high = a < b ? b : a;
@@ -61,8 +63,10 @@ static void close_others(int a, int b)
     close_range((unsigned)high + 1, ~0U, 0);
 }
 
-/* A lock of ours on the function, gone when the reader is. Where we may, on what only root can open, so that nobody
- * else can keep root from looking. Nothing is written there. */
+/*
+ * A lock of ours on the function, which ends with the reader. If permitted, on a file that only root can open, so that
+ * no other user can keep root from looking. Nothing is written there.
+ */
 static int open_gate(int root, const char *name)
 {
     char path[80];
@@ -106,7 +110,7 @@ static _Noreturn void answer_all(int root, const struct facet_pci_snapshot *snap
     _exit(0);
 }
 
-/* A reader has a parent of its own, which can be killed where the reader cannot: then the reader is init's to bury. */
+/* A reader has a parent of its own, which can be killed if the reader cannot: then init reaps the reader. */
 static _Noreturn void read_in_child(int root, const struct facet_pci_snapshot *snapshot, size_t from, int fd)
 {
     pid_t reader = facet_hidden_fork();
@@ -155,7 +159,7 @@ static int take_answer(int fd, struct answer *ret_answer)
     return -1;
 }
 
-/* Whoever is kept by the kernel does not run, nor waits for its turn to. */
+/* A reader that the kernel blocks neither runs nor is runnable. */
 static bool may_run(uint32_t reader)
 {
     char path[40], line[256];
@@ -185,7 +189,7 @@ static void keep_answer(struct facet_pci_snapshot *snapshot, const struct answer
     struct facet_pci_function *function = &snapshot->functions[answer->index];
 
     function->unread[FACET_PCI_OVERRIDE] = (uint8_t)answer->unread;
-    if (strcmp(answer->text, "(null)") != 0) /* what the kernel prints for none */
+    if (strcmp(answer->text, "(null)") != 0) /* the kernel's text for none */
         memcpy(function->driver_override, answer->text, sizeof function->driver_override);
 }
 
@@ -235,7 +239,7 @@ static void read_wanted(int root, struct facet_pci_snapshot *snapshot)
     }
 }
 
-/* Where a reader could not be had, or ended before its time. */
+/* For functions whose reader could not be started, or ended early. */
 static void settle(struct facet_pci_snapshot *snapshot)
 {
     for (size_t i = 0; i < snapshot->count; i++) {

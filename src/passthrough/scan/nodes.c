@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: finding the device nodes of functions: what the kernel has below them, and what some drivers have elsewhere.
- * Never: follows a link, goes into another function, or takes a driver that tells of no node for one that has none. */
+/*
+ * Owns: finding the device nodes of functions: those below them in sysfs, and those that some drivers have elsewhere.
+ * Never: follows a link, goes into another function, or treats a driver with unknown nodes as one without.
+ */
 #include "passthrough/scan/nodes.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@ struct search {
     bool is_told;     /* its driver tells of nodes by which it is used */
 };
 
-/* What may hide a node; what is absent hides none. */
+/* An unreadable directory may hide a node; an absent one hides none. */
 static void note(struct facet_pci_function *function, enum facet_pci_unread unread)
 {
     if (unread != FACET_PCI_UNREAD_ABSENT)
@@ -45,7 +47,7 @@ static void add_node(struct search *search, const struct scan_node *node)
     facet_text_make_line(added->path);
 }
 
-/* ---- what the kernel has below a function ---- */
+/* ---- nodes below a function in sysfs ---- */
 
 /* "226:0" */
 static enum facet_pci_unread read_number(int folder, const char *path, dev_t *ret_number)
@@ -97,8 +99,8 @@ static void add_device(struct search *search, int folder, const char *above)
 }
 
 /*
- * Not into other functions, nor where nothing has a node and much lies. Keyboards and mice do not count: they go as if
- * they were pulled out, nobody waits for who has them open, and of each machine with a desktop somebody has.
+ * Skips other functions, and large directories without nodes. Keyboards and mice do not count: they go as if they were
+ * unplugged, the kernel does not wait for their users, and every desktop has them open.
  */
 static bool is_walked(const char *name)
 {
@@ -173,7 +175,7 @@ static void walk_at(struct search *search, const char *path)
         walk(search, fd, "", "", 0);
 }
 
-/* ---- what is elsewhere ---- */
+/* ---- nodes elsewhere ---- */
 
 /* The group's, which lies beside all devices. */
 static void find_of_group(struct search *search)
@@ -221,7 +223,9 @@ static void find_of_nvidia(struct search *search, const char *address)
     search->is_told = true;
 }
 
-/* Nothing tells which switch has which number: who holds any, as the fabric manager does all, counts for each. */
+/*
+ * The switch behind a number is unknown: a holder of any node, as the fabric manager is of all, counts for each switch.
+ */
 static void find_of_nvswitch(struct search *search)
 {
     add_node(search, &(struct scan_node){.path = "/dev/nvidia-nvswitch", .is_series = true});
@@ -230,20 +234,20 @@ static void find_of_nvswitch(struct search *search)
 
 /* ---- one function ---- */
 
-/* Of these the kernel has every node below the function, whatever its driver is. */
+/* For these the kernel has every node below the function, whichever its driver is. */
 static bool has_class_of_kernel(const struct facet_pci_function *function)
 {
     return function->kind == FACET_PCI_KIND_AUDIO || function->kind == FACET_PCI_KIND_USB ||
            function->kind == FACET_PCI_KIND_STORAGE || function->kind == FACET_PCI_KIND_NETWORK;
 }
 
-/* Bridges have no nodes; the others of a group may be what holds it. */
+/* Bridges have no nodes; other members of a group may be its holders. */
 static bool is_looked_at(const struct facet_pci_function *function)
 {
     return function->kind != FACET_PCI_KIND_BRIDGE && function->unread[FACET_PCI_POWER] != FACET_PCI_UNREAD_SKIPPED;
 }
 
-/* While the kernel waits for a driver to let go it shows none any more, and nobody knows which it was. */
+/* While the kernel waits for a driver to let go, it no longer shows the driver, and its nodes are unknown. */
 static bool is_between(const struct facet_pci_function *function)
 {
     return function->driver[0] == '\0' && function->unread[FACET_PCI_DRIVER] == FACET_PCI_READ && stuck_is(function);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device nodes of PCI functions: by which files a process can have one open.
+ * The device nodes of PCI functions: the files by which a process can have one open.
  *
- * Owns: a list of nodes by number and by name, and whether it is whole: where a driver's nodes are not known, the
+ * Owns: a list of nodes by number and by name, and whether it is complete: if a driver's nodes are unknown, the
  * function's holders are FACET_PCI_UNREAD_UNKNOWN.
  * Never: looks into /dev, or opens a node.
  */
@@ -17,7 +17,7 @@
 
 struct scan_node {
     struct facet_pci_function *function;
-    char path[SCAN_NODE_SIZE]; /* "/dev/dri/card0"; of a series what comes before the digits: "/dev/nvidia" */
+    char path[SCAN_NODE_SIZE]; /* "/dev/dri/card0"; of a series the part before the digits: "/dev/nvidia" */
     dev_t number;              /* the first one */
     unsigned numbers;          /* how many follow each other; 0: it is known by its name only */
     bool is_block;
@@ -30,7 +30,7 @@ struct scan_nodes {
     bool failed; /* no memory */
 };
 
-/* Of all functions that are looked at. Sets what is known of their holders as far as nodes go; the caller frees. */
+/* For all functions in the scan. Sets their holders' state as far as nodes go; the caller frees. */
 void scan_nodes(int root, struct facet_pci_snapshot *snapshot, struct scan_nodes *nodes);
 
 /* The same node by its path: for a copied tree, where descriptors are links and no more. */

@@ -16,7 +16,7 @@ struct listing {
     bool failed;
 };
 
-/* The kernel has one name for each function: what is spelled otherwise is not the kernel's. */
+/* The kernel has one spelling for each function: a name in any other is not the kernel's. */
 static bool is_address_of_kernel(const char *name, struct facet_pci_address *ret_address)
 {
     char text[FACET_PCI_ADDRESS_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the inside of a snapshot, and the parts of one look, in the order in which they are taken.
- * Never: is seen by who only asks (facet/pci.h).
+ * Owns: the inside of a snapshot, and the parts of one scan, in the order in which they are taken.
+ * Never: is included by users of the public interface (facet/pci.h).
  */
 #ifndef FACET_PASSTHROUGH_SCAN_SNAPSHOT_H
 #define FACET_PASSTHROUGH_SCAN_SNAPSHOT_H
@@ -16,26 +16,27 @@ struct facet_pci_snapshot {
 
 #define SCAN_DEVICES "sys/bus/pci/devices"
 
-/* ---- identity.c, function.c: what the directory of one function says ---- */
+/* ---- identity.c, function.c: the directory of one function ---- */
 
 /* The directory of a function, by its address as text: a link that points up, so it is opened from the root. */
 int scan_open(int root, const char *name);
 bool scan_is_gone(int root, const char *name);
 
 enum scan_outcome {
-    SCAN_DONE, /* what could not be read says why */
+    SCAN_DONE, /* each unread attribute has its reason */
     SCAN_VANISHED,
     SCAN_NO_MEMORY,
 };
 
-/* Who it is, who drives it, its group, its bridges. */
+/* Its numbers, its driver, its group, its bridges. */
 enum scan_outcome scan_identity(int root, const char *name, struct facet_pci_function *function);
 
 /* How much of a function is read besides. */
 enum scan_depth {
     SCAN_NOTHING = 0,
     SCAN_ABOVE = 1,   /* of bridges above accelerators: power, access control, link, errors */
-    SCAN_COMPANY = 2, /* of what shares a group or a device with one: what handing it on depends on */
+    SCAN_COMPANY = 2, /* of functions that share a group or a device with one: the attributes that decide whether it can
+                         be handed on */
     SCAN_WHOLE = 3,
 };
 enum scan_outcome scan_details(int root, const char *name, enum scan_depth depth, struct facet_pci_function *function);
@@ -51,7 +52,7 @@ bool scan_types(int directory, struct facet_pci_function *function);
 
 /* ---- locked.c ---- */
 
-#define SCAN_PENDING FACET_PCI_UNREADS /* what scan_locked() is to read; nobody else sees it */
+#define SCAN_PENDING FACET_PCI_UNREADS /* for scan_locked() to read; no other code sees it */
 
 /* The overrides of the functions that are marked so; FACET_PCI_UNREAD_STUCK where the kernel did not come back. */
 void scan_locked(int root, struct facet_pci_snapshot *snapshot);
@@ -76,7 +77,7 @@ bool scan_is_confined(int root);
 bool scan_host(int root, struct facet_pci_host *host);
 void scan_host_free(struct facet_pci_host *host);
 
-/* ---- what the parts share ---- */
+/* ---- helpers of several parts ---- */
 
 struct facet_pci_function *scan_find(struct facet_pci_snapshot *snapshot, const struct facet_pci_address *address);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening below a directory, and reading what was opened. Never: keeps anything open. */
+/* Owns: opening below a directory, and reading the opened files. Never: keeps anything open. */
 #include "passthrough/scan/tree.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static bool is_file(int fd)
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* What a copied tree may hold instead, a pipe or a directory, is opened without waiting, and refused. */
+/* A pipe or a directory, as a copied tree may hold instead, is opened without blocking, and refused. */
 static int open_regular(int at, const char *path, int flags)
 {
     FACET_CLEANUP_FD int fd = open_below(at, path, flags);
@@ -269,7 +269,7 @@ enum facet_pci_unread tree_each(int at, const char *path, tree_take_func take, v
     return tree_unread(errno);
 }
 
-/* Lines that are being read: what has come of the next one is at the beginning of the buffer. */
+/* A line reader's state: the bytes of the next line so far are at the beginning of the buffer. */
 struct lines {
     char *buffer;
     size_t held;
@@ -297,7 +297,7 @@ static bool take_lines(struct lines *lines)
     return true;
 }
 
-/* What has come of a line that does not end: with the file, or with the buffer. False: `take` has enough. */
+/* Takes a line that ends with the file, or is cut by the buffer. False: `take` has enough. */
 static bool take_open_line(struct lines *lines)
 {
     bool is_rest = lines->is_rest;

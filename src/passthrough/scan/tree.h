@@ -3,8 +3,8 @@
  * Reading below one directory: small texts, numbers, links and lists, each of them read or with the reason why not.
  *
  * Owns: how a failure becomes a reason. No path leaves the directory, whatever links lie in it.
- * Never: writes (who wants to is given a descriptor), waits (a pipe in a copied tree is not read), or knows what the
- * texts mean.
+ * Never: writes (a caller can get a descriptor for that), blocks (a pipe in a copied tree is not read), or interprets
+ * the texts.
  */
 #ifndef FACET_PASSTHROUGH_SCAN_TREE_H
 #define FACET_PASSTHROUGH_SCAN_TREE_H
@@ -22,7 +22,7 @@ int tree_writable(int at, const char *path);
 /* Why something was not read, of an error number. */
 enum facet_pci_unread tree_unread(int errnum);
 
-/* Of two reasons the one that leaves a gap: what is absent leaves none. */
+/* The worse of two reasons: an absent file leaves no gap. */
 enum facet_pci_unread tree_worse(enum facet_pci_unread a, enum facet_pci_unread b);
 
 /* A file of one line, without its end; `text` holds "" where it is not read. Longer ones are malformed. */
@@ -37,7 +37,7 @@ enum facet_pci_unread tree_number(int at, const char *path, int base, uint64_t m
 /* Bytes as they are, up to `size`. */
 enum facet_pci_unread tree_bytes(int at, const char *path, void *bytes, size_t size, size_t *ret_length);
 
-/* Where a link points to, and the last part of that. */
+/* The target of a link, and the last part of that. */
 enum facet_pci_unread tree_link(int at, const char *path, char *text, size_t size);
 enum facet_pci_unread tree_link_name(int at, const char *path, char *text, size_t size);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the host does with functions of networks and storage: interfaces that are up, disks that are in use.
- * Never: asks a device. */
+/*
+ * Owns: the host's use of network and storage functions: interfaces that are up, disks that are in use.
+ * Never: asks a device.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,7 @@ static struct facet_pci_function *function_at(const struct uses *uses, const cha
     return scan_address_in(target, &address) ? scan_find(uses->snapshot, &address) : NULL;
 }
 
-/* What is not there is no use; what cannot be read might be one. */
+/* An absent file means no use; an unreadable one might hide a use. */
 static bool is_read(struct uses *uses, enum facet_pci_unread unread)
 {
     if (unread != FACET_PCI_UNREAD_ABSENT)
@@ -208,7 +210,7 @@ static int compare_uses(const void *a, const void *b)
     return strcmp(((const struct facet_pci_use *)a)->name, ((const struct facet_pci_use *)b)->name);
 }
 
-/* What could be such a use at all: a disk may be behind USB, and a class may say nothing. */
+/* The kinds that could have such a use at all: a disk may be behind USB, and a class may be inconclusive. */
 static enum facet_pci_unread gap_of(const struct facet_pci_function *function, enum facet_pci_unread networks,
                                     enum facet_pci_unread disks)
 {
@@ -247,7 +249,7 @@ bool scan_uses(int root, struct facet_pci_snapshot *snapshot)
     enum facet_pci_unread networks = look_through(&uses, "sys/class/net", take_interface);
     enum facet_pci_unread disks = look_through(&uses, "sys/class/block", take_disk);
 
-    /* Whether a disk is in use is told by the mounts of who looks: without them nothing is known. */
+    /* The mounts of this process show whether a disk is in use: without them nothing is known. */
     if (disks == FACET_PCI_READ && !tree_exists(root, "proc/self/mountinfo"))
         disks = FACET_PCI_UNREAD_ABSENT;
     if (scan_is_confined(root))

@@ -11,7 +11,7 @@
 
 /* ---- virtual functions ---- */
 
-enum { VIRTUALS_MOST = 65535 }; /* what the capability can count */
+enum { VIRTUALS_MOST = 65535 }; /* the capability's largest count */
 
 static bool read_address_link(int directory, const char *name, struct facet_pci_address *ret_address)
 {

@@ -42,7 +42,7 @@ static enum facet_status explain_bind(const struct facet_vfio_device *device, in
 
     switch (failed) {
     case EBUSY:
-    case EPERM: /* the group is somebody else's: a driver's, or who opened it; or the machine cannot keep it in */
+    case EPERM: /* the group belongs to a driver or to another opener; or the machine cannot isolate it */
         if (vfio_group_number(device, &group, NULL) == FACET_OK && vfio_is_driven(device, group))
             return vfio_explain_viable(device, group, error);
         if (failed == EBUSY || vfio_is_held(device))

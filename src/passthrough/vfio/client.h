@@ -2,20 +2,17 @@
 /*
  * A client of VFIO: opens a PCI function that vfio-pci drives, and works with it as a virtual machine would.
  *
- * Owns: address spaces (what a function may reach of our memory) and functions that are open in them.
+ * Owns: address spaces (the part of our memory that a function may reach) and functions that are open in them.
  * Never: binds a driver, or chooses a function; that is the transaction's work, done before.
  *
- *     struct facet_vfio_system system = facet_vfio_system_real(root);
- *     facet_vfio_space_open(&system, FACET_VFIO_ANY, &space, &error);
- *     facet_vfio_device_open(space, "0000:01:00.0", &device, &error);
- *     facet_vfio_space_map(space, iova, memory, bytes, FACET_VFIO_READ | FACET_VFIO_WRITE, &error);
- *     facet_vfio_device_enable(device, &error);
- *     ... facet_vfio_device_map(), facet_vfio_device_interrupt() ...
- *     facet_vfio_device_close(device);
+ *     struct facet_vfio_system system = facet_vfio_system_real(root); facet_vfio_space_open(&system, FACET_VFIO_ANY,
+ *     &space, &error); facet_vfio_device_open(space, "0000:01:00.0", &device, &error); facet_vfio_space_map(space,
+ *     iova, memory, bytes, FACET_VFIO_READ | FACET_VFIO_WRITE, &error); facet_vfio_device_enable(device, &error); ...
+ *     facet_vfio_device_map(), facet_vfio_device_interrupt() ... facet_vfio_device_close(device);
  *     facet_vfio_space_close(space);
  *
- * Thread rule: a space and its devices are for one thread at a time; regions may be read and written from any.
- * Outputs are untouched on failure. A message names function, group, step and cause. Errors, besides those named:
+ * Thread rule: a space and its devices are for one thread at a time; regions may be read and written from any. Outputs
+ * are untouched on failure. A message names function, group, step and cause. Errors, besides those named:
  * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY, FACET_IO. Source: the kernel's Documentation/driver-api/vfio.rst and
  * Documentation/userspace-api/iommufd.rst.
  */
@@ -78,7 +75,7 @@ struct facet_vfio_range {
 struct facet_vfio_space_info {
     uint64_t page_sizes;    /* bits: each size that can be mapped; by iommufd the smallest only */
     uint32_t mappings_left; /* UINT32_MAX: not limited, or not told */
-    uint32_t range_count;   /* may exceed what `ranges` holds; 0: not told */
+    uint32_t range_count;   /* may exceed the capacity of `ranges`; 0: not told */
     struct facet_vfio_range ranges[FACET_VFIO_RANGES];
 };
 
@@ -93,7 +90,7 @@ struct facet_vfio_device;
 /*
  * Opens a function, "0000:01:00.0" as the kernel writes it, in the space. FACET_NOT_FOUND: no such function.
  * FACET_UNSUPPORTED: it has no IOMMU. FACET_BAD_STATE: it, or a member of its group, is not driven by vfio-pci.
- * FACET_BUSY: somebody else has it, or its group. FACET_PERMISSION: not for this process.
+ * FACET_BUSY: another process has it, or its group. FACET_PERMISSION: not for this process.
  */
 enum facet_status facet_vfio_device_open(struct facet_vfio_space *space, const char *address,
                                          struct facet_vfio_device **ret_device, struct facet_error *error);

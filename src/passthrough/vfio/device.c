@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: open functions, their regions, reading, writing and mapping them. Never: guesses what a register means. */
+/* Owns: open functions, their regions, reading, writing and mapping them. Never: guesses the meaning of a register. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "passthrough/vfio/inside.h"
 
-/* The address becomes a part of paths: nothing but what an address is made of. */
+/* The address becomes a part of paths, so only characters of an address are allowed. */
 static enum facet_status check_address(const struct facet_vfio_system *system, const char *address,
                                        struct facet_error *error)
 {
@@ -193,7 +193,7 @@ enum facet_status facet_vfio_device_region(const struct facet_vfio_device *devic
     return FACET_OK;
 }
 
-/* --- what is in them --- */
+/* --- access to regions --- */
 
 static enum facet_status find(const struct facet_vfio_device *device, uint32_t index, uint64_t offset, size_t bytes,
                               struct facet_vfio_region *ret_region, struct facet_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: why VFIO refused: who holds, who drives, what is locked, said with the function's name.
+ * Owns: why VFIO refused: holders, drivers and locked members, with the function's name.
  * Never: changes anything, or fails because it could not learn more.
  */
 #include <ctype.h>
@@ -73,9 +73,9 @@ enum facet_status vfio_group_number(const struct facet_vfio_device *device, int 
     return FACET_OK;
 }
 
-/* --- who holds a node --- */
+/* --- the holders of a node --- */
 
-/* What stands for a function, of which any may be what is held: its group, and its own character device. */
+/* The nodes of a function, either of which may be held: its group, and its own character device. */
 struct nodes {
     char group[VFIO_PATH_SIZE];
     char own[VFIO_PATH_SIZE];
@@ -180,7 +180,7 @@ enum facet_status vfio_explain_open(const struct facet_vfio_device *device, int 
     }
 }
 
-/* --- who is in the way --- */
+/* --- the member in the way --- */
 
 static bool may_stay(const char *driver)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the files of the VFIO client share. Never: is seen outside this folder. */
+/* Owns: the internal interfaces of the VFIO client. Never: is seen outside this folder. */
 #ifndef FACET_PASSTHROUGH_VFIO_INSIDE_H
 #define FACET_PASSTHROUGH_VFIO_INSIDE_H
 

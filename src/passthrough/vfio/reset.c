@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: resetting a function, alone or with all that its bridge resets. Never: resets what this space does not have. */
+/*
+ * Owns: resetting a function, alone or with all that its bridge resets. Never: resets a function that is not in this
+ * space.
+ */
 #include <errno.h>
 #include <linux/pci.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: address spaces: opening them, mapping memory, what they can hold. Never: opens a function. */
+/* Owns: address spaces: opening them, mapping memory, their limits. Never: opens a function. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -174,7 +174,7 @@ enum facet_status facet_vfio_space_map(struct facet_vfio_space *space, uint64_t 
     return result == 0 ? FACET_OK : vfio_explain_map(space, errno, iova, bytes, error);
 }
 
-/* Type 1 unmaps what lies wholly inside the range and says how much; nothing at all is no error to it. */
+/* Type 1 unmaps the mappings wholly inside the range and returns their size; no mapping at all is no error to it. */
 static int unmap_in_container(struct facet_vfio_space *space, uint64_t iova, uint64_t bytes, uint64_t *ret_done)
 {
     struct vfio_iommu_type1_dma_unmap unmap = {.argsz = sizeof unmap, .iova = iova, .size = bytes};
@@ -220,7 +220,7 @@ enum facet_status facet_vfio_space_unmap(struct facet_vfio_space *space, uint64_
     return FACET_OK;
 }
 
-/* --- what it can hold --- */
+/* --- limits --- */
 
 uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first, uint16_t id, size_t least)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the VFIO client asks of the kernel.
+ * The VFIO client's calls into the kernel.
  *
  * Owns: the calls that a test replaces. Reading and writing are the plain calls: a test gives a descriptor that
  * answers. Never: a choice of its own.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel's headers of Debian 12 (6.1) lack of VFIO's character devices and of iommufd.
+ * The parts of VFIO's character devices and of iommufd that the kernel headers of Debian 12 (6.1) lack.
  *
  * Owns: those few structs and numbers, laid out as in the kernel's include/uapi/linux/vfio.h (6.6) and
  * include/uapi/linux/iommufd.h (6.6), under names of our own so that newer headers do not collide.
@@ -76,7 +76,7 @@ struct vfio_uapi_ioas_unmap {
     uint32_t size;
     uint32_t ioas_id;
     uint64_t iova;
-    uint64_t length; /* out: what was unmapped */
+    uint64_t length; /* out: the unmapped bytes */
 };
 #define VFIO_UAPI_IOAS_UNMAP _IO(VFIO_UAPI_IOMMUFD, 0x86)
 

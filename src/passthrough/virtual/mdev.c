@@ -79,7 +79,7 @@ static enum facet_status name_all(struct making *making, struct facet_error *err
     return status;
 }
 
-/* --- what can be made --- */
+/* --- the types that can be made --- */
 
 static bool take_name(void *context, char *name)
 {
@@ -103,7 +103,7 @@ static enum facet_status check_type(const struct making *making, struct facet_er
     return FACET_OK;
 }
 
-/* What cannot be read is left to the kernel to refuse. */
+/* An unreadable count is no obstacle: the kernel refuses instead. */
 static enum facet_status check_room(const struct making *making, struct facet_error *error)
 {
     char path[PATH_SIZE];

@@ -20,7 +20,7 @@ struct change {
     uint32_t flags;
     uint32_t before; /* virtual functions */
     uint32_t wanted;
-    uint32_t probing; /* what autoprobe was */
+    uint32_t probing; /* the former autoprobe */
     bool set_probing;
     bool touched; /* the number was written */
 };
@@ -40,9 +40,9 @@ static enum facet_status read_count(const struct change *change, const char *nam
     return FACET_OK;
 }
 
-/* --- who uses those that are there --- */
+/* --- users of the present virtual functions --- */
 
-/* What is said of one that is in use; empty when it is free. */
+/* The user of a virtual function, for a message; empty when it is free. */
 static enum facet_status look_at_user(const struct change *change, int virtual_function, char *ret_user, size_t size,
                                       struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the system calls behind it. Never: looks at what a value means. */
+/* Owns: the system calls behind it. Never: interprets a value. */
 #include "passthrough/virtual/sysfs.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: writing one value into a file of the kernel's; who uses a device.
+ * Owns: writing one value into a file of the kernel's; finding the users of a device.
  * Never: takes a write for done before it was read back; that is up to the caller.
  */
 #ifndef FACET_PASSTHROUGH_VIRTUAL_SYSFS_H

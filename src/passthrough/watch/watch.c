@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: waiting for a reason to look again, and the look that was last. Never: reads what an event says. */
+/* Owns: waiting for a reason to scan again, and the last scan. Never: interprets an event. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libudev.h>
