@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether this process is a child of the one that made an object: sockets, threads and devices behind it are the
- * parent's, and what a child does with its copy would be done to the parent's.
+ * parent's, and a child's use of its copy would affect them.
  *
  * Owns: a page that the kernel empties in children (MADV_WIPEONFORK, Linux 4.14), so that looking is one load.
- * Never: asks for the process's number, which is a system call; says anything of a child of vfork(), which must not
- * call.
+ * Never: asks for the process's number, which is a system call; answers for a child of vfork(), which must not call.
  */
 #ifndef FACET_BASE_FORKED_H
 #define FACET_BASE_FORKED_H

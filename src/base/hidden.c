@@ -44,14 +44,16 @@ int facet_hidden_wait(pid_t pid, int options)
     return waited < 0 ? -1 : status;
 }
 
-/* What both processes see: it lies below the stack of the one in the middle. */
+/* Shared by both processes: it lies below the stack of the intermediate one. */
 struct birth {
     const struct facet_hidden_program *program;
     int errnum, pidfd;
 };
 
-/* The process in the middle. It has our descriptors, so that the one that it opens is ours, but handlers of its own: an
- * ignored SIGCHLD would give the number of a program that has ended to somebody else before the descriptor is open. */
+/*
+ * The intermediate process. It shares our descriptors, so that the one that it opens is ours, but has handlers of its
+ * own: an ignored SIGCHLD would free the number of an ended program for reuse before the descriptor is open.
+ */
 static int give_birth(void *data)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -67,7 +69,7 @@ static int give_birth(void *data)
     return 0;
 }
 
-/* This thread stands still until the one in the middle has ended, and with it whatever it does to our memory. */
+/* This thread stands still until the intermediate process, which shares our memory, has ended. */
 static void run_middle(struct birth *birth, char *stack_end)
 {
     sigset_t all, before;

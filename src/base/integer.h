@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* For JSON, whose integers have a sign here: what is larger than the largest is told as the largest. */
+/* For JSON, whose integers are signed here: a number above the largest is written as the largest. */
 static inline int64_t facet_integer(uint64_t number)
 {
     return number > INT64_MAX ? INT64_MAX : (int64_t)number;

@@ -11,7 +11,7 @@
 #define BYTES_EXPECTED   "a size such as 268435456, 512M or 1.5G" /* where 50% would be of nothing that is known */
 #define COMPUTE_EXPECTED "REQUEST[:LIMIT], each such as 30, 30% or 0.3"
 
-/* The one sentence of every refusal: what was written, and what would have been right. */
+/* The one sentence of every refusal: the given text, and the expected one. */
 static enum facet_status refuse(struct facet_error *error, enum facet_status status, const char *argument,
                                 const char *text, const char *expected)
 {
@@ -28,7 +28,7 @@ struct decimal {
     uint32_t nanos; /* the fraction, in 10^-9 */
     bool point;
     bool huge;       /* the whole part does not fit */
-    const char *end; /* what follows the number */
+    const char *end; /* the rest of the text */
 };
 
 #define NANOS_WHOLE UINT32_C(1000000000)
@@ -82,8 +82,7 @@ void facet_limits_init(struct facet_limits *limits)
         .compute_limit_milli = FACET_MILLI_WHOLE, .mode = FACET_MODE_SOFT, .priority = FACET_PRIORITY_NORMAL};
 }
 
-/* The unit that a suffix stands for: "", "B", or K, M, G, T, P, E alone or with "iB", in either case; 0 when unknown.
- */
+/* The unit of a suffix: "", "B", or K, M, G, T, P, E alone or with "iB", in either case; 0 when unknown. */
 static uint64_t unit_of(const char *suffix)
 {
     static const char letters[] = "KMGTPE";

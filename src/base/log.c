@@ -66,7 +66,7 @@ void facet_log(enum facet_log_level level, const char *format, ...)
 
     size_t length = strlen(line);
     line[length++] = '\n';
-    /* There is nobody left to tell when stderr itself cannot be written. */
+    /* When stderr itself cannot be written, there is no other place for the message. */
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written;
     errno = saved;

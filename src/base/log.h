@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs (facet, facetd) say to whoever watches them.
+ * Messages of the programs (facet, facetd) to an operator.
  *
  * Owns: levels, and one line per message on stderr: "facetd: warning: text".
  * Never: is called by the library, which returns errors instead; writes a line in two pieces.

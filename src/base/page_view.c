@@ -92,7 +92,7 @@ int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offs
     if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset) == MAP_FAILED)
         return errno;
     uint64_t huge = first < end ? make_huge(view->base + first, end - first) : 0;
-    /* What a kernel that cannot do this has not given yet comes with the first touch. */
+    /* A kernel without this call enters the rest at the first touch. */
     if (huge < bytes && madvise(at, bytes, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
         return ENOMEM;
     mark(view, first, huge);

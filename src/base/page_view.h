@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of pages, seen at addresses that nobody else uses, and its memory had from the kernel at once: in huge pages,
- * where there are some. Such pages cost the kernel next to nothing to map, to move and to give back, while of 4 KiB
- * each is handled by itself.
+ * A file of pages, mapped at addresses of its own, with its memory allocated by the kernel at once: in huge pages, as
+ * far as there are any. The kernel maps, moves and frees those at almost no cost, while it handles pages of 4 KiB one
+ * by one.
  *
- * Owns: those addresses, and the knowledge of which parts are in huge pages.
- * Never: owns the file; takes memory for what nobody asked for; needs privileges or reserved huge pages.
+ * Owns: those addresses, and the record of parts in huge pages.
+ * Never: owns the file; allocates memory that was not asked for; needs privileges or reserved huge pages.
  */
 #ifndef FACET_BASE_PAGE_VIEW_H
 #define FACET_BASE_PAGE_VIEW_H
@@ -38,7 +38,7 @@ int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offs
 /* The file has given that part back. */
 void facet_page_view_forget(struct facet_page_view *view, uint64_t offset, uint64_t bytes);
 
-/* Where that part is seen; NULL: the view is closed. Only for what is committed. */
+/* The address of that part in the view; NULL: the view is closed. Only for committed parts. */
 static inline void *facet_page_view_at(const struct facet_page_view *view, uint64_t offset)
 {
     return view->base ? view->base + offset : NULL;

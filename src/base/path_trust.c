@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the walk along a path that asks of each component who can change it.
- * Never: believes a component before all that lead to it were judged: then nobody can exchange one that was.
+ * Owns: the walk along a path that finds out which users can change each component.
+ * Never: trusts a component before all that lead to it were checked: then no other user can exchange a checked one.
  */
 #include <errno.h>
 #include <grp.h>
@@ -21,13 +21,13 @@ enum {
 
 struct walk {
     const char *path;               /* as the caller named it */
-    char reached[FACET_PATH_SIZE];  /* judged, without a link in it; empty: the root */
+    char reached[FACET_PATH_SIZE];  /* checked, without a link in it; empty: the root */
     char left[2 * FACET_PATH_SIZE]; /* still to go */
     unsigned links;
     bool makes;
     mode_t mode;
-    bool is_shared;     /* `reached` is a folder like /tmp, in which everybody may put something */
-    uid_t root;         /* who owns the root folder: 0, but in a namespace that cannot show that */
+    bool is_shared;     /* `reached` is a folder like /tmp, which every user may write */
+    uid_t root;         /* the owner of the root folder: 0, but in a namespace that cannot show that */
     struct stat status; /* of `reached` */
 };
 
@@ -36,7 +36,7 @@ static bool is_trusted_owner(const struct walk *walk, uid_t owner)
     return owner == geteuid() || owner == 0 || (owner == walk->root && !walk->is_shared);
 }
 
-/* Whether a group is the one that systems make for each user, and has nobody else in it. */
+/* Whether a group is the one that systems make for each user, without other members. */
 static bool is_group_of(gid_t group, uid_t user)
 {
     char user_strings[STRINGS_SIZE], group_strings[STRINGS_SIZE];
@@ -82,8 +82,10 @@ static enum facet_status judge_owner(const struct walk *walk, const char *at, co
     return refuse(walk, at, what, error);
 }
 
-/* On the way, a folder in which all may put something, and none may take away what is another's, is as good. The folder
- * itself is to be ours alone, whatever group it has. */
+/*
+ * On the way, a folder that all users may write but in which none may remove another's files is good enough. The folder
+ * itself must belong to our user alone, whatever group it has.
+ */
 static enum facet_status judge_mode(const struct walk *walk, const char *at, const struct stat *status, bool last,
                                     struct facet_error *error)
 {
@@ -98,7 +100,7 @@ static enum facet_status judge_mode(const struct walk *walk, const char *at, con
     return refuse(walk, at, what, error);
 }
 
-/* Cuts the next name off what is left; false at the end. */
+/* Cuts the next name off the rest of the path; false at the end. */
 static bool next_name(struct walk *walk, char name[FACET_PATH_SIZE])
 {
     const char *at = walk->left + strspn(walk->left, "/");
@@ -117,7 +119,7 @@ static enum facet_status too_long(const struct walk *walk, struct facet_error *e
                            FACET_PATH_SIZE - 1);
 }
 
-/* What is left begins with where the link leads. */
+/* The rest of the path now begins with the link's target. */
 static enum facet_status follow(struct walk *walk, const char *link, struct facet_error *error)
 {
     char target[FACET_PATH_SIZE], left[sizeof walk->left];
@@ -141,7 +143,7 @@ static enum facet_status follow(struct walk *walk, const char *link, struct face
     return FACET_OK;
 }
 
-/* Judges the folder or file that was reached, which is no link. */
+/* Checks the folder or file that was reached, which is no link. */
 static enum facet_status arrive(struct walk *walk, const char *at, const struct stat *status, struct facet_error *error)
 {
     bool last = walk->left[0] == '\0';
@@ -163,7 +165,7 @@ static enum facet_status look(const struct walk *walk, const char *at, struct st
         return FACET_OK;
     if (errno != ENOENT || !walk->makes)
         return facet_error_errno(error, errno, "cannot look at %s", at);
-    /* Whoever was quicker is judged like anybody. */
+    /* A folder that another process made first is checked like any other. */
     if (mkdir(at, walk->mode) < 0 && errno != EEXIST)
         return facet_error_errno(error, errno, "cannot make folder %s", at);
     if (lstat(at, ret_status) < 0)
@@ -171,7 +173,7 @@ static enum facet_status look(const struct walk *walk, const char *at, struct st
     return FACET_OK;
 }
 
-/* Where a name leads from what was reached; false: that is too long. */
+/* The path of a name below `reached`; false: it is too long. */
 static bool join(const struct walk *walk, const char *name, char at[FACET_PATH_SIZE])
 {
     const char *slash = strrchr(walk->reached, '/');
@@ -235,7 +237,7 @@ static enum facet_status expect(const struct walk *walk, mode_t kind, const char
     return facet_error_set(error, FACET_PERMISSION, "%s is not a %s", walk->path, words);
 }
 
-/* Where root has no number, another user's folder looks like root's: the last one has to be the user's own there. */
+/* If root has no number, another user's folder looks like root's: the last one must be the user's own there. */
 static enum facet_status expect_folder(const struct walk *walk, struct facet_error *error)
 {
     uid_t owner = walk->status.st_uid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: working out the folders of paths.h. Never: touches one: path_trust.c makes and judges them. */
+/* Owns: working out the folders of paths.h. Never: touches one: path_trust.c makes and checks them. */
 #include "base/paths.h"
 
 #include <dlfcn.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: where things live: runtime folder, state folder, and the files that ship beside the command.
+ * Owns: the folders of Facet: runtime folder, state folder, and the files that ship beside the command.
  * Never: creates a folder unasked.
  *
- *   runtime folder (tmpfs; sockets, segments)   $FACET_RUNTIME_DIR, else /run/facet as root,
- *                                               else $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>
- *   state folder (survives reboot; database)    $FACET_STATE_DIR, else /var/lib/facet as root,
- *                                               else $XDG_STATE_HOME/facet, else ~/.local/state/facet
+ *   runtime folder (tmpfs; sockets, segments)   $FACET_RUNTIME_DIR, else /run/facet as root, else
+ *                                               $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>
+ *   state folder (survives reboot; database)    $FACET_STATE_DIR, else /var/lib/facet as root, else
+ *                                               $XDG_STATE_HOME/facet, else ~/.local/state/facet
  *   cache folder (compiled kernels)             $FACET_CACHE_DIR, else $XDG_CACHE_HOME/facet, else ~/.cache/facet
  *   library folder (layers, providers, facetd)  $FACET_LIB_DIR, else the folder of the running program when it holds
- *                                               the file, else that of libfacet.so when it does, else the folder
- *                                               chosen at build time
+ *                                               the file, else that of libfacet.so when it does, else the folder chosen
+ *                                               at build time
  */
 #ifndef FACET_BASE_PATHS_H
 #define FACET_BASE_PATHS_H
@@ -37,11 +37,11 @@ enum facet_status facet_path_socket(char *ret_path, size_t size, struct facet_er
 enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t size, struct facet_error *error);
 
 /*
- * Whether nobody but the caller's user and root can change what a path leads to. Each component is judged in turn, and
- * each link on the way: it belongs to the user or to root, and others may not write it. A folder on the way may be one
- * that all write to when it is sticky (/tmp), or, like a file, of the user's own group that has nobody else in it. Once
- * a path is found good nobody else can make it bad, so that what is in it may be opened by its name. FACET_PERMISSION
- * names the component; FACET_NOT_FOUND: something on the way is not there.
+ * Whether only the caller's user and root can change the target of a path. Each component is checked in turn, and each
+ * link on the way: it belongs to the user or to root, and others may not write it. A folder on the way may be writable
+ * for all when it is sticky (/tmp), or, like a file, for the user's own group without other members. Once a path is
+ * found good no other user can make it bad, so that files in it may be opened by name. FACET_PERMISSION names the
+ * component; FACET_NOT_FOUND: something on the way is missing.
  */
 enum facet_status facet_path_trust_folder(const char *path, struct facet_error *error);
 enum facet_status facet_path_trust_file(const char *path, struct facet_error *error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Structs that begin with `uint32_t size`, which the caller sets to what his struct has. Outputs: one that was built
- * against an older header, and so has a smaller one, gets as much as he knows and not a byte more. Inputs: one that was
- * built against a newer header may set what is not known here; it is refused, for it would be lost without a word.
+ * Structs that begin with `uint32_t size`, which the caller sets to the size of its struct. Outputs: a caller that was
+ * built against an older header has a smaller struct, and gets exactly that many bytes. Inputs: a caller that was built
+ * against a newer header may set members that are unknown here; the call is refused, as it would ignore them silently.
  *
  * Owns: these rules. Never: reads or writes past the size that was set.
  */
@@ -32,8 +32,10 @@ static inline enum facet_status facet_sized_check(const char *name, const void *
 /* A struct is never so much longer than it is known to be: a size that is, was not set. */
 #define FACET_SIZED_TAIL 4096u
 
-/* An input, of which so many bytes are known here: what is behind them must be 0. NULL and short ones are the caller's
- * to judge. FACET_UNSUPPORTED: something newer is set. */
+/*
+ * An input, of which so many bytes are known here: the bytes behind them must be 0. The caller checks for NULL and
+ * short inputs. FACET_UNSUPPORTED: a newer member is set.
+ */
 static inline enum facet_status facet_sized_known(const char *name, const void *given, size_t known,
                                                   struct facet_error *error)
 {
@@ -55,7 +57,7 @@ static inline enum facet_status facet_sized_known(const char *name, const void *
     return FACET_OK;
 }
 
-/* Of an input: what has no meaning here, but may have in a newer library. */
+/* For a reserved member of an input, which may have a meaning in a newer library. */
 static inline enum facet_status facet_sized_reserved(const char *name, const void *reserved, size_t size,
                                                      struct facet_error *error)
 {
@@ -83,7 +85,7 @@ static inline enum facet_status facet_sized_reserved(const char *name, const voi
             return reserved_;                                                                                          \
     } while (0)
 
-/* What was checked gets as much of `whole`, of so many bytes, as it has room for, and that as its size. */
+/* Copies to a checked output as much of `whole`, of so many bytes, as fits, and sets its size to that. */
 static inline void facet_sized_give(void *ret, const void *whole, uint32_t bytes)
 {
     uint32_t size;

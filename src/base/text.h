@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what may stand in a line of text for people, and what is UTF-8. Never: changes a text's length in place. */
+/* Owns: the characters allowed in a line of text for people, and UTF-8. Never: changes a text's length in place. */
 #ifndef FACET_BASE_TEXT_H
 #define FACET_BASE_TEXT_H
 
@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many bytes the character at `text` has; 0: there is none, or what is there is no UTF-8. */
+/* How many bytes the character at `text` has; 0: there is none, or it is no UTF-8. */
 static inline size_t facet_text_character(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text, first = *at;
-    /* The second byte's bounds keep out what could be written shorter, surrogates, and what is beyond Unicode. */
+    /* The second byte's bounds exclude overlong forms, surrogates, and code points beyond Unicode. */
     unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
     unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
     size_t length = first == 0     ? 0
@@ -49,8 +49,10 @@ static inline bool facet_text_is_control(const char *text)
     return at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
 }
 
-/* Whether it deceives people: Unicode's format characters (Cf), which show nothing, or what follows in another order,
- * and its ends of lines and paragraphs. Names of people's files may have them. */
+/*
+ * Whether the character deceives people: Unicode's format characters (Cf), which are invisible or reorder the text
+ * behind them, and its ends of lines and paragraphs. Names of people's files may have them.
+ */
 static inline bool facet_text_is_unseen(const char *text)
 {
     static const struct {
@@ -67,8 +69,10 @@ static inline bool facet_text_is_unseen(const char *text)
     return false;
 }
 
-/* A quoted value must neither break a line in two nor speak to the terminal, and JSON must be able to hold it, also
- * when it was cut within a character: what controls, what deceives and what is no UTF-8 becomes '?'. */
+/*
+ * A quoted value must neither break a line in two nor control the terminal, and JSON must be able to hold it, also when
+ * it was cut within a character: control characters, deceiving ones and invalid UTF-8 become '?'.
+ */
 static inline void facet_text_make_line(char *text)
 {
     while (*text) {
@@ -84,9 +88,10 @@ static inline void facet_text_make_line(char *text)
 
 enum { FACET_TEXT_SHOWN_SIZE = 11 }; /* "<U+10FFFF>" */
 
-/* What stands for the character at `text` where nothing shall be lost, as clang writes it: itself; "<U+001B>" for one
- * that controls or deceives; "<9B>" for a byte that is no UTF-8. Returns how many bytes of `text` that was; 0 at its
- * end. */
+/*
+ * A lossless replacement for the character at `text`, as clang writes it: itself; "<U+001B>" for a control character or
+ * a deceiving one; "<9B>" for a byte that is no UTF-8. Returns how many bytes of `text` that was; 0 at its end.
+ */
 static inline size_t facet_text_show(const char *text, char ret_shown[FACET_TEXT_SHOWN_SIZE])
 {
     const unsigned char *at = (const unsigned char *)text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: transplant.h. Never: lets writers wait for what can be done before. */
+/* Owns: exchanging pages under addresses in use. Never: makes writers wait for work that can be done before. */
 #include "base/transplant.h"
 
 #include <errno.h>
@@ -30,11 +30,12 @@ int facet_transplant_open(void)
     return -1;
 }
 
-/* --- before anybody waits --- */
+/* --- before any thread is blocked --- */
 
-/* The kernel enters pages that are read and are there already sixteen at a time, those that are written one by one; and
- * it lets them be written all the same, for nobody has to be told of writes to a memfd. Unseen by the thread sanitizer,
- * as the window is. */
+/*
+ * On a read the kernel enters sixteen present pages at a time, on a write one by one. Pages entered by a read are
+ * writable all the same, since a memfd needs no notice of writes. Unseen by the thread sanitizer, as the window is.
+ */
 __attribute__((no_sanitize("thread"))) static void touch(const volatile char *at, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i += PAGE)
@@ -42,11 +43,11 @@ __attribute__((no_sanitize("thread"))) static void touch(const volatile char *at
 }
 
 /*
- * To protect part of a huge page the kernel takes all of it out, and then enters small ones. Who writes there in
- * between has the huge page entered again, and it begins anew: the two can go on so for milliseconds. Of addresses that
- * are not to have huge pages nothing but small ones is entered (Linux 6.12; before it they are only likely to get
- * through). The mapping that takes their place knows nothing of it. Where less than a huge page is watched over the
- * kernel has none.
+ * To protect part of a huge page the kernel takes all of it out, and then enters small ones. A thread that writes there
+ * in between has the huge page entered again, and the protection begins anew: the two can go on so for milliseconds. At
+ * addresses that are marked not to have huge pages, the kernel enters only small ones (Linux 6.12; before it they are
+ * only likely to get through). The mapping that replaces them does not inherit the mark. For a protected range below a
+ * huge page's size the kernel uses no huge page.
  */
 static void keep_huge_pages_out(uint64_t at, uint64_t bytes)
 {
@@ -99,8 +100,10 @@ static int protect(int faults, uint64_t at, uint64_t bytes, const char **ret_wha
 
 /* --- moving --- */
 
-/* A cache line, past the caches: nobody reads it at this address, and what kernels have there stays there. Unseen by
- * the thread sanitizer, which would take memcpy() for a race with those who are kept waiting. */
+/*
+ * Copies a cache line past the caches: no thread reads it at this address, and the cached data of kernels stays. Unseen
+ * by the thread sanitizer, which would take memcpy() for a race with the blocked writers.
+ */
 static void copy_line(char *to, const char *from)
 {
 #ifdef __x86_64__
@@ -134,9 +137,9 @@ static void copy(void *to, const void *from, uint64_t bytes)
 }
 
 /*
- * A window comes with its pages entered, so that nobody is stopped there. A kernel that is out of mappings may have
- * taken the old pages away before it said so: then a mapping takes their place, which needs no more than there was. The
- * bare system calls: the thread sanitizer takes mmap() for a write, which other pages with the same contents are not.
+ * A window comes with its pages entered, so that no thread is stopped there. A kernel that is out of mappings may have
+ * removed the old pages before it failed: then a mapping takes their place, which needs no more than there was. The
+ * bare system calls: the thread sanitizer takes mmap() for a write. Exchanging pages with the same contents is none.
  */
 static int put_in_place(void *window, uint64_t at, uint64_t bytes, const struct facet_transplant *place)
 {
@@ -150,7 +153,7 @@ static int put_in_place(void *window, uint64_t at, uint64_t bytes, const struct 
     return 0;
 }
 
-/* `window`: where the new pages are mapped to be put in place; NULL: they are seen elsewhere. */
+/* `window`: the mapping of the new pages that is to be put in place; NULL: they are mapped elsewhere. */
 static int exchange(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, void *window,
                     const char **ret_what)
 {

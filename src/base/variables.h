@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment variables that are no settings of the programs (config.h): of providers, interposers, integrations.
+ * The environment variables other than the programs' settings (config.h): of providers, interposers, integrations.
  *
  * Owns: the one table of them, which `facet config` shows; and which variables decide what devices are found.
- * Never: reads one: each is read where it is used.
+ * Never: reads one: each is read by its user.
  */
 #ifndef FACET_BASE_VARIABLES_H
 #define FACET_BASE_VARIABLES_H
@@ -22,8 +22,8 @@ struct facet_variable {
 const struct facet_variable *facet_variable_at(uint32_t index);
 
 /*
- * Whether what providers find depends on a variable, given as "NAME=value" or "NAME": one of a provider, of where
- * providers are, or one that FACET_KEEP_ENV names.
+ * Whether the result of device discovery depends on a variable, given as "NAME=value" or "NAME": one of a provider, one
+ * that locates providers, or one that FACET_KEEP_ENV names.
  */
 bool facet_variable_is_of_devices(const char *entry);
 
