@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the members of a device in full. Never: writes 0 for what was not measured. */
+/* Owns: the members of a device in full. Never: writes 0 for an absent measurement. */
 #include "device/describe.h"
 
 #include <stdlib.h>
@@ -20,10 +20,10 @@ struct question {
     const struct facet_provider *provider;
     struct facet_provider_instance *instance;
     uint32_t index;
-    struct facet_error *trouble; /* the first of what could not be read */
+    struct facet_error *trouble; /* the first failure to read */
 };
 
-/* False where it cannot be read: the caller asks only for what the device claims, so that is worth saying. */
+/* False on failure, which is reported: the caller asks only for lists that the device claims. */
 static bool list(const struct question *question, enum facet_listing_kind kind, const char *text, void **ret_items,
                  uint32_t *ret_count)
 {
@@ -40,7 +40,7 @@ static bool list(const struct question *question, enum facet_listing_kind kind, 
     return status == FACET_OK;
 }
 
-/* What cannot be made for lack of memory shows in the end: the object has less than was put in. */
+/* A member without memory shows in the end: the object has fewer members than were put in. */
 static void put(json_t *object, const char *member, json_t *value)
 {
     json_object_set_new(object, member, value);

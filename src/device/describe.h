@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One device in full, as JSON: what the list says, and what only its open provider knows (docs/api.md, DEVICE in full).
+ * One device in full, as JSON: the members of the list, and those that only its open provider knows (docs/api.md,
+ * DEVICE in full).
  *
  * Owns: capabilities, properties, templates with their places, partitions, workers with limits, links.
  * Never: prints; fails because one of these cannot be read: that member is then absent, and `trouble` says why.

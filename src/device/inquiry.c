@@ -27,7 +27,7 @@ enum facet_status facet_inquiry_start(const char *path, const struct facet_sessi
     return status;
 }
 
-/* Makes room for `count` devices in place of what is there. */
+/* Replaces the arrays by ones for `count` devices. */
 static enum facet_status make_room(struct facet_inquiry *inquiry, uint32_t count, struct facet_error *error)
 {
     if (count > FACET_PROVIDER_DEVICES)
@@ -44,7 +44,7 @@ static enum facet_status make_room(struct facet_inquiry *inquiry, uint32_t count
     return FACET_OK;
 }
 
-/* What a provider says of its failure begins with what was asked; what the session says of a provider does not. */
+/* A provider's own error gets the request as its beginning; the session's errors about a provider do not. */
 static enum facet_status list_failed(struct facet_inquiry *inquiry, enum facet_status status, struct facet_error *error)
 {
     if (status == FACET_CORRUPT || !facet_session_alive(inquiry->session, NULL))
@@ -142,7 +142,7 @@ static enum facet_status ask(struct facet_inquiry *inquiry, struct facet_provide
     return status;
 }
 
-/* "opencl" of "/usr/lib/facet/facet-provider-opencl.so": what to call a provider that could not say its name. */
+/* "opencl" of "/usr/lib/facet/facet-provider-opencl.so": the name for a provider that could not report its own. */
 static void name_from_file(struct facet_provider_record *record)
 {
     static const char prefix[] = "facet-provider-", suffix[] = ".so";

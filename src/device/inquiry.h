@@ -2,7 +2,7 @@
 /*
  * Asking one provider, through a session, everything the device table wants to know.
  *
- * Owns: the two-call listing, health, and what is a sensible device.
+ * Owns: the two-call listing, health, and the test whether a device is sensible.
  * Never: keeps the session open: it is closed when the questions are answered.
  */
 #ifndef FACET_DEVICE_INQUIRY_H
@@ -31,7 +31,7 @@ void facet_inquiry_finish(struct facet_inquiry *inquiry, struct facet_provider_r
 /* The device at `index` of a provider that facet_inquiry_finish() found good. */
 void facet_inquiry_device(const struct facet_inquiry *inquiry, uint32_t index, struct facet_device_record *ret_device);
 
-/* Ends what was not finished and frees the answers. A zeroed inquiry is allowed. */
+/* Ends an unfinished inquiry and frees the answers. A zeroed inquiry is allowed. */
 void facet_inquiry_close(struct facet_inquiry *inquiry);
 
 #endif

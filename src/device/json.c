@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which member of a record has which name in JSON. Never: writes 0 for what was not measured. */
+/* Owns: the JSON name of each member of a record. Never: writes 0 for an absent measurement. */
 #include "device/json.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void drop(json_t **value)
 
 #define CLEANUP_JSON __attribute__((cleanup(drop)))
 
-/* A file's name may be any bytes, but JSON is UTF-8: what is not becomes '?'. */
+/* A file's name may be any bytes, but JSON is UTF-8: invalid bytes become '?'. */
 static json_t *text_json(const char *text)
 {
     json_t *value = json_string(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the public face of the device table (facet/device.h). Never: adds to what the table knows. */
+/* Owns: the public interface of the device table (facet/device.h). Never: adds to the table's records. */
 #include <facet/device.h>
 
 #include "device/table.h"

@@ -60,7 +60,7 @@ static enum facet_status call(const struct facet_listing_query *q, void *items, 
     return facet_error_set(error, FACET_INVALID_ARGUMENT, "list %d: unknown", (int)q->kind);
 }
 
-/* Every struct begins with its size: what the caller has room for. */
+/* Every struct begins with the size of the caller's room. */
 static void *make_room(enum facet_listing_kind kind, uint32_t capacity)
 {
     uint32_t size = item_sizes[kind];

@@ -26,7 +26,7 @@ enum facet_listing_kind {
     FACET_LISTING_CONTAINER,    /* struct facet_container_item, of the partition `text` */
 };
 
-/* Which list of whom. Members that a kind does not name are ignored. */
+/* The list to read, and its subject. Members that a kind does not name are ignored. */
 struct facet_listing_query {
     const struct facet_provider *provider; /* with complete tables, as a session has it */
     struct facet_provider_instance *instance;

@@ -75,7 +75,7 @@ static enum facet_status add_share(struct building *building, const char *name, 
     return FACET_OK;
 }
 
-/* The part of a template's name behind the colon: in the grammar of slots, whatever the vendor writes. */
+/* The part of a template's name behind the colon: in the grammar of slots, for any vendor's spelling. */
 static void minor_of(const char *template, const char *technology, char *buffer, size_t size)
 {
     snprintf(buffer, size, "%s%s", template, strcmp(technology, "MIG") == 0 ? "-mig" : "");
@@ -116,7 +116,7 @@ struct vendor {
     const char *unit, *technology;
 };
 
-/* What vendors call their parts. */
+/* The vendors' names for parts of a device. */
 static const struct vendor *vendor_of(const struct facet_device_info *info)
 {
     static const struct vendor vendors[] = {
@@ -125,7 +125,7 @@ static const struct vendor *vendor_of(const struct facet_device_info *info)
     };
     const struct vendor *vendor = vendors;
 
-    /* Whoever simulates another's device says so in its name. */
+    /* A simulated device names the vendor in its own name. */
     while (!strcasestr(info->vendor, vendor->part) && !strcasestr(info->name, vendor->part))
         vendor++;
     return vendor;
@@ -243,7 +243,7 @@ static bool is_amount(const json_t *value)
     return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
-/* What has no name of its own cannot be offered: nobody could tell it from another. */
+/* A partition without a uuid cannot be offered: it could not be told from another. */
 static enum facet_status put_partition(struct building *building, const struct facet_device_record *device,
                                        uint32_t health, const char *parent, const json_t *partition)
 {
@@ -285,8 +285,10 @@ static enum facet_status put_partition(struct building *building, const struct f
     return status == FACET_OK ? add_share(building, slot, template, uuid) : status;
 }
 
-/* Whether there is anybody who may have all of it: one in pieces, or of which nobody knows, is not offered as a whole,
- * and a broken one not at all. */
+/*
+ * Whether the device can be offered as a whole: one with partitions, or with unknown partitions, cannot, and a broken
+ * one is not offered at all.
+ */
 static bool is_whole(const struct facet_node_look *look)
 {
     const json_t *partitions = json_object_get(look->full, "partitions");
@@ -316,7 +318,7 @@ static enum facet_status add_device(struct building *building, const struct face
 struct visitor {
     struct facet_session *session;
     const struct facet_provider_record *provider;
-    bool reopened; /* once for each provider: whoever dies of every device is not started for every device */
+    bool reopened; /* once for each provider, so that one that crashes on every device is not restarted for each */
 };
 
 /* Opens the device's provider, where it is not; also once more where it has died of a device before. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The node document: what the device table says of this machine, in the words of facet/spec.h.
+ * The node document: the device table of this machine, in the words of facet/spec.h.
  *
  * Owns: how a device of the table is named, counted and shown to an orchestrator; one builder for the command and the
  * daemon, which reach providers in different ways.
- * Never: prints, or says what was not measured.
+ * Never: prints, or makes up a measurement.
  */
 #ifndef FACET_DEVICE_NODE_H
 #define FACET_DEVICE_NODE_H
@@ -22,7 +22,7 @@ struct facet_node_look {
     json_t *full;     /* facet_device_describe(), a reference; NULL: not asked, since it cannot be cut or is lost */
 };
 
-/* Fills `look`, which holds what the table says. Called for each device in the order of the table. */
+/* Fills `look`, which holds the table's part already. Called for each device in the order of the table. */
 typedef enum facet_status (*facet_node_look_func)(void *context, const struct facet_device_record *device,
                                                   struct facet_node_look *look, struct facet_error *error);
 
@@ -34,12 +34,14 @@ struct facet_node_config {
     void *context;             /* of `look` */
 };
 
-/* What `look` answers with an error ends it. Errors: those of `look`, FACET_NO_MEMORY. */
+/* An error of `look` ends it. Errors: those of `look`, FACET_NO_MEMORY. */
 enum facet_status facet_node_describe(const struct facet_node_config *config, struct facet_spec **ret_spec,
                                       struct facet_error *error);
 
-/* What the document calls a device: its uuid where no earlier device of the provider has the same one, since that
- * outlives a restart; else its id. As long as the table. */
+/*
+ * The document's id of a device: its uuid, which outlives a restart, unless an earlier device of the provider has the
+ * same one; else its id. Valid as long as the table.
+ */
 const char *facet_node_device_id(const struct facet_device_table *devices, const struct facet_device_record *device);
 
 #endif

@@ -16,10 +16,10 @@
 
 #define FILE_PATTERN "facet-provider-*.so"
 
-/* The provider that is always built: where it is, the others that ship with Facet are too. */
+/* The provider that is always built: its folder holds the others that ship with Facet. */
 #define SHIPPED_PROVIDER "facet-provider-null.so"
 
-/* What was found so far. */
+/* The files found so far. */
 struct search {
     struct facet_provider_record *records; /* room for FACET_PROVIDER_FILES */
     uint32_t count;

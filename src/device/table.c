@@ -162,7 +162,7 @@ static bool is_place(const char *text, uint32_t place)
     return strcmp(text, digits) == 0;
 }
 
-/* Appends to a message of fixed size; what does not fit is cut, and "..." says so. */
+/* Appends to a message of fixed size; a text too long for it is cut, and ends with "...". */
 static void append(char *message, size_t size, const char *text)
 {
     size_t used = strlen(message);

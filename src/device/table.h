@@ -2,14 +2,14 @@
 /*
  * The device table: every provider that was found, every device that they list.
  *
- * Owns: finding, asking and refusing providers; device ids; resolving what people type.
+ * Owns: finding, asking and refusing providers; device ids; resolving the names that people type.
  * Never: knows a vendor, or drops the reason of a refusal.
  *
  * Every provider is asked through a session of its own (facet/session.h) that lives as long as the questions, and the
- * table keeps what it said. So vendor code never runs in this process, and a provider that crashes or hangs is refused
- * with its reason and harms nobody. Whoever needs more of a device opens another session with its provider's `path`.
- * Order: as the path lists them, within a folder by file name. Devices keep the provider's order, but those that no
- * program can be run on stand behind all others: the first one is what is meant when nobody says which.
+ * table keeps the answers. So vendor code never runs in this process, and a provider that crashes or hangs is refused
+ * with its reason and harms no other. A caller that needs more of a device opens another session with its provider's
+ * `path`. Order: as the path lists them, within a folder by file name. Devices keep the provider's order, but those
+ * that cannot run programs stand behind all others: the first device is the default.
  *
  * Thread rule: open and close from one thread; the look-ups from any thread afterwards (the table does not change).
  */
@@ -71,8 +71,8 @@ const struct facet_provider_record *facet_provider_at(const struct facet_device_
 void facet_device_table_explain(const struct facet_device_table *table, char *ret_text, size_t size);
 
 /*
- * What a person meant by `text`: an id ("opencl:0"), a uuid, or an index into the table; NULL means the first device.
- * FACET_NOT_FOUND lists the devices there are; FACET_UNSUPPORTED when there is none at all, saying why when a provider
+ * Resolves a person's `text`: an id ("opencl:0"), a uuid, or an index into the table; NULL means the first device.
+ * FACET_NOT_FOUND lists the present devices; FACET_UNSUPPORTED when there is none at all, saying why when a provider
  * was refused.
  */
 enum facet_status facet_device_table_find(const struct facet_device_table *table, const char *text,
