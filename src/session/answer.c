@@ -17,7 +17,7 @@ static size_t output_of(const struct facet_call *call)
     return i;
 }
 
-/* What one output takes in memory. Bulk data has its own. */
+/* The memory that one output takes. Bulk data has its own. */
 static size_t room_of(const struct facet_parameter *parameter, const struct facet_argument *argument)
 {
     switch (parameter->kind) {
@@ -140,7 +140,7 @@ static bool is_status(int64_t number)
     }
 }
 
-/* What a provider says of its failure, made fit to be shown. */
+/* A provider's error text, made fit to be shown. */
 static enum facet_status refuse(const struct answer *answer, const struct facet_error *said)
 {
     struct facet_error clean = {.status = answer->status};

@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Moving what a worker has takes as long as its memory is large. */
+/* Moving a worker's memory takes time in proportion to its size. */
 enum { PATIENCE_SNAPSHOT = 60 };
 
-/* What an answer holds beside its items, at most. */
+/* The most bytes of an answer beside its items. */
 enum { ANSWER_HEAD = 4096 };
 
 /* The slowest machine meant moves 250 MB/s. */
@@ -199,7 +199,8 @@ uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, cons
     return argument->number < most ? (uint32_t)argument->number : most;
 }
 
-/* A newer caller's struct, which sets nothing else, is cut to what is known here, a shorter one filled up with zeros.
+/*
+ * Cuts a newer caller's struct, which sets no unknown member, to the known size, and fills up a shorter one with zeros.
  */
 static void put_struct(const void *bytes, uint32_t known, struct facet_wire_writer *writer)
 {

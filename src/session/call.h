@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call of an operation as data: what the parent's side makes of its arguments, and the child's side of the message.
+ * One call of an operation as data: the parent's encoding of its arguments, and the child's side of the message.
  *
  * Owns: the kinds of arguments, the table of operations, encoding and decoding of requests and answers, and every check
- * of what came.
+ * of a received message.
  * Never: touches an output before the whole answer was found good; sends or receives (transport.h does).
  */
 #ifndef FACET_SESSION_CALL_H
@@ -57,7 +57,7 @@ struct facet_argument {
     uint64_t number;  /* the number; DATA, RET_DATA, LAUNCH: bytes; PIDS: how many; RET_ITEMS, RET_TEXT: capacity */
     const void *in;   /* TEXT, PIDS, DATA, STRUCT, LAUNCH: the struct */
     const void *more; /* LAUNCH: the argument bytes */
-    void *out;        /* RET_*: where it goes */
+    void *out;        /* RET_*: the caller's output */
     uint32_t *ret_count;
     uint32_t size; /* RET_STRUCT, RET_ITEMS: of one struct */
     int fd;        /* FD */
@@ -79,10 +79,13 @@ struct facet_call {
 /* The most argument bytes of a launch, by the ABI. */
 #define FACET_CALL_LAUNCH UINT32_C(4096)
 
-/* What is wrong with the arguments without asking the provider: NULL where a value is required. */
+/* Finds errors in the arguments without asking the provider: NULL where a value is required. */
 enum facet_status facet_call_check(const struct facet_call *call, struct facet_error *error);
 
-/* How long beyond the usual a call may take, by what it was told; `patience_ns` is the usual. Never wraps. */
+/*
+ * The time that a call may take: `patience_ns`, which is the usual, and the extra time that its arguments imply. Never
+ * wraps.
+ */
 uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns);
 
 /* The bulk data of a call that does not fit into a message: the argument, or NULL when there is none. `ret_kind`: DATA
@@ -91,7 +94,7 @@ const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum
 /* The file of a call's own (kind FD), or -1. */
 int facet_call_fd(const struct facet_call *call);
 
-/* What a provider is asked for: no more than this library knows of a struct, and no more items than can be believed. */
+/* The bounds of a request: no more of a struct than this library knows, and no more items than are plausible. */
 uint32_t facet_call_asked_size(const struct facet_parameter *parameter, const struct facet_argument *argument);
 uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, const struct facet_argument *argument);
 
@@ -107,7 +110,7 @@ enum facet_status facet_call_decode_answer(const struct facet_call *call, struct
 
 /*
  * The child's side. A decoded call borrows from the message; its outputs are still to be given room with
- * facet_call_make_room(), whose memory the caller frees. `fd` is what came with the message, or -1.
+ * facet_call_make_room(), whose memory the caller frees. `fd` is the file that came with the message, or -1.
  */
 bool facet_call_decode(struct facet_wire_reader *reader, int fd, struct facet_call *ret_call);
 bool facet_call_make_room(struct facet_call *call, void **ret_room);

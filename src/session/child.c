@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: every system call about the child process and its keeper. Never: knows a process by its number, which may be
- * somebody else's by now.
+/*
+ * Owns: every system call about the child process and its supervisor. Never: identifies a process by its number, which
+ * may have been reused.
  */
 #include "session/child.h"
 
@@ -22,7 +23,7 @@
 
 extern char **environ;
 
-/* Even a killed process can stay while a driver holds it; nobody waits longer for that. */
+/* Even a killed process can stay while a driver holds it; there is no waiting longer for that. */
 #define KILL_PATIENCE_NS (2 * FACET_NS_PER_S)
 
 /* Of the two sockets. */
@@ -30,7 +31,7 @@ struct ends {
     int control, keeper;
 };
 
-/* The caller's handlers and mask are not the child's, and what it prints must not spoil the caller's output. */
+/* The child starts with default handlers and mask, and its prints must not spoil the caller's output. */
 static int set_up(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *actions, const struct ends *theirs)
 {
     sigset_t all, none;
@@ -92,7 +93,7 @@ static bool wait_for_end(const struct facet_child *child, uint64_t patience_ns)
     }
 }
 
-/* Its socket tells first: the keeper has to be woken to say so. */
+/* The child's own socket shows its end first: the supervisor's message comes only once that has been scheduled. */
 bool facet_child_has_ended(const struct facet_child *child)
 {
     struct pollfd ends[2] = {{.fd = child->keeper, .events = POLLIN}, {.fd = child->control, .events = 0}};
@@ -100,7 +101,7 @@ bool facet_child_has_ended(const struct facet_child *child)
     return poll(ends, 2, 0) > 0;
 }
 
-/* False when the keeper itself was ended, and the child with it. */
+/* False when the supervisor itself was ended, and the child with it. */
 static bool take_end(const struct facet_child *child, struct facet_end_packet *ret_end)
 {
     return recv(child->keeper, ret_end, sizeof *ret_end, MSG_DONTWAIT) == (ssize_t)sizeof *ret_end;

@@ -3,12 +3,12 @@
  * The process that a provider runs in.
  *
  * Owns: starting facet-provider-host, its end, and telling how it ended.
- * Never: talks to it beyond the socket it hands out, leaves one behind, or lets the program around us notice one.
+ * Never: talks to it beyond the socket it hands out, leaves one behind, or lets the surrounding program notice one.
  *
- * The program is spawned, not forked, so that programs with threads may have one, and is nobody's child
- * (base/hidden.h). It becomes two (keeper.h): one that runs the provider, and its keeper, which says how that one
- * ended. The child ends when its socket's other end is closed, thus with this program; a parent-death signal would not
- * do, for it fires when the starting thread ends.
+ * The program is spawned, not forked, so that programs with threads may have one, and is an orphan (base/hidden.h). It
+ * becomes two (keeper.h): one that runs the provider, and its supervisor, which reports how that one ended. The child
+ * ends when its socket's other end is closed, thus with this program; a parent-death signal would not do, for it fires
+ * when the starting thread ends.
  */
 #ifndef FACET_SESSION_CHILD_H
 #define FACET_SESSION_CHILD_H
@@ -22,8 +22,8 @@
 /* -1 each: none. */
 struct facet_child {
     int control; /* our end of the child's socket */
-    int keeper;  /* our end of the keeper's, readable once the child has ended */
-    int pidfd;   /* the keeper; may be -1 all the same */
+    int keeper;  /* our end of the supervisor's socket, readable once the child has ended */
+    int pidfd;   /* the supervisor; may be -1 all the same */
 };
 
 #define FACET_CHILD_NONE ((struct facet_child){-1, -1, -1})
@@ -36,8 +36,8 @@ enum facet_status facet_child_start(const char *path, uint16_t abi_minor, struct
 bool facet_child_has_ended(const struct facet_child *child);
 
 /*
- * Ends it: waits for at most `patience_ns` until it has ended by itself, then has it killed, and whatever it started.
- * Says in `ret_how` what became of it: "crashed with signal 11 (Segmentation fault)", "called exit(3)", "ended its
+ * Ends it: waits for at most `patience_ns` until it has ended by itself, then has it killed, with every process that it
+ * started. `ret_how` describes the end: "crashed with signal 11 (Segmentation fault)", "called exit(3)", "ended its
  * process". True when it ended as it should, with status 0.
  */
 bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_how, size_t size);

@@ -81,7 +81,7 @@ enum facet_status facet_client_start(struct facet_client *client, struct facet_e
     return facet_child_start(client->path, client->abi_minor, &client->child, error);
 }
 
-/* What the child is doing when it reported last. */
+/* The child's activity, according to its last report. */
 static const char *stage_text(uint32_t report)
 {
     static const char *const texts[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: channels, and one call through one of them. Never: decides what becomes of a child; client.c does. */
+/* Owns: channels, and one call through one of them. Never: ends a child; client.c does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -101,7 +101,7 @@ static void release(struct facet_client *client, struct facet_client_channel *ch
     pthread_mutex_unlock(&client->lock);
 }
 
-/* A file of memory that holds `size` bytes, no more and no less whoever has it. */
+/* A file of memory of exactly `size` bytes, which no holder can shrink or grow. */
 static int make_bulk(uint64_t size)
 {
     FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
@@ -138,7 +138,10 @@ static bool drain_bulk(int fd, char *bytes, uint64_t size)
     return true;
 }
 
-/* An answer up to this needs no memory: those of all operations that make something, so that what was made is known. */
+/*
+ * An answer up to this size needs no allocation: it covers all operations that create an object, so that its handle is
+ * never lost.
+ */
 #define ANSWER_ROOM 1024
 
 /* A call on its way. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session and its child say to each other beside the calls: how far the child got, and the end.
+ * The messages between a session and its child beside the calls: the child's progress, and the end.
  *
- * Owns: the packets, of fixed size, on the sockets that the child and its keeper are started with.
+ * Owns: the packets, of fixed size, on the sockets that the child and its supervisor are started with.
  * Never: carries a call; those go through channels, which are handed over here.
  */
 #ifndef FACET_SESSION_CONTROL_H
@@ -10,7 +10,7 @@
 
 #include <facet/provider.h>
 
-/* The child's end of its socket, and the keeper's of its own. */
+/* The child's end of its socket, and the supervisor's of its own. */
 #define FACET_CONTROL_FD 3
 #define FACET_KEEPER_FD  4
 
@@ -45,9 +45,9 @@ struct facet_report_packet {
     char name[64], version[64], description[160];
 };
 
-/* To the keeper, any byte: end the child at once. */
+/* To the supervisor, any byte: end the child at once. */
 
-/* From the keeper, before it ends: how the child ended. */
+/* From the supervisor, before it ends: how the child ended. */
 struct facet_end_packet {
     int32_t code;   /* CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0: it could not be started */
     int32_t status; /* its exit status, the signal, or the errno */

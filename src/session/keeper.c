@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the keeper's loop. Never: signals a number that is not its child's any more. */
+/* Owns: the supervisor's loop. Never: signals a process number that is no longer its child's. */
 #include "session/keeper.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static void wait_for_end(pid_t child)
             follow_session(child, &ends[1]);
 }
 
-/* What the child started ends with it, while the group's number is not free for somebody else. */
+/* Processes that the child started end with it, while the group's number cannot be reused yet. */
 static struct facet_end_packet take_end(pid_t child)
 {
     siginfo_t info = {0};
@@ -67,7 +67,7 @@ void facet_keeper_split(void)
     pid_t keeper = getpid();
     sigset_t all, before;
 
-    /* A signal to everything of a service is the child's to obey; who keeps it ends with it. */
+    /* A signal to a whole service is for the child to obey; its supervisor ends with it. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();

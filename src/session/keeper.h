@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process between a session and the provider's child.
+ * The supervisor: a process between a session and the provider's child.
  *
- * The session's program may wait for, or ignore, every child that it has; so the provider's child is none of them, but
- * this one's, and this one is nobody's.
+ * The session's program may wait for, or ignore, every child that it has; so the provider's child is the supervisor's,
+ * and the supervisor is an orphan.
  *
  * Owns: the child's process group, ending it when the session says so, and telling the session how it ended.
  * Never: runs a provider's code, or outlives the child.
@@ -11,8 +11,7 @@
 #ifndef FACET_SESSION_KEEPER_H
 #define FACET_SESSION_KEEPER_H
 
-/* Returns in the child, a process group of its own. The keeper, which called, stays behind until the child has ended.
- */
+/* Returns in the child, a process group of its own. The calling process supervises it, and never returns. */
 void facet_keeper_split(void);
 
 #endif

@@ -23,7 +23,7 @@ enum facet_status facet_load_failed(struct facet_error *error, enum facet_status
     return facet_error_set(error, status, "%s: %s%s%s", what, facet_status_text(status), said[0] ? ": " : "", said);
 }
 
-/* dlsym() also looks into what the object links to; an entry point found there is somebody else's. */
+/* dlsym() also searches the object's dependencies; an entry point found there is not the provider's. */
 static bool is_from(void *handle, const void *symbol)
 {
     struct link_map *own = NULL, *found = NULL;
@@ -61,7 +61,7 @@ bool facet_load_is_name(const char *name)
     return length <= 32 && name[length] == '\0';
 }
 
-/* The versions come before everything else: what follows them may be laid out otherwise in another major version. */
+/* The versions come before everything else: in another major version the rest may be laid out otherwise. */
 static enum facet_status check_version(const struct facet_provider *provider, struct facet_error *error)
 {
     if (provider->size >= offsetof(struct facet_provider, name) && provider->abi_major != FACET_PROVIDER_ABI_MAJOR)

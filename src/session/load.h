@@ -17,8 +17,8 @@
 enum facet_status facet_load_object(const char *path, facet_provider_entry_func *ret_entry, struct facet_error *error);
 
 /*
- * Calls the entry point, claiming `abi_minor`, and checks what it hands out: versions, sizes, name, and that it can be
- * opened and listed. Errors: FACET_ABI_MISMATCH, FACET_CORRUPT, FACET_UNSUPPORTED, and what the provider refuses with.
+ * Calls the entry point, claiming `abi_minor`, and checks its result: versions, sizes, name, and that it can be opened
+ * and listed. Errors: FACET_ABI_MISMATCH, FACET_CORRUPT, FACET_UNSUPPORTED, and the provider's own refusals.
  */
 enum facet_status facet_load_enter(facet_provider_entry_func entry, uint16_t abi_minor,
                                    const struct facet_provider **ret_provider, struct facet_error *error);
@@ -30,7 +30,7 @@ enum facet_status facet_load_open(const struct facet_provider *provider, struct 
 /* Whether `name` may name a provider. */
 bool facet_load_is_name(const char *name);
 
-/* "what: text of the status: what the provider said", of a provider that failed at `what`. */
+/* "what: text of the status: the provider's text", of a provider that failed at `what`. */
 enum facet_status facet_load_failed(struct facet_error *error, enum facet_status status, const char *what);
 
 #endif

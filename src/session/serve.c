@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the life of a child: its threads and what it reports. Never: runs the provider in the thread that watches. */
+/* Owns: the life of a child: its threads and its reports. Never: runs the provider in the thread that watches. */
 #include "session/serve.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@
 struct server {
     int control;
     sem_t closing;       /* posted when the session wants to close */
-    _Atomic bool opened; /* what follows is set, and stays; channels are served from then on */
+    _Atomic bool opened; /* the fields below are set, and stay; channels are served from then on */
     struct facet_tables tables;
     struct facet_served served;
 };
@@ -56,7 +56,7 @@ static void start_channel(struct server *server, int fd)
     close(fd);
 }
 
-/* The group is this process and what the provider started. */
+/* The group is this process and the processes that the provider started. */
 static _Noreturn void end_all(void)
 {
     if (getpgrp() == getpid())
@@ -104,7 +104,7 @@ static void report(const struct server *server, enum facet_report kind, const st
     facet_transport_send_packet(server->control, &packet, sizeof packet, -1);
 }
 
-/* From nothing to an open provider, saying at each step what comes next: it may be the last that is heard. */
+/* Loads and opens the provider, reporting each step before it begins: a report may be the last. */
 static enum facet_status open_provider(struct server *server, const char *path, uint16_t abi_minor,
                                        struct facet_error *error)
 {

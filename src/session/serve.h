@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child's side: what the program facet-provider-host does.
+ * The child's side: the work of the program facet-provider-host.
  *
  * Owns: loading and opening one provider, serving calls through the channels it is handed, closing it.
- * Never: outlives its parent: when the other end of the socket is gone, it ends, whatever the provider is doing.
+ * Never: outlives its parent: when the other end of the socket is closed, it ends, whatever the provider is doing.
  */
 #ifndef FACET_SESSION_SERVE_H
 #define FACET_SESSION_SERVE_H
@@ -17,7 +17,7 @@
  * more: the process is to end at once then. False when it could not begin. */
 bool facet_serve(int control, const char *path, uint16_t abi_minor);
 
-/* An open provider with complete tables. A call holds `calls` for reading, so that whoever closes can wait for all. */
+/* An open provider with complete tables. A call holds `calls` for reading, so that closing can wait for all calls. */
 struct facet_served {
     const struct facet_provider *provider;
     struct facet_provider_instance *instance;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: turning a decoded call into a call of the provider. Never: knows an operation; all are made from operations.h.
- */
+/* Owns: turning a decoded call into a call of the provider. Never: knows an operation: operations.h lists all. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -9,7 +8,7 @@
 #include "session/serve.h"
 #include "session/transport.h"
 
-/* Each argument under its own name first: the order in which a function's arguments are evaluated is nobody's. */
+/* Each argument under its own name first: C leaves the order of evaluating a function's arguments open. */
 #define NAME(kind, name, ...)   const struct facet_argument *name = next++;
 #define PASS(kind, name, ...)   PASS_##kind(name)
 #define PASS_U8(name)           , (uint8_t)name->number
@@ -100,7 +99,7 @@ static bool answer(struct facet_served *served, struct facet_wire_reader *reques
     return !writer->failed;
 }
 
-/* One call; false when the channel is closed, or what came through it is none. */
+/* One call; false when the channel is closed, or the message is no call. */
 static bool serve_one(int channel, struct facet_served *served)
 {
     FACET_CLEANUP_FREE uint8_t *bytes = NULL;

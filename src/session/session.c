@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: struct facet_session, and what is the same in both places. Never: tells callers which place it is. */
+/* Owns: struct facet_session, and the steps common to both places. Never: tells callers which place it is. */
 #include "session/session.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ struct facet_session {
     struct facet_tables tables;
     struct facet_provider_instance *instance;
     bool open;                         /* was opened, so it is to be closed */
-    struct facet_report_packet opened; /* in a child: what it said of itself, which the tables borrow */
+    struct facet_report_packet opened; /* in a child: its description of itself, which the tables borrow */
     struct facet_client client;        /* in a child */
 };
 
@@ -33,7 +33,7 @@ static bool in_process(const struct facet_session *session)
     return session->options.place == FACET_SESSION_IN_PROCESS;
 }
 
-/* Options of an older caller are shorter; what it does not know of has its default. */
+/* An older caller's options are shorter; the missing ones have their defaults. */
 static enum facet_status take_options(const struct facet_session_options *options, struct facet_session_options *taken,
                                       struct facet_error *error)
 {
@@ -214,7 +214,7 @@ bool facet_session_alive(struct facet_session *session, struct facet_error *erro
     return in_process(session) || facet_client_alive(&session->client, error);
 }
 
-/* What was handed out of the session before stays true: the same provider, of the same version. */
+/* Pointers handed out of the session before stay true: the same provider, of the same version. */
 static enum facet_status check_same(const struct facet_session *session, const struct facet_report_packet *opened,
                                     struct facet_error *error)
 {

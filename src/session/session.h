@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions in parts, for who opens several at once or wants to know how one ended.
+ * Sessions in parts, for a caller that opens several at once or wants to know how one ended.
  *
- * Owns: opening in two steps, closing with a word about it, giving up what would never close.
- * Never: is public; facet/session.h has what others need.
+ * Owns: opening in two steps, closing with a reason, giving up a session that would never close.
+ * Never: is public; facet/session.h is for all other callers.
  */
 #ifndef FACET_SESSION_SESSION_H
 #define FACET_SESSION_SESSION_H
@@ -21,9 +21,9 @@ enum facet_status facet_session_finish(struct facet_session *session, struct fac
 enum facet_status facet_session_end(struct facet_session *session, struct facet_error *error);
 
 /*
- * Ends the child at once, whatever it is doing: a provider that runs what never ends would take its time to close. From
- * here on calls answer FACET_DEVICE_LOST with `why` ("was ended with ..."); the session is still to be closed. A
- * provider in this process goes on: nothing can end it.
+ * Ends the child at once, in any state: a provider with endless work would take its time to close. From here on calls
+ * answer FACET_DEVICE_LOST with `why` ("was ended with ..."); the session is still to be closed. A provider in this
+ * process goes on: nothing can end it.
  */
 void facet_session_abandon(struct facet_session *session, const char *why);
 

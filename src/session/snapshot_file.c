@@ -103,7 +103,7 @@ static enum facet_status list_devices(struct facet_session *session, struct face
     return FACET_OK;
 }
 
-/* What a snapshot of this worker on this device says of itself. */
+/* Makes the header of a snapshot of this worker on this device. */
 static enum facet_status identify(struct facet_session *session, uint32_t device, const char *worker,
                                   struct header *ret_header, struct facet_error *error)
 {

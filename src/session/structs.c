@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the lists of texts and of enumerations in each struct. Never: falls behind the ABI: a test compares the texts
- * with what is printed there. */
+/*
+ * Owns: the lists of texts and of enumerations in each struct. Never: falls behind the ABI: a test compares the texts
+ * with the printed ABI.
+ */
 #include "session/structs.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the structs that a provider fills look like, as far as one must know to distrust them.
+ * The layout of structs that a provider fills, as far as the checks need it.
  *
- * Owns: their sizes, where their texts and enumerations are, the check of one that came from somewhere else, and its
- * way to the caller. Never: judges an amount or a bit: a number that is no enumeration may be anything.
+ * Owns: their sizes, the places of their texts and enumerations, the check of a received one, and its copy to the
+ * caller. Never: checks an amount or a bit: a number that is no enumeration may be anything.
  */
 #ifndef FACET_SESSION_STRUCTS_H
 #define FACET_SESSION_STRUCTS_H

@@ -2,8 +2,8 @@
 /*
  * A provider with nothing missing: callers call, and never look for NULL.
  *
- * Owns: the tables, and the stubs that stand where a provider offers nothing.
- * Never: reads past the size that a provider states for a struct or table, or uses what its version does not have.
+ * Owns: the tables, and the stubs for operations that a provider lacks.
+ * Never: reads past the size that a provider states for a struct or table, or uses members beyond its version.
  */
 #ifndef FACET_SESSION_TABLES_H
 #define FACET_SESSION_TABLES_H
@@ -28,8 +28,10 @@ struct facet_tables {
 void facet_tables_complete(struct facet_tables *tables, const struct facet_tables *operations,
                            const struct facet_provider *provider);
 
-/* Takes over what `provider` has in the smaller of its version and `abi_minor`; its texts and functions are borrowed.
- * A stub answers FACET_UNSUPPORTED and names its operation. */
+/*
+ * Takes over the operations that `provider` has in the smaller of its version and `abi_minor`; its texts and functions
+ * are borrowed. A stub answers FACET_UNSUPPORTED and names its operation.
+ */
 void facet_tables_fill(struct facet_tables *tables, const struct facet_provider *provider, uint16_t abi_minor);
 
 #endif

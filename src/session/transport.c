@@ -67,7 +67,7 @@ static int detach(struct msghdr *message)
     return fd;
 }
 
-/* Sends what the socket takes of the pieces, and the file with the first byte. */
+/* Sends as much of the pieces as the socket takes, and the file with the first byte. */
 static ssize_t send_some(int socket, struct iovec *pieces, size_t count, int fd)
 {
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
@@ -97,7 +97,7 @@ static ssize_t receive_some(int socket, void *bytes, size_t size, int *ret_fd)
     return received;
 }
 
-/* What is left of the pieces after `sent` bytes of them. */
+/* The rest of the pieces after `sent` bytes of them. */
 static struct iovec *advance(struct iovec *next, const struct iovec *end, size_t sent)
 {
     for (; next < end && sent >= next->iov_len; next++)

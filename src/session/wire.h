@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain data as bytes, and back: what travels between a session and its child.
+ * Plain data as bytes, and back, for the messages between a session and its child.
  *
  * Owns: a growing buffer of bytes to send, and a reader that never leaves the bytes it was given.
  * Never: knows an operation (call.h does), or trusts a length. Numbers are in the machine's own order: both ends are
