@@ -2,9 +2,9 @@
 /*
  * Owns: the ring, a sequence lock for each slot. Never: blocks.
  *
- * Every word of a slot is atomic, and there are no fences, which the thread sanitizer does not know: words are stored
- * with release after the sequence was made odd, and loaded with acquire before it is looked at again, so that who sees
- * one word of a later sample also sees that the sequence is not what it was.
+ * Every word of a slot is atomic, and there are no fences, which the thread sanitizer does not support: words are
+ * stored with release after the sequence was made odd, and loaded with acquire before it is read again, so that a
+ * reader that sees one word of a later sample also sees that the sequence has changed.
  */
 #include "monitor/history.h"
 
@@ -103,7 +103,9 @@ size_t facet_history_latest(const struct facet_history *history, struct facet_sa
     return count;
 }
 
-/* The first sample after `after_ns`: times grow with numbers. What is overwritten meanwhile counts as before it. */
+/*
+ * The first sample after `after_ns`: times grow with numbers. A sample that is overwritten meanwhile counts as earlier.
+ */
 static uint64_t first_after(const struct facet_history *history, uint64_t after_ns, uint64_t low, uint64_t high)
 {
     while (low < high) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was measured lately: a ring of samples, and what they come to over a window.
+ * Recent measurements: a ring of samples, and their summary over a window.
  *
  * Owns: the samples, as many as it was created for; older ones make room.
  * Never: measures, reads a clock, or makes its writer wait for a reader.
@@ -32,8 +32,10 @@ bool facet_history_add(struct facet_history *history, const struct facet_sample 
 /* The newest samples, newest first. Returns how many; at most `most`. */
 size_t facet_history_latest(const struct facet_history *history, struct facet_sample *ret_samples, size_t most);
 
-/* Samples after `after_ns`, oldest first. Whoever goes on with the time of the last one it got misses nothing that was
- * not overwritten. Returns how many; at most `most`. */
+/*
+ * Samples after `after_ns`, oldest first. A reader that passes the time of its last sample misses only overwritten
+ * ones. Returns how many; at most `most`.
+ */
 size_t facet_history_since(const struct facet_history *history, uint64_t after_ns, struct facet_sample *ret_samples,
                            size_t most);
 

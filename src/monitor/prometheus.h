@@ -3,7 +3,7 @@
  * Writing metrics as Prometheus text, exposition format 0.0.4.
  *
  * Owns: the format: one HELP and TYPE per family, escaping, numbers. Amounts stay integers until they are printed.
- * Never: measures, decides what a metric is called, or does I/O.
+ * Never: measures, names a metric, or does I/O.
  *
  * A family is begun once and its samples follow at once. Running out of memory is remembered and reported at the end.
  * Thread rule: one thread at a time per text.
@@ -30,7 +30,7 @@ struct facet_prometheus {
     char *text;
     size_t length, capacity;
     const char *family; /* the one that samples go to */
-    bool failed;        /* memory ran out: what is there is not whole */
+    bool failed;        /* memory ran out: the text is incomplete */
 };
 
 /* An empty text: no memory is taken before the first family. */
@@ -40,8 +40,10 @@ void facet_prometheus_init(struct facet_prometheus *prometheus);
 void facet_prometheus_family(struct facet_prometheus *prometheus, const char *name, enum facet_metric_type type,
                              const char *help);
 
-/* One sample of the family at hand: a whole number, nanoseconds written as seconds, or thousandths written as what they
- * are thousandths of (a ratio, watts; signed: degrees). */
+/*
+ * One sample of the present family: a whole number, nanoseconds written as seconds, or thousandths written as a
+ * fraction (of a ratio, watts; signed: degrees).
+ */
 void facet_prometheus_count(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                             uint64_t value);
 void facet_prometheus_seconds(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,

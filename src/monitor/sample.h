@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One look at a vGPU or a device: counters and gauges at a moment, and what two of them say together.
+ * One sample of a vGPU or a device: counters and gauges at a moment, and the measures that follow from two of them.
  *
  * Owns: the validity of fields and the measures that are derived from them; facet/monitor.h has their list.
- * Never: measures, keeps or judges. Absent is not zero: a field that was not measured says so, and so does a measure
- * that cannot be had.
+ * Never: measures, keeps or evaluates. Absent is not zero: a field that was not measured is marked, and so is a measure
+ * that cannot be derived.
  *
- * Counters only grow. One that went back was begun anew (a provider was restarted): what lies between is not known.
- * Amounts are integers; times are nanoseconds of one monotonic clock. Thread rule: pure functions.
+ * Counters only grow. One that went back has restarted (with its provider): the growth in between is unknown. Amounts
+ * are integers; times are nanoseconds of one monotonic clock. Thread rule: pure functions.
  */
 #ifndef FACET_MONITOR_SAMPLE_H
 #define FACET_MONITOR_SAMPLE_H
@@ -29,7 +29,7 @@ bool facet_sample_get(const struct facet_sample *sample, enum facet_sample_field
 
 /*
  * A measure over the time from `previous` to `sample`. `previous` may be NULL: only gauges can be had then.
- * `memory_bytes` is what 1000 milli of memory are; 0: not known. Returns whether it can be had.
+ * `memory_bytes` is the amount that 1000 milli of memory stand for; 0: not known. Returns whether it can be had.
  */
 bool facet_sample_measure(const struct facet_sample *previous, const struct facet_sample *sample,
                           enum facet_measure measure, uint64_t memory_bytes, uint64_t *ret_value);

@@ -33,7 +33,7 @@ static bool speaks_for_change(const struct facet_threshold *threshold, uint64_t 
     return rule->below ? value >= rule->clear_level : value <= rule->clear_level;
 }
 
-/* A gauge is known from its sample on; what lies between two samples, for all of the time between. */
+/* A gauge is known from its sample on; a measure between two samples, for all of the time between. */
 static uint64_t known_since(const struct facet_threshold *threshold, const struct facet_sample *previous,
                             const struct facet_sample *sample)
 {

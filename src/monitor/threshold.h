@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thresholds: rules over what is measured, and who is told when one is passed and when that is over.
+ * Thresholds: rules over measures, and the callback that reports when one is passed and when that is over.
  *
  * Owns: whether a rule is raised, and since when its condition has held. Never: reads a clock, starts a thread, takes a
- * lock, or tells the same thing twice.
+ * lock, or reports the same thing twice.
  *
  * A rule is raised when its measure was above (or below) `level` over at least `for_ns`, and cleared when it was back
  * at `clear_level`, or beyond, over as long. Between the two nothing changes: a measure that trembles around its level
- * raises once. A measure that cannot be had proves nothing: what was raised stays raised, and what was about to change
- * begins anew.
+ * raises once. A measure that cannot be had proves nothing: a raised rule stays raised, and a pending change begins
+ * anew.
  *
  * Thread rule: one thread at a time for each threshold. The callback runs in the feeding thread, after all of its
  * threshold's state is written; it may do anything but feed the same one.
@@ -28,7 +28,7 @@ struct facet_threshold_rule {
     uint64_t level;        /* raised beyond it */
     uint64_t clear_level;  /* cleared at it; of a rule above: at most `level`; below: at least */
     uint64_t for_ns;       /* over so long; 0: at once */
-    uint64_t memory_bytes; /* for memory_milli: what 1000 milli are */
+    uint64_t memory_bytes; /* for memory_milli: the amount that 1000 milli stand for */
 };
 
 enum facet_threshold_edge {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a container's control group says (version 2). Never: adds up what is only partly known. */
+/* Owns: reading a container's control group (version 2). Never: adds up values of which some are unknown. */
 #include "monitor/gather/container.h"
 
 #include <errno.h>

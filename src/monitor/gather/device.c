@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a provider said of a device, as measurements. Never: asks the provider. */
+/* Owns: a provider's metrics of a device, as measurements. Never: asks the provider. */
 #include <string.h>
 
 #include <facet/provider/metrics.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the registry's tables, of units and of meters, and what a sound meter is. Never: measures. */
+/* Owns: the registry's tables, of units and of meters, and the rules for a sound meter. Never: measures. */
 #include "monitor/gather/meter.h"
 #include "base/sized.h"
 
@@ -74,7 +74,7 @@ static const char *const reasons[FACET_UNMEASURED_REASONS] = {
     [FACET_UNMEASURED_RESET] = "reset",
 };
 
-/* A gauge's sum over looks means nothing of what the registry has: a level is not added up. */
+/* The sum of a gauge's samples means nothing in the registry's terms: a level is not added up. */
 #define STATISTICS_GAUGE        (LEVELS | FACET_STATISTIC_RATE)
 #define STATISTICS_RATE         LEVELS
 #define STATISTICS_UTILIZATION  LEVELS
@@ -222,7 +222,7 @@ static bool is_key(const char *key)
     return true;
 }
 
-/* Those are what Prometheus' names end with: two meters would get one name. */
+/* The suffixes of Prometheus' names: with one of them, two meters would get one name. */
 static bool ends_with(const char *key, const char *end)
 {
     size_t length = strlen(key), tail = strlen(end);

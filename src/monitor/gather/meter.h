@@ -59,7 +59,7 @@ enum gather_meter {
 /* A meter that is made of two looks at another one. */
 struct gather_derived {
     enum gather_meter meter, source;
-    int64_t per;                /* what the source's growth is multiplied with before it is divided by nanoseconds */
+    int64_t per;                /* the factor of the source's growth, before the division by nanoseconds */
     int64_t most;               /* capacity when it is always the same; 0: see `capacity` */
     enum gather_meter capacity; /* of the same look; GATHER_METER_COUNT: none */
 };

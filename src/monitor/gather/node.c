@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what /proc says of the node. Never: adds up what is only partly known. */
+/* Owns: reading the node's values from /proc. Never: adds up values of which some are unknown. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -114,7 +114,7 @@ static void put_cpu(struct gather_look *look, int proc)
     gather_put(look, GATHER_CPU_LIMIT, limit);
 }
 
-/* Used is what there is less what can be had; both must be known and make sense. */
+/* Used is the total less the available; both must be known and make sense. */
 static struct gather_value used_of(struct gather_value total, struct gather_value available)
 {
     if (total.reason != FACET_MEASURED)
@@ -149,7 +149,7 @@ static void put_network(struct gather_look *look, int proc)
         reason = FACET_UNMEASURED_MALFORMED;
     if (reason != FACET_MEASURED)
         network.received.reason = network.sent.reason = reason;
-    /* An interface that goes takes its bytes with it: the growth of what is left of the sum is nobody's. */
+    /* When an interface goes, its bytes leave the sum, so a growth across that change belongs to no interface. */
     look->identity = reason == FACET_MEASURED ? (network.names ? network.names : 1) : 0;
     gather_put(look, GATHER_NET_RX, network.received);
     gather_put(look, GATHER_NET_TX, network.sent);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what /proc says of one process. Never: mixes two processes that had one number. */
+/* Owns: reading a process's values from /proc. Never: mixes two processes that had one number. */
 #include "monitor/gather/process.h"
 
 #include <errno.h>
@@ -45,8 +45,7 @@ static void add_ticks(struct gather_value *sum, char *word)
         sum->reason = more.reason;
 }
 
-/* The name is in parentheses and may have any of them, blanks and ends of lines in it: fields count from the last one.
- */
+/* The name is in parentheses and may hold parentheses, blanks and ends of lines: fields count from the last ')'. */
 bool process_take_stat(void *context, char *line)
 {
     struct process_stat *stat = context;
@@ -68,7 +67,7 @@ bool process_take_stat(void *context, char *line)
         else if (field == START)
             set(&stat->start, word);
     }
-    if (stat->start.reason == FACET_UNMEASURED_MALFORMED && !*rest) /* cut off: what came before may be, too */
+    if (stat->start.reason == FACET_UNMEASURED_MALFORMED && !*rest) /* cut off: the fields before may be, too */
         stat->ticks.reason = stat->threads.reason = FACET_UNMEASURED_MALFORMED;
     return false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: lines, numbers and fields of what is read. Never: knows what they mean. */
+/* Owns: lines, numbers and fields of kernel texts. Never: interprets them. */
 #include "monitor/gather/read.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static enum facet_unmeasured take_line(struct lines *lines)
     return FACET_MEASURED;
 }
 
-/* What was cut ends with a byte that is in no number: half of one is not taken for it. */
+/* A cut line ends with a byte that is in no number, so that half a number is not taken for one. */
 static enum facet_unmeasured too_long(struct lines *lines)
 {
     lines->buffer[lines->length - 1] = '?';
@@ -248,7 +248,7 @@ void gather_read_fields(int directory, const char *path, struct gather_fields *f
 
     if (reason == FACET_MEASURED)
         return;
-    /* What was read before the failure holds; what is missing may be missing because of it. */
+    /* Values read before the failure hold; an absent one may be absent because of it. */
     for (size_t i = 0; i < fields->count; i++)
         if (fields->field[i].value.reason == FACET_UNMEASURED_ABSENT)
             fields->field[i].value.reason = reason;

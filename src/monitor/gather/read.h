@@ -2,8 +2,8 @@
 /*
  * Reading the small texts of kernels: line by line, without memory, and numbers that are exact or refused.
  *
- * Owns: the buffer of a look, and how a failure becomes the reason that a measurement carries.
- * Never: follows a link out of what it was given, blocks on anything but a regular file, or guesses a number.
+ * Owns: the buffer of a reading, and how a failure becomes the reason that a measurement carries.
+ * Never: follows a link out of its directory, blocks on anything but a regular file, or guesses a number.
  */
 #ifndef FACET_MONITOR_GATHER_READ_H
 #define FACET_MONITOR_GATHER_READ_H
@@ -58,7 +58,7 @@ struct gather_field {
 struct gather_fields {
     struct gather_field *field;
     size_t count;
-    int64_t factor;   /* what each value is multiplied with */
+    int64_t factor;   /* the factor of each value */
     const char *unit; /* a word that must follow each value; NULL: nothing may */
 };
 

@@ -82,7 +82,7 @@ struct gather_series *gather_series_find(struct facet_subject *subject, const ch
     return NULL;
 }
 
-/* ---- what a look must be ---- */
+/* ---- the rules for measurements ---- */
 
 static enum facet_status refuse(struct facet_error *error, const char *field, const struct facet_measurement *given,
                                 const char *expected)
@@ -201,7 +201,9 @@ static void note(struct facet_subject *subject, struct gather_series *series, co
     series->last = *given;
 }
 
-/* The newest point against the last one before it that has a value: a counter that could not be read once lost nothing.
+/*
+ * The newest point against the last one before it that has a value: a counter that was unreadable for once lost
+ * nothing.
  */
 static enum facet_unmeasured derive(const struct gather_series *source, const struct gather_derived *made,
                                     int64_t *ret_value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the files of subjects share. Never: is seen outside this folder. */
+/* Owns: the internal interfaces of subjects. Never: is seen outside this folder. */
 #ifndef FACET_MONITOR_GATHER_SUBJECT_H
 #define FACET_MONITOR_GATHER_SUBJECT_H
 
