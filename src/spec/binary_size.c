@@ -42,7 +42,7 @@ static bool read_digits(const char **at, wide *value, unsigned *ret_count)
     return count > 0 && count <= DIGITS_MAX;
 }
 
-/* 1, or what "k", "KiB" stand for; 0: nothing that is known. */
+/* The factor of a suffix: 1 for none, 1024 for "k", "KiB"; 0: unknown. */
 static uint64_t read_unit(const char *at)
 {
     char first = (char)(*at | 0x20);

@@ -23,7 +23,7 @@ enum facet_status facet_document_demand_by(uint32_t document, const json_t *json
 enum facet_status facet_document_read(uint32_t document, const char *text, size_t bytes, json_t **ret_json,
                                       struct facet_error *error);
 
-/* What a schema cannot say. Whatever has the wrong type was reported before, and is passed over. */
+/* Rules that a schema cannot express. A member of the wrong type was reported before, and is skipped. */
 void facet_rules_node(const json_t *node, struct facet_violations *violations);
 void facet_rules_workload(const json_t *workload, struct facet_violations *violations);
 

@@ -96,7 +96,9 @@ void facet_fields_get(const struct facet_fields *fields, const json_t *item, voi
 
 /* --- the other way ---------------------------------------------------------------------------------------------- */
 
-/* What a member is in JSON: NULL in *ret_value when it is absent. False: it cannot be, or there is no memory. */
+/*
+ * A member's JSON value: NULL in *ret_value when it is absent. False: the value is impossible, or there is no memory.
+ */
 static bool make_u32(const struct facet_field *field, const void *from, json_t **ret_value)
 {
     uint32_t number;
@@ -186,7 +188,9 @@ static json_t *owner_of(const struct facet_field *field, json_t *item)
     return owner;
 }
 
-/* Its group goes with what heads it: what this version does not know there cannot be without it either. */
+/*
+ * The head of a group takes the whole group with it: members unknown to this version cannot be there without it either.
+ */
 static void remove_field(const struct facet_field *field, json_t *item)
 {
     json_t *owner = field->group ? json_object_get(item, field->group) : item;

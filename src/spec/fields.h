@@ -33,7 +33,7 @@ struct facet_fields {
     size_t valid; /* offset of the bits; SIZE_MAX: there are none */
 };
 
-/* JSON to struct: sets texts (borrowed), numbers and bits. Beyond what a member can hold is absent. */
+/* JSON to struct: sets texts (borrowed), numbers and bits. A value too large for its member is absent. */
 void facet_fields_get(const struct facet_fields *fields, const json_t *item, void *ret_struct);
 
 /* Struct to JSON. FACET_OUT_OF_RANGE: a number that JSON cannot hold. */

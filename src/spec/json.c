@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading and writing a document as JSON, bounded. Never: judges what is in it. */
+/* Owns: reading and writing a document as JSON, bounded. Never: checks its contents. */
 #include "spec/json.h"
 
 #include <stdlib.h>
@@ -30,8 +30,10 @@ enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_j
     if (bytes > FACET_DOCUMENT_BYTES)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "document", "%zu bytes: expected at most %u", bytes,
                                     (unsigned)FACET_DOCUMENT_BYTES);
-    /* Without memory for a token's growth jansson drops a byte of it and goes on, or calls it invalid. So a document is
-     * read twice: what one lack of memory spoilt is not the same, and never taken for what the text says. */
+    /*
+     * Without memory for a token's growth jansson drops a byte of it and goes on, or calls it invalid. So a document is
+     * read twice: a reading spoilt by a lack of memory differs from the other, and is never taken for the document.
+     */
     FACET_CLEANUP_JSON json_t *first = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
     json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
     if (!first && !json)

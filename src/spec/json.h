@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the files of this room share: JSON that is released by itself, reading a document, texts that grow.
- * Never: knows what a document means.
+ * Owns: helpers for all files of this room: JSON that is released by itself, reading a document, texts that grow.
+ * Never: interprets a document.
  */
 #ifndef FACET_SPEC_JSON_H
 #define FACET_SPEC_JSON_H
@@ -19,7 +19,7 @@ static inline void facet_cleanup_json(json_t **json)
 {
     json_decref(*json);
 }
-/* Also of what is only there to be released. */
+/* Also for a variable whose only use is to be released. */
 #define FACET_CLEANUP_JSON __attribute__((cleanup(facet_cleanup_json), unused))
 
 /* An object or array, members once each. The message of a refusal has line and column. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what reading and writing a resource.txt share. Never: is a public header. */
+/* Owns: the common part of reading and writing a resource.txt. Never: is a public header. */
 #ifndef FACET_SPEC_LEGACY_H
 #define FACET_SPEC_LEGACY_H
 
 #include "spec/resources.h"
 
-/* Where owner and handle go in a format that knows neither: lines of ours among the foreign ones. */
+/* The keys of owner and handle in a format that knows neither: lines of ours among the foreign ones. */
 #define FACET_LEGACY_OWNER  "FACET_OWNER"
 #define FACET_LEGACY_HANDLE "FACET_HANDLE"
 #define FACET_LEGACY_SHARES "_SHARES"

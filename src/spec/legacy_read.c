@@ -32,7 +32,7 @@ static enum facet_status add(const struct reading *reading, struct facet_resourc
 
 /* --- lines ------------------------------------------------------------------------------------------------------ */
 
-/* What its own reader strips from a line. */
+/* The characters that its own reader strips from a line. */
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
@@ -94,7 +94,7 @@ static uint32_t places_of(const char *text)
     return places > 6 ? 6 : (uint32_t)places;
 }
 
-/* Bytes are written with a unit, all else as decimals. Where the type is not known, the unit tells. */
+/* Bytes are written with a unit, all other amounts as decimals. For an unknown type, the unit tells. */
 static bool read_amount(const struct reading *reading, const char *slot, const char *text,
                         struct facet_resources_record *record)
 {
@@ -112,7 +112,7 @@ static bool read_amount(const struct reading *reading, const char *slot, const c
            !__builtin_mul_overflow(bytes, FACET_AMOUNT_ONE, &record->number);
 }
 
-/* "id:amount"; an id may have colons of its own. What has no colon, no id or no amount is passed over. */
+/* "id:amount"; an id may have colons of its own. An entry without a colon, an id or an amount is skipped. */
 static enum facet_status read_share(const struct reading *reading, const char *key, const char *slot, char *entry)
 {
     char *colon = strrchr(entry, ':');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: writing resource.txt. Never: writes what would be read as something else. */
+/* Owns: writing resource.txt. Never: writes text that would be read back differently. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -20,13 +20,13 @@ static enum facet_status unsaid(const struct writing *writing, const char *what,
                                 what, text);
 }
 
-/* Of these, or of what ends a line: to readers in text mode a carriage return does. */
+/* Any of these, or of the ends of lines: a carriage return is one to readers in text mode. */
 static bool has_any(const char *text, const char *characters)
 {
     return text[strcspn(text, characters)] != '\0' || text[strcspn(text, "\r\n")] != '\0';
 }
 
-/* Whether it begins or ends with what a reader strips: any of Unicode's white space. */
+/* Whether a reader would strip its beginning or end: any of Unicode's white space. */
 static bool has_blank_ends(const char *text)
 {
     static const char *const blanks[] = {" ",
@@ -98,7 +98,7 @@ static void put_scratch(struct writing *writing)
     char text[FACET_AMOUNT_SIZE];
     uint32_t at = 0;
 
-    /* Without one it is 0, and not what the last record of another kind says. */
+    /* Without such a record it is 0, and not the number of the last record of another kind. */
     int64_t bytes = next(writing, FACET_RESOURCES_SCRATCH, &at, &record) ? record.number : 0;
     int64_t rest = bytes % mebi;
     /* In MiB as always, where at most two decimals say all of it. */

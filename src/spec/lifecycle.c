@@ -62,14 +62,14 @@ static enum facet_status name_failure(const struct run *run, const char *name, c
     return status;
 }
 
-/* What a failure of the hook that is called next will say: nothing of one before. */
+/* Before the next hook is called, so that its failure shows no error of an earlier one. */
 static void forget_error(const struct run *run)
 {
     if (run->error)
         run->error->status = FACET_OK;
 }
 
-/* Undoes the first `count` in reverse. What fails here cannot be helped: the first failure is what is told. */
+/* Undoes the first `count` in reverse. Failures in here have no remedy: the first failure is the one reported. */
 static void undo(const struct run *run, uint32_t count)
 {
     struct facet_lifecycle_workload aborted = run->workload;
@@ -106,7 +106,7 @@ static enum facet_status ask_create(const struct run *run, uint32_t index, struc
     return FACET_OK;
 }
 
-/* Whoever gave a setting first, for the message of a conflict: the first whose own part conflicts as well. */
+/* The first giver of a setting, for the message of a conflict: the first whose own part conflicts as well. */
 static const char *find_rival(const struct run *run, struct facet_workload *const *parts, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++) {

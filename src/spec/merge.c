@@ -97,7 +97,7 @@ static enum facet_status merge_value(const struct merge *merge, json_t *into, co
     return json_equal(into, from) ? FACET_OK : conflict(merge, step);
 }
 
-/* Two may be of different minor versions: what is merged is of the later one. */
+/* Two may be of different minor versions: the result is of the later one. */
 static enum facet_status merge_version(json_t *into, json_t *from, struct facet_error *error)
 {
     const char *old = facet_json_text(into, "version"), *new = facet_json_text(from, "version");

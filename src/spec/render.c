@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what all forms share, and the order of a rendering. Never: knows a form's keys. */
+/* Owns: the common part of all forms, and the order of a rendering. Never: knows a form's keys. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,13 +88,13 @@ static void append_pair(struct facet_rendering *rendering, const char *path, con
     facet_render_append(rendering, path, json_sprintf("%s=%s", name, value));
 }
 
-/* What LD_PRELOAD would take for two paths. */
+/* A path that LD_PRELOAD would take for two. */
 static bool is_parted(const char *path)
 {
     return path[strcspn(path, ": ")] != '\0';
 }
 
-/* "a.so:b.so", in the order of the hooks, behind what the configuration preloads itself. */
+/* "a.so:b.so", in the order of the hooks, after the configuration's own preloads. */
 static char *join_hooks(struct facet_rendering *rendering, const char *before, const char *member)
 {
     const json_t *hooks = json_object_get(rendering->from, "hooks");
@@ -212,7 +212,7 @@ static void leave_inner(struct facet_rendering *rendering, const json_t *schema,
         json_object_foreach((json_t *)(uintptr_t)setting, key, item) leave_members(rendering, values, item, name);
 }
 
-/* They may be what keeps a workload in bounds: nobody is started without them unawares. */
+/* Unknown settings may restrict a workload: it is not started without them unless the caller is told. */
 static void leave_unknown(struct facet_rendering *rendering, const json_t *schema)
 {
     const json_t *known = json_object_get(schema, "properties");
@@ -261,7 +261,7 @@ static enum facet_status check_profile(const struct facet_render_options *option
                                 "seccomp_profile: expected an object");
 }
 
-/* CDI's names have a grammar; so has what the configuration may say in their place. */
+/* CDI's names have a grammar; so have the configuration's texts in their place. */
 static enum facet_status check_cdi_names(const struct facet_render_options *options, struct facet_error *error)
 {
     struct facet_workload *probe = NULL;
@@ -296,7 +296,7 @@ enum facet_status facet_workload_render(const struct facet_workload *workload, u
     FACET_NEED_RESERVED("options", &ours, error);
     if (!workload)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload", "workload: expected it, not NULL");
-    /* Renderers rely on what the schema says. */
+    /* Renderers rely on the schema. */
     enum facet_status status = facet_document_demand_by(FACET_DOCUMENT_WORKLOAD, workload->root, &schema, error);
     if (status == FACET_OK)
         status = facet_json_write(workload->root, &checked, error);

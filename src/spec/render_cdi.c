@@ -94,7 +94,7 @@ static void leave_all(struct facet_rendering *rendering, const char *const *sett
             facet_render_leave(rendering, settings[i], why);
 }
 
-/* What a plain process cannot be given; CDI has the first of them. */
+/* Settings that a plain process cannot be given; CDI has the first of them. */
 static const char *const left[] = {"group_ids",
                                    "device_cgroup_rules",
                                    "cdi_devices",
@@ -143,7 +143,7 @@ void facet_render_cdi(struct facet_rendering *rendering)
     if (edits && json_object_size(edits) == 0)
         rendering->refused = "a CDI device needs an environment, device nodes, mounts or groups; there is none";
     leave_all(rendering, left + 1, sizeof left / sizeof left[0] - 1, "CDI has no place for it");
-    /* Groups came with 0.7.0; whoever needs none is read by older ones too. */
+    /* Groups came with 0.7.0; a document without them is for older readers too. */
     facet_render_set(rendering, "", "cdiVersion",
                      json_string(json_object_get(edits, "additionalGids") ? "0.7.0" : "0.6.0"));
     facet_render_set(rendering, "", "kind", json_string(options->cdi_kind ? options->cdi_kind : "facet.dev/workload"));
@@ -152,7 +152,7 @@ void facet_render_cdi(struct facet_rendering *rendering)
                                   "containerEdits", edits));
 }
 
-/* A process on the host sees what the host has: nodes and files under their own paths need nothing. */
+/* A process on the host sees the host's files: nodes and files under their own paths need nothing. */
 void facet_render_plain(struct facet_rendering *rendering)
 {
     size_t index;

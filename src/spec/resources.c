@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: records in memory: their texts, their order, what may be there once only. Never: knows a file. */
+/* Owns: records in memory: their texts, their order, the ones allowed only once. Never: knows a file. */
 #include "spec/resources.h"
 
 #include <inttypes.h>
@@ -85,8 +85,10 @@ enum facet_status facet_resources_get(const struct facet_resources *resources, u
 
 /* --- adding ----------------------------------------------------------------------------------------------------- */
 
-/* Kind and texts that must be unique, each with its length: texts are any bytes, and so is what they are joined by.
- * NULL: no memory. */
+/*
+ * Kind and texts that must be unique, each with its length: texts are any bytes, and so may contain any separator.
+ * NULL: no memory.
+ */
 static char *identity_of(const struct facet_resources_record *record, uint32_t texts)
 {
     struct facet_growing key = {0};

@@ -11,7 +11,7 @@
 
 #define FACET_RESOURCES_BYTES (UINT32_C(16) << 20) /* a file is at most this long */
 
-/* What a record has: how many texts, whether a number, whether there may be a second one. */
+/* The form of a record: its number of texts, whether it has a number, whether there may be a second one. */
 struct facet_resources_form {
     const char *name;
     uint32_t texts;

@@ -17,7 +17,7 @@ enum { NAME_SIZE = 256, ATTEMPTS = 16 };
 
 static enum facet_status check_name(const char *name, struct facet_error *error)
 {
-    /* Room for what a draft's name has besides. */
+    /* Room for the rest of a draft's name. */
     if (name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < NAME_SIZE - 32)
         return FACET_OK;
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "name",
@@ -25,8 +25,10 @@ static enum facet_status check_name(const char *name, struct facet_error *error)
                                 name ? name : "NULL");
 }
 
-/* A new file beside the one that it will replace. Its name is nobody else's, or it is tried again; nor that of a draft
- * which was left by a process that was killed, and had the same number in a container. */
+/*
+ * A new file beside the one that it will replace. Its name is new, or it is tried again; it is also not that of a draft
+ * left by a killed process that had the same number in a container.
+ */
 static int open_draft(int folder, const char *name, char ret_draft[NAME_SIZE])
 {
     int fd = -1;
@@ -127,7 +129,7 @@ enum facet_status facet_resources_load(int folder, const char *name, struct face
 
     if (status != FACET_OK)
         return status;
-    /* Not blocked by a pipe that somebody put there. */
+    /* Does not block on a pipe in the file's place. */
     FACET_CLEANUP_FD int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &info) < 0)
         return facet_error_errno(error, errno, "cannot read '%.80s'", name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what holds between the members of a node document. Never: repeats what its schema says. */
+/* Owns: rules between the members of a node document. Never: repeats its schema. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static char *join(const char *first, size_t length, const char *second)
     return text;
 }
 
-/* What identifies an item; NULL when it has none, or memory ran out, which breaks the list. */
+/* The identity of an item; NULL when it has none, or memory ran out, which breaks the list. */
 static char *identity(const json_t *item, const char *key, const char *second, struct facet_violations *violations)
 {
     const char *first = facet_json_text(item, key), *other = second ? facet_json_text(item, second) : "";
@@ -67,7 +67,7 @@ struct slot {
     bool whole;    /* amounts have no fraction */
 };
 
-/* What the schema takes for an amount: digits, and six behind a point at most. */
+/* The schema's form of an amount: digits, and six behind a point at most. */
 static bool has_form(const char *text)
 {
     size_t whole = strspn(text, "0123456789"), part = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;

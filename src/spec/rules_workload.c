@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what holds between the members of a workload's configuration. Never: repeats what its schema says. */
+/* Owns: rules between the members of a workload's configuration. Never: repeats its schema. */
 #include "spec/document.h"
 
 static void report(struct facet_violations *violations, const struct facet_step *parent, const char *key,

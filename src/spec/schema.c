@@ -149,7 +149,9 @@ static void judge_items(const struct look *look)
     }
 }
 
-/* By a table of texts, as what is unique here are texts and small numbers: so a long list costs no square. */
+/*
+ * By a table of texts, as unique values are texts and small numbers here: so a long list does not cost quadratic time.
+ */
 static void judge_unique(const struct look *look)
 {
     FACET_CLEANUP_JSON json_t *seen = json_object();

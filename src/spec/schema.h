@@ -10,7 +10,7 @@
 
 #include "spec/violation.h"
 
-/* Adds what is wrong to `violations`. FACET_INTERNAL: the schema has a keyword that is not known here. */
+/* Adds each breach to `violations`. FACET_INTERNAL: the schema has a keyword that is not known here. */
 enum facet_status facet_schema_judge(const json_t *schema, const json_t *document, struct facet_violations *violations,
                                      struct facet_error *error);
 

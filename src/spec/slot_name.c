@@ -47,7 +47,7 @@ enum facet_status facet_spec_parse_slot_name(const char *text, struct facet_spec
             at += name.minor;
         }
     }
-    /* What ends behind a separator has no part there; a minor may have a dot at its end. */
+    /* A separator must have a part behind it; a minor may have a dot at its end. */
     if (!name.device || *at || (!name.minor && (at[-1] == '.' || at[-1] == ':')))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "slot_name",
                                     "slot_name '%.130s': expected device[.major[:minor]] in lower case, at most 128 "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: documents as a whole, the names of enumerations, and which member is which. Never: judges a document itself. */
+/* Owns: documents as a whole, the names of enumerations, and the table of members. Never: checks a document itself. */
 #include "spec/spec.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@ static enum facet_status no_argument(const char *name, const char *expected, str
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected %s", name, expected);
 }
 
-/* A copy of what was there, so that unknown members stay; an empty object when there was nothing. */
+/* A copy of the present item, so that unknown members stay; an empty object when there is none. */
 static json_t *copy_of(const json_t *item)
 {
     return item ? json_deep_copy(item) : json_object();

@@ -63,7 +63,7 @@ enum facet_status facet_spec_legacy_devices(const struct facet_spec *spec, char 
     return status == FACET_OK ? facet_json_write(list, ret_text, error) : status;
 }
 
-/* --- what a workload sees --------------------------------------------------------------------------------------- */
+/* --- a workload's view ------------------------------------------------------------------------------------------- */
 
 static bool is_of(const json_t *device, const char *slot)
 {
@@ -89,7 +89,7 @@ static enum facet_status add_amount(json_t *slots, const struct facet_spec_grant
                                                                                 : facet_json_no_memory(error);
 }
 
-/* Whether a slot of that name is there, and attached to everybody. */
+/* Whether a slot of that name is there, and attached to every workload. */
 static bool find_slot(const struct facet_spec *spec, const char *name, bool *ret_unified)
 {
     const json_t *slots = facet_spec_items(spec, "resource_specs");
@@ -123,7 +123,7 @@ static enum facet_status check_grant(const struct facet_spec *spec, const struct
                                 grant->slot_name);
 }
 
-/* Whether a slot that is attached to everybody is of this device: all of its kind, or those with a share in it. */
+/* Whether a slot that is attached to every workload is of this device: all of its kind, or those with a share in it. */
 static bool is_unified(const struct facet_spec *spec, const json_t *device)
 {
     size_t index;

@@ -77,7 +77,7 @@ enum facet_status facet_violations_get(const struct facet_violations *violations
     return FACET_OK;
 }
 
-/* Writes what a key is in a pointer, or only counts it. */
+/* Writes a key in the form of a pointer, or only counts it. */
 static size_t put_key(char *to, const char *key)
 {
     size_t length = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: lists of violations, and the way to a member while a document is walked.
- * Never: decides what a violation is; grows without bound.
+ * Owns: lists of violations, and the path to a member while a document is walked.
+ * Never: decides whether a value is a violation; grows without bound.
  */
 #ifndef FACET_SPEC_VIOLATION_H
 #define FACET_SPEC_VIOLATION_H

@@ -63,7 +63,7 @@ void facet_workload_destroy(struct facet_workload *workload)
 
 /* --- one member ------------------------------------------------------------------------------------------------- */
 
-/* Takes `value`; judges it as the only member of a configuration. */
+/* Takes `value`; checks it as the only member of a configuration. */
 static enum facet_status demand(const char *member, json_t *value, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *owned = value;
@@ -102,7 +102,9 @@ static enum facet_status demand_utf8(const char *name, const char *const *texts,
     demand_utf8(name, (const char *const[]){__VA_ARGS__},                                                              \
                 sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), error)
 
-/* Puts the one-member configuration {member: value} in, by the rules of merging or over what was there. Takes value. */
+/*
+ * Puts the one-member configuration {member: value} in, by the rules of merging, or replaces the member. Takes value.
+ */
 static enum facet_status put(struct facet_workload *workload, const char *member, json_t *value, bool replace,
                              struct facet_error *error)
 {
@@ -202,7 +204,7 @@ enum facet_status facet_workload_add_mount(struct facet_workload *workload, cons
         return status;
     json_t *item = json_pack("{s:s, s:s, s:s, s:O*}", "type", ours.type, "target", ours.target, "permission",
                              ours.writable ? "rw" : "ro", "options", options);
-    /* Not as "s*": what jansson cannot make for lack of memory it leaves out there. */
+    /* Not as "s*": there jansson silently leaves out a value that it has no memory for. */
     if (ours.source && json_object_set_new(item, "source", json_string(ours.source)) < 0) {
         json_decref(item);
         return facet_json_no_memory(error);
@@ -299,7 +301,7 @@ enum facet_status facet_workload_set_memory(struct facet_workload *workload, uin
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes", "bytes: expected 1 to %" PRId64, INT64_MAX);
     if (!workload)
         return no_argument("workload", error);
-    /* Both are set, or none: what was said of swap before was said of another limit. */
+    /* Both are set, or none: an earlier swap limit belonged to another memory limit. */
     FACET_CLEANUP_JSON json_t *both = json_pack("{s:s, s:s, s:I}", "format", "facet-accelerator-workload", "version",
                                                 "1.0", "memory_limit_bytes", (json_int_t)bytes);
     FACET_CLEANUP_JSON json_t *copy = json_copy(workload->root);

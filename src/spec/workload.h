@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the inside of a configuration, and what its renderers share. Never: is a public header. */
+/* Owns: the inside of a configuration, and helpers for its renderers. Never: is a public header. */
 #ifndef FACET_SPEC_WORKLOAD_H
 #define FACET_SPEC_WORKLOAD_H
 
@@ -23,7 +23,7 @@ struct facet_rendering {
     struct facet_violations *left;
     const struct facet_render_options *options;
     bool failed;         /* no memory */
-    const char *refused; /* why nothing can be written, whatever is left to the caller */
+    const char *refused; /* why the form cannot be written, even with settings left to the caller */
 };
 
 /* The setting is left to the caller. */
@@ -40,7 +40,7 @@ void facet_render_append(struct facet_rendering *rendering, const char *path, js
 /* Appends "K=V" for the environment, hooks joined to LD_PRELOAD by the path inside (or on the host). */
 void facet_render_environment(struct facet_rendering *rendering, const char *path, bool inside);
 
-/* Stands for the number 2^64-1 in what is rendered. */
+/* Stands for the number 2^64-1 in rendered JSON. */
 #define FACET_RENDER_UNLIMITED "facet:no-limit:18446744073709551615"
 
 /* A new reference to `value`, NULL when it is absent. */
