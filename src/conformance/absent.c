@@ -11,8 +11,10 @@
 /* Room for any answer that is not a list. */
 enum { ANSWER = 512 };
 
-/* What an argument is given that does not matter, as the device is looked at first; `answer` is the room for outputs.
- * By kind and, where the ABI knows several meanings of a number, by name. */
+/*
+ * The fillers for arguments that do not matter, as the device is checked first; `answer` is the room for outputs. By
+ * kind and, where the ABI gives a number several meanings, by name.
+ */
 #define FILLER(kind, ...)             FILLER_##kind(__VA_ARGS__)
 #define FILLER_U32(name)              , FILLER_U32_##name
 #define FILLER_U32_device             device
@@ -30,7 +32,7 @@ enum { ANSWER = 512 };
 #define FILLER_RET_ITEMS(name, type)  , NULL, sizeof(struct type), 0, answer
 #define FILLER_RET_TEXT(name)         , NULL, 0, answer
 
-/* How much an operation may write: what its output takes, 0 without one. */
+/* How much an operation may write: its output's room, 0 without one. */
 #define ROOM(kind, ...) ROOM_##kind(__VA_ARGS__)
 #define ROOM_U32(name)
 #define ROOM_U64(name)

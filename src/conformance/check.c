@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: assertions, and sending them to whoever watches. Never: decides what happens after a failed one. */
+/* Owns: assertions, and sending them to the watcher. Never: decides what happens after a failed one. */
 #include "conformance/check.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { POISON = 0xa5 };
 
-/* The watcher is gone when this fails, and with it everybody who could be told. */
+/* When this fails the watcher has ended, and there is no other process to tell. */
 static void send(const struct facet_check *check, const struct facet_check_message *message)
 {
     ssize_t written;
@@ -67,7 +67,7 @@ bool facet_check_judge(struct facet_check *check, bool passed, const char *forma
     return passed;
 }
 
-/* What the provider said of the call, made fit to be printed. */
+/* The provider's text about the call, made fit to be printed. */
 static const char *said(struct facet_check *check)
 {
     char *message = check->error.message;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a check is written with.
+ * The tools for writing a check.
  *
  * Owns: the provider under test as complete tables, assertions, and the helpers that several groups use.
  * Never: leaves a group when an assertion fails; a check goes on as far as it makes sense.
  *
- * An assertion is announced before the call that it is about, so that whoever watches knows during what a provider
- * died. The macros see to the order: text first, then the call, then the judgement.
+ * An assertion is announced before its call, so that the watcher knows during which one a provider died. The macros see
+ * to the order: text first, then the call, then the verdict.
  */
 #ifndef FACET_CONFORMANCE_CHECK_H
 #define FACET_CONFORMANCE_CHECK_H
@@ -21,7 +21,7 @@
 
 struct facet_session;
 
-/* What stays of a device when its provider is opened again, in another process too. */
+/* The part of a device that stays when its provider is opened again, in another process too. */
 struct facet_check_identity {
     char uuid[64], name[128];
 };
@@ -54,13 +54,13 @@ struct facet_check {
     struct facet_device_info *devices;
     uint32_t device_count;
     uint32_t device;                      /* under test, an index of `devices` */
-    struct facet_check_identity *earlier; /* as another process saw them before; NULL: nobody looked */
+    struct facet_check_identity *earlier; /* as another process saw them before; NULL: there was none */
     uint32_t earlier_count;
     bool several; /* kinds of devices are under test: texts name the device */
 
-    struct facet_error error; /* what the provider says of the call under way */
+    struct facet_error error; /* the provider's error of the call under way */
     char text[160];           /* the assertion under way */
-    bool quiet;               /* what every group does is told by one; the others tell failures only */
+    bool quiet; /* one group reports the assertions common to all groups; the others report only failures */
 };
 
 /* One check of a group: a few assertions around one idea. */
@@ -94,7 +94,7 @@ void facet_check_note(struct facet_check *check, const char *format, ...) FACET_
 /* Fills an output with a pattern that begins with its size, as structs do. */
 void facet_check_poison(void *out, size_t bytes);
 
-/* True as long as `out` holds what facet_check_poison() put there. */
+/* True as long as `out` holds the bytes of facet_check_poison(). */
 bool facet_check_untouched(const void *out, size_t bytes);
 
 /* Each is one assertion, and true when it passed. */
@@ -125,7 +125,7 @@ static inline const struct facet_device_info *facet_check_info(const struct face
     return &check->devices[check->device];
 }
 
-/* identity.c: a process of its own opens the provider and goes; what it saw is kept as `earlier`. Before any load. */
+/* identity.c: a process of its own opens the provider and ends; its view is kept as `earlier`. Before any load. */
 void facet_check_look_before(struct facet_check *check);
 
 /* leaks.c: opens and closes again and again; a case of the group `entry`. */
@@ -135,7 +135,7 @@ void facet_check_leaks(struct facet_check *check);
 const char *facet_check_capability_name(uint64_t capability);
 /* The first operation behind `capability` that is not offered; NULL when all are. */
 const char *facet_check_missing_operation(const struct facet_check *check, uint64_t capability);
-/* Takes from a device what it claims without offering the operations: the group `modes` reports that, once. */
+/* Clears a device's claims without the operations behind them: the group `modes` reports that, once. */
 void facet_check_drop_broken_promises(struct facet_check *check, uint32_t device);
 
 /* list.c: the two-call rule. A list is called through an adapter that knows its other arguments. */
@@ -153,12 +153,14 @@ void *facet_check_fetch(struct facet_check *check, const struct facet_check_list
 /* Every rule of lists, one assertion each. */
 void facet_check_list_rules(struct facet_check *check, const struct facet_check_list *list);
 
-/* text.c: what may be written in a field: printable ASCII and an end within `size`. */
+/* text.c: the rule for a text field: printable ASCII and an end within `size`. */
 bool facet_check_is_text(const char *text, size_t size);
 bool facet_check_is_worker(const char *text, size_t size);
 
-/* absent.c: a device that is not there is FACET_NOT_FOUND to every operation of a table that takes one; where no device
- * claims the operation, FACET_UNSUPPORTED will do too. */
+/*
+ * absent.c: an unknown device is FACET_NOT_FOUND to every operation of a table that takes one; if no device claims the
+ * operation, FACET_UNSUPPORTED is allowed too.
+ */
 void facet_check_absent_device(struct facet_check *check, const char *table);
 
 /* Many looks at one idea, told as one assertion: the first that went wrong counts. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether readings follow what is done on the device.
+ * Whether readings follow activity on the device.
  *
- * Owns: doing something, and looking for it in the readings of the device and of this process.
+ * Owns: causing activity, and looking for it in the readings of the device and of this process.
  * Never: expects how much a reading changes, or that it does so at once: a provider reads at its own pace.
  */
 #include "conformance/activity.h"
@@ -20,7 +20,7 @@
 
 enum { PAUSE_MS = 10, PATIENCE = 300 };
 
-/* Large enough to be seen among what a runtime takes for itself. */
+/* Large enough to stand out from a runtime's own memory. */
 #define MOST_BYTES (UINT64_C(64) << 20)
 
 static void pause_briefly(void)
@@ -147,8 +147,7 @@ void facet_check_activity_busy(struct facet_check *check)
 }
 
 /* The process that began process `pid`; -1 when that cannot be read. */
-/* The process for which a provider's process was started: its program has that as its last argument (session/child.c).
- */
+/* The process that a provider's process works for: the last argument of its program (session/child.c). */
 static int32_t user_of(int32_t pid)
 {
     char path[64], text[8192];

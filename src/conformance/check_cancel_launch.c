@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: cancelling one launch (since ABI 1.4), out of a queue that a pause holds, so that it is known what has not
- * begun. Never: takes a launch that was quicker for one that was cancelled. */
+/*
+ * Owns: cancelling one launch (since ABI 1.4), out of a queue that a pause holds, so that it certainly has not begun.
+ * Never: takes a launch that was quicker for one that was cancelled.
+ */
 #include <inttypes.h>
 
 #include "base/cleanup.h"
@@ -94,7 +96,7 @@ static void in_the_middle(struct facet_check *check, const struct facet_check_ke
                   cancel_one(check, kernel, before + 1));
 }
 
-/* It may be over by then; what is behind it runs in any case. */
+/* It may be over by then; the launches behind it run in any case. */
 static void at_work(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state = {0};

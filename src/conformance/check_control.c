@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what may be asked of control (since ABI 1.4), and the kernel that its parts are tried with. Never: tries them;
- * check_pause.c, check_cancel_launch.c, check_wait.c and check_bounds.c do. */
+/*
+ * Owns: the possible arguments of control (since ABI 1.4), and the kernel that its parts are tried with. Never: tries
+ * them; check_pause.c, check_cancel_launch.c, check_wait.c and check_bounds.c do.
+ */
 #include "conformance/kernel.h"
 
 enum { UNKNOWN = 0x7fffffff };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: transfers in the order of a stream (since ABI 1.2). Never: says when one is done, only after what. */
+/* Owns: transfers in the order of a stream (since ABI 1.2). Never: expects when one is done, only its order. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { PIECE = 4096, WORD = 8, WORDS = 64, UNKNOWN = 0x7fffffff };
 
-/* Two pieces of memory, a stream beside them, and somebody else's context. */
+/* Two pieces of memory, a stream beside them, and another worker's context. */
 struct area {
     struct facet_check *check;
     uint64_t context, other, stream, address;
@@ -104,7 +104,7 @@ static void outside(struct area *area)
     expect_bytes(area, "execution.write, copy, fill: what was refused changed nothing");
 }
 
-/* With a stream of his own, but an address of somebody else's. */
+/* With the context's own stream, but an address of another context. */
 static void others_memory(struct area *area)
 {
     struct facet_check *check = area->check;

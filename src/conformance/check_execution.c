@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `execution`. Never: launches what the provider did not publish. */
+/* Owns: the table `execution`. Never: launches a kernel that the provider did not publish. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { WORDS = 1024, UNKNOWN = 0x7fffffff };
 
-/* Executions have no device argument: what is unknown there is the context. */
+/* Executions have no device argument: the unknown argument there is the context. */
 static void unknown_context(struct facet_check *check)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;

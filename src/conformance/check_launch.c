@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what version 1.2 added to a launch: dimensions and offset. Never: expects the published kernel to ask for them.
+/*
+ * Owns: the part of a launch from version 1.2: dimensions and offset. Never: expects the published kernel to use them.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static void expect_word(struct facet_check *check, const struct facet_check_kern
     EXPECT_NUMBER(check, "execution.launch: with an offset, the kernel runs", value, word);
 }
 
-/* Where a caller of version 1.1 has room for nothing more there may be anything. */
+/* The bytes behind a version 1.1 caller's struct may be anything. */
 static struct facet_launch of_1_1(void)
 {
     struct facet_launch old = {.size = offsetof(struct facet_launch, offset), .grid = {1, 1, 1}, .group = {1, 1, 1}};

@@ -264,7 +264,7 @@ static void bound(struct facet_check *check, uint64_t context, uint64_t limit)
     EXPECT_STATUS(check, "limit.clear: a worker with a context is busy", FACET_BUSY, clear(check, FACET_CHECK_WORKER));
 }
 
-/* What one context of a worker holds, its other one cannot have. */
+/* Memory held by one context of a worker is not free for its other one. */
 static void shared(struct facet_check *check, uint64_t limit)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;

@@ -187,7 +187,7 @@ static void mapping(struct facet_check *check)
     facet_check_drop_context(check, map.context);
 }
 
-/* What a context leaves mapped is gone with it. */
+/* Mappings that a context leaves behind end with it. */
 static void leftovers(struct facet_check *check)
 {
     struct map map = {check, &check->memory_ops, check->instance, &check->error, 0, 0, 0, 0, 0};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `math` (since ABI 1.4): what a device says that it has, and the memory that trials work in. Never:
- * expects a type that is not claimed. */
+/*
+ * Owns: the table `math` (since ABI 1.4): the support that a device claims, and the memory that trials work in. Never:
+ * expects a type that is not claimed.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: operations that are none, and what must be said of each. Never: runs one that is. */
+/* Owns: invalid operations, and the status expected of each. Never: runs a valid one. */
 #include <inttypes.h>
 
 #include "conformance/trial.h"
@@ -16,7 +16,7 @@ static enum facet_status run(struct facet_check_trial *trial)
     return check->math_ops.run(check->instance, trial->context, trial->stream, &trial->math, &check->error);
 }
 
-/* One change to the plainest operation of its kind, and what it must be refused with. */
+/* One change to the plainest operation of its kind, and the status that must refuse it. */
 struct change {
     const char *text;
     enum facet_status expected;
@@ -179,7 +179,7 @@ static void of_int8(struct facet_check_trial *trial, const struct facet_math_sup
             FACET_OUT_OF_RANGE);
 }
 
-/* What is wrong with it whatever the operation is. */
+/* Errors that are independent of the operation's kind. */
 static void heads(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
 {
     struct facet_check *check = trial->check;
@@ -202,7 +202,7 @@ static void heads(struct facet_check_trial *trial, uint32_t operation, uint32_t 
     none_of(trial, "math.run: an unknown type is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
 }
 
-/* With a stream of his own, but operands of somebody else's. */
+/* With the context's own stream, but operands of another context. */
 static void others(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
 {
     struct facet_check *check = trial->check;

@@ -7,7 +7,7 @@
 
 #define VARIANTS(list) list, (uint32_t)(sizeof(list) / sizeof(list)[0])
 
-/* Runs what was made, and holds memory against it. */
+/* Runs the operation, and compares the memory with the expected image. */
 static void judge(struct facet_check_trial *trial, const char *about)
 {
     static unsigned char got[FACET_CHECK_AREA];

@@ -117,7 +117,7 @@ static void allocate(struct facet_check *check, uint64_t context, uint64_t other
     EXPECT_OK(check, "memory.free: the other", ops->free(instance, context, second, &check->error));
 }
 
-/* What is freed at the end is seen by a neighbour who stays. */
+/* A neighbour that stays sees memory that is freed when another context ends. */
 static void all_freed(struct facet_check *check, uint64_t watcher)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
@@ -132,7 +132,7 @@ static void all_freed(struct facet_check *check, uint64_t watcher)
                   facet_check_used(check, watcher));
 }
 
-/* A runtime may keep what was freed for who allocates the like again: that is there before anything is compared. */
+/* A runtime may keep freed memory for similar allocations: this makes it do so before anything is compared. */
 static void warm_up(struct facet_check *check, uint64_t context)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;

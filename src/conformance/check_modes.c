@@ -9,7 +9,7 @@
 
 enum { ALL_MODES = 0xf };
 
-/* Asks again, because check->devices has lost what facet_check_drop_broken_promises() took. */
+/* Asks again, because facet_check_drop_broken_promises() has cleared claims in check->devices. */
 static struct facet_device_info *as_claimed(struct facet_check *check, uint32_t *ret_count)
 {
     FACET_CLEANUP_FREE struct facet_device_info *all = calloc((size_t)check->device_count + 1, sizeof *all);
@@ -135,7 +135,7 @@ static void unclaimed_tables(struct facet_check *check)
     EXPECT_UNSUPPORTED(check, FACET_CAN_MATH, math.support, math.support(instance, device, &support, NULL));
 }
 
-/* What came with version 1.4. */
+/* The operations that came with version 1.4. */
 static void unclaimed_control(struct facet_check *check, uint64_t context)
 {
     struct facet_provider_instance *instance = check->instance;

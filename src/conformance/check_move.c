@@ -9,7 +9,7 @@
 
 enum { WORD = 64, ROUNDS = 16, MOST_PAGES = 64 };
 
-/* What a kernel writes while it moves. */
+/* The memory that a kernel writes while it moves. */
 #define USED_BYTES (UINT64_C(4) << 20)
 
 /* Four pages mapped at `at` in two pieces, of `one` and `two`; the fifth is not mapped. */

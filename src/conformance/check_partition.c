@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `partition`: what can be cut, refusals, identity, use. Never: removes what was there before. */
+/*
+ * Owns: the table `partition`: possible cuts, refusals, identity, use. Never: removes a partition that was there
+ * before.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

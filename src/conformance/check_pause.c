@@ -2,9 +2,9 @@
 /*
  * Pausing a context (since ABI 1.4).
  *
- * Owns: queues that a pause holds, and a window to see what they write meanwhile: memory that another context shares.
- * Never: reads through a context that is paused: that comes after everything it has queued. Says how long anything
- * takes; it looks twice, some time apart.
+ * Owns: queues that a pause holds, and a window onto their results meanwhile: memory that another context shares.
+ * Never: reads through a paused context: that comes after everything it has queued. Asserts how long anything takes; it
+ * looks twice, some time apart.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,9 +21,9 @@ static bool pause_it(struct facet_check *check, const struct facet_check_kernel 
                      check->execution_ops.pause(check->instance, kernel->context, 1, &check->error));
 }
 
-/* Somebody else's view of what the kernel writes; context 0: the device has no such thing. */
+/* Another context's view of the kernel's results; context 0: the device cannot share memory. */
 struct window {
-    uint64_t context, here, there; /* where it is in the other context, and in the kernel's */
+    uint64_t context, here, there; /* its address in the other context, and in the kernel's */
 };
 
 static bool share(struct facet_check *check, const struct facet_check_kernel *kernel, struct window *window,
@@ -69,7 +69,7 @@ static void open_window(struct facet_check *check, const struct facet_check_kern
         *ret_window = window;
 }
 
-/* What another context sees. */
+/* The words as another context sees them. */
 static void look(struct facet_check *check, const struct window *window, uint64_t *ret_words)
 {
     memset(ret_words, 0, FACET_CHECK_QUEUE * sizeof *ret_words);
@@ -85,7 +85,7 @@ static bool resume(struct facet_check *check, const struct facet_check_kernel *k
                      check->execution_ops.pause(check->instance, kernel->context, 0, &check->error));
 }
 
-/* How many launches of a queue ran, by what memory shows. */
+/* How many launches of a queue ran, according to its words in memory. */
 static uint32_t count_words(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     uint64_t words[FACET_CHECK_QUEUE] = {0};
@@ -112,7 +112,7 @@ static void expect_all(struct facet_check *check, const struct facet_check_kerne
                 state.launched, state.begun, state.completed, state.failed);
 }
 
-/* A pause of one context is nobody else's. */
+/* A pause of one context does not affect others. */
 static void others_go_on(struct facet_check *check)
 {
     struct facet_check_kernel other = {0};

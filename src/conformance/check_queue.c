@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is queued on a stream: waiting for it, and dropping it.
+ * Queued work of a stream: waiting for it, and dropping it.
  *
  * Owns: launches long enough that a device cannot be done with them before the next call.
  * Never: takes a device that was quicker for one that cancelled.
@@ -25,7 +25,7 @@ static enum facet_status count_words(struct facet_check *check, const struct fac
     return status;
 }
 
-/* Zero does not wait; what it then says must be so. */
+/* A timeout of zero does not wait; its answer must be true all the same. */
 static void wait_for_queue(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state;
@@ -50,7 +50,7 @@ static void wait_for_queue(struct facet_check *check, const struct facet_check_k
 struct attempt {
     struct facet_stream_state before, after;
     uint64_t launched; /* before its own launches */
-    uint32_t ran;      /* of its launches, by what memory shows */
+    uint32_t ran;      /* of its launches, according to memory */
 };
 
 static enum facet_status attempt_cancel(struct facet_check *check, const struct facet_check_kernel *kernel,

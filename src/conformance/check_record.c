@@ -153,7 +153,7 @@ static void later_ones(struct facet_check *check, const struct facet_check_kerne
         EXPECT_NUMBER(check, "execution.records: none after the last", 0, count);
 }
 
-/* What ran whole is ok and has all of its groups; what did not is a bad state. */
+/* A launch that ran whole is ok and has all of its groups; any other is a bad state. */
 static void cancelled(struct facet_check *check, const struct facet_check_kernel *like, uint64_t address)
 {
     struct facet_check_tally tally = {.text = "execution.records: what was cancelled is told from what ran"};

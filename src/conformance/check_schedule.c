@@ -3,7 +3,7 @@
  * Policies among the contexts of a device (since ABI 1.4), as two contexts with queues show them.
  *
  * Owns: two rivals of which one comes first, and the order in which their launches ended.
- * Never: expects a share to the launch: who comes second has a quarter of what it should have, or more.
+ * Never: expects a share to the launch: the second one gets a quarter of its share, or more.
  */
 #include <inttypes.h>
 #include <string.h>

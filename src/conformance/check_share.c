@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what may be asked as a share or a priority (since ABI 1.2). Never: measures who gets what: a device that has
- * nothing else to do gives everybody all of it. */
+/*
+ * Owns: the possible shares and priorities (since ABI 1.2). Never: measures the resulting shares: a device with nothing
+ * else to do gives each context all of it.
+ */
 #include <facet/limits.h>
 
 #include "conformance/kernel.h"
@@ -45,7 +47,7 @@ static void priorities(struct facet_check *check, uint64_t context, uint64_t str
               ops->set_priority(instance, context, stream, FACET_PRIORITY_HIGH, &check->error));
 }
 
-/* Whatever the share, what is launched comes to its end. */
+/* With any share, a launch comes to its end. */
 static void work(struct facet_check *check, uint64_t context)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;

@@ -228,7 +228,7 @@ static void rounds(struct facet_check *check)
     facet_check_drop_context(check, worker.watcher);
 }
 
-/* What a snapshot in a file is for. Afterwards the same file serves the first instance too. */
+/* Resumes a snapshot from a file in another instance. Afterwards the same file serves the first instance too. */
 static void elsewhere(struct facet_check *check)
 {
     FACET_CLEANUP_FD int fd = new_file(check);

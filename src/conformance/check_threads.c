@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: eight threads at once, and the proof that they called every operation.
- * Never: knows what a thread calls; the rounds do (thread.h), and write it down as they call.
+ * Never: knows a thread's calls; the rounds do (thread.h), and record them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { ROUNDS = 100, ROUNDS_OF_SNAPSHOTS = 15 };
 
-/* What each thread called, by enum facet_operation_id, since the group began. */
+/* The calls of each thread, by enum facet_operation_id, since the group began. */
 static unsigned char called[FACET_CHECK_THREADS][FACET_OPERATION_COUNT];
 
 /* Complaints stay; a thread goes on, so that the others have company to the end. */
@@ -173,7 +173,7 @@ static bool all_called(enum facet_operation_id operation, uint32_t *ret_thread)
     return true;
 }
 
-/* What a device promises was called by all, whatever operations the ABI may have by now. */
+/* Every thread called every operation that the device promises, whichever ones the ABI has by now. */
 static void complete(struct facet_check *check)
 {
     struct facet_check_tally tally = {.text = "threads: each of the 8 called every operation that is promised"};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one stream that waits for another (since ABI 1.4). Never: takes a quick device for one that waited: what is
- * waited for writes last where it would not have to wait. */
+/*
+ * Owns: one stream that waits for another (since ABI 1.4). Never: takes a quick device for one that waited: the work
+ * that must come first is the slower one, so it writes last on a device that does not wait.
+ */
 #include <inttypes.h>
 
 #include "base/cleanup.h"
@@ -19,7 +21,7 @@ static enum facet_status launch(struct facet_check *check, const struct facet_ch
     return facet_check_kernel_launch(check, kernel, address, 1, BEHIND);
 }
 
-/* What waits is asked first: between the two questions the other one can only have gone on. */
+/* The waiting stream is asked first: between the two questions the other one can only have gone on. */
 static void expect_not_begun(struct facet_check *check, const struct facet_check_kernel *waits,
                              const struct facet_check_kernel *other)
 {
@@ -78,7 +80,7 @@ static void in_order(struct facet_check *check, const struct facet_check_kernel 
     expect_times(check, &beside, kernel, state.launched);
 }
 
-/* Each waits for what the other had then. */
+/* Each waits for the other's work from before the wait. */
 static void for_the_past(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_check_kernel beside;
@@ -106,7 +108,7 @@ static void for_the_past(struct facet_check *check, const struct facet_check_ker
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
 }
 
-/* A pause sees to it that what is cancelled has not begun. */
+/* A pause makes sure that the cancelled work has not begun. */
 static void for_what_is_cancelled(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;

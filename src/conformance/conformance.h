@@ -3,11 +3,11 @@
  * The conformance suite: does a provider keep what facet/provider.h and the headers beside it promise?
  *
  * Owns: the groups of checks, the child that each group runs in, its deadline, and how it ended.
- * Never: prints, trusts the provider, or counts a promise that was not claimed as kept: that is skipped, with a reason.
+ * Never: prints, trusts the provider, or counts an unclaimed promise as kept: that is skipped, with a reason.
  *
  * Each group runs in a forked child of the caller with the provider loaded into it, so that overruns, prints and signal
  * handlers can be seen, and so that a provider that crashes, exits or hangs costs one group. Groups begin anew: none
- * depends on what another left behind.
+ * depends on another.
  */
 #ifndef FACET_CONFORMANCE_CONFORMANCE_H
 #define FACET_CONFORMANCE_CONFORMANCE_H
@@ -28,7 +28,7 @@ struct facet_conformance_result {
     uint32_t outcome; /* enum facet_conformance_outcome */
     char group[16];
     char text[160];       /* "partition.create: an unknown template is not found" */
-    char diagnostic[640]; /* failed: what was expected and what came, in lines; skipped: why */
+    char diagnostic[640]; /* failed: the expected and the actual result, in lines; skipped: why */
 };
 
 struct facet_conformance_options {
@@ -53,7 +53,7 @@ enum facet_status facet_conformance_run(const struct facet_conformance_options *
                                         facet_conformance_report_func report, void *user,
                                         struct facet_conformance_summary *ret_summary, struct facet_error *error);
 
-/* The name of the group at `index`, and what it is about; NULL beyond the last. */
+/* The name of the group at `index`, and its subject; NULL beyond the last. */
 const char *facet_conformance_group_name(uint32_t index);
 const char *facet_conformance_group_about(uint32_t index);
 

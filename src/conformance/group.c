@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of things in a group's child. Never: knows what a case checks. */
+/* Owns: the order of events in a group's child. Never: knows a case's subject. */
 #include "conformance/group.h"
 
 #include <inttypes.h>
@@ -13,7 +13,10 @@
 #include "conformance/manners.h"
 #include "conformance/wire.h"
 
-/* A check may leave nothing running and no core file; a group of its own takes what a provider starts with it. */
+/*
+ * A check may leave nothing running and no core file: processes that a provider starts join the child's own process
+ * group.
+ */
 static void settle(void)
 {
     const struct rlimit no_core = {0};

@@ -3,7 +3,7 @@
  * The devices as an earlier process saw them.
  *
  * Owns: that process, from its fork to its end.
- * Never: judges; nor forks once a provider is loaded, as vendors' runtimes do not survive that.
+ * Never: asserts; nor forks once a provider is loaded, as vendors' runtimes do not survive that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static size_t read_all(int fd, void *ret_bytes, size_t count)
     return done;
 }
 
-/* Nobody hears its assertions: the group makes the same ones itself. */
+/* Its assertions go to /dev/null: the group makes the same ones itself. */
 static _Noreturn void look(struct facet_check *check, int fd)
 {
     int unheard = open("/dev/null", O_WRONLY | O_CLOEXEC);

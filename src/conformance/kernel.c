@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the published test kernel. Never: judges what it did. */
+/* Owns: the published test kernel. Never: checks its results. */
 #include "conformance/kernel.h"
 
 #include <stdio.h>

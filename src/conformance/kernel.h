@@ -39,10 +39,10 @@ enum facet_status facet_check_queue_fill(struct facet_check *check, const struct
 enum facet_status facet_check_queue_words(struct facet_check *check, const struct facet_check_kernel *kernel,
                                           uint64_t address, uint64_t *ret_words);
 
-/* check_queue.c: what is queued is waited for, and cancelled. `address` has room for FACET_CHECK_QUEUE words. */
+/* check_queue.c: waits for queued work, and cancels it. `address` has room for FACET_CHECK_QUEUE words. */
 void facet_check_queue(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address);
 
-/* check_launch.c: what a launch may say since ABI 1.2. `address` has room for 16 words. */
+/* check_launch.c: the arguments of a launch since ABI 1.2. `address` has room for 16 words. */
 void facet_check_launch_forms(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
 
 /* check_enqueue.c, check_share.c, check_record.c: cases of the group `execution`. */

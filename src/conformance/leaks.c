@@ -2,8 +2,9 @@
 /*
  * Opening and closing, again and again.
  *
- * Owns: counting what this process has before and after.
- * Never: blames a provider for what its runtime keeps after its first use: only what each round adds is a leak.
+ * Owns: counting this process's resources before and after.
+ * Never: blames a provider for resources that its runtime keeps after its first use: only the growth with each round is
+ * a leak.
  */
 #include <dirent.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rules that hold for every list. Never: knows what is listed. */
+/* Owns: the rules that hold for every list. Never: knows the items of a list. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: looking at this process before and after. Never: repairs what a provider changed. */
+/* Owns: comparing this process before and after. Never: repairs a provider's changes. */
 #include "conformance/manners.h"
 
 #include <fcntl.h>
@@ -85,8 +85,11 @@ static void check_output(const struct facet_check_manners *manners, struct facet
                 fstat(manners->output_fd, &file) == 0 && file.st_size == 0, "expected: no output\ngot: %s", text);
 }
 
-/* The first signal that is handled otherwise than before; 0 when there is none. Whose code the handler is does not
- * matter: a provider puts back what its vendor's runtime changes, as only the host knows what its signals are for. */
+/*
+ * The first signal that is handled otherwise than before; 0 when there is none. The owner of the handler does not
+ * matter: a provider restores handlers that its vendor's runtime changes, as only the host knows what its signals are
+ * for.
+ */
 static int changed_signal(const struct facet_check_manners *manners)
 {
     for (int number = 1; number < NSIG; number++) {
@@ -98,7 +101,7 @@ static int changed_signal(const struct facet_check_manners *manners)
     return 0;
 }
 
-/* Whatever the host starts while the provider is open would have it too. */
+/* A program that the host starts while the provider is open would inherit it. */
 void facet_check_manners_opened(const struct facet_check_manners *manners, struct facet_check *check)
 {
     int left = -1;
@@ -117,7 +120,7 @@ void facet_check_manners_opened(const struct facet_check_manners *manners, struc
         check, left<0, "expected: FD_CLOEXEC\ngot: none on descriptor %d, %s", left, length> 0 ? path : "unknown");
 }
 
-/* The first variable that is not what it was, by what it is now or was before; NULL when there is none. */
+/* The first changed variable, by its present or former text; NULL when there is none. */
 static const char *changed_variable(const struct facet_check_manners *manners)
 {
     for (size_t i = 0; environ[i] || manners->environment[i]; i++) {

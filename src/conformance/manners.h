@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a provider must leave alone in the program that loads it.
+ * The state of a program that a provider must leave alone.
  *
- * Owns: what standard output, signal handlers, mask and folder were like before, and whether they still are.
+ * Owns: the former standard output, signal handlers, mask and folder, and whether they are unchanged.
  * Never: lets a provider's output through.
  */
 #ifndef FACET_CONFORMANCE_MANNERS_H
@@ -16,7 +16,7 @@
 enum { FACET_CHECK_DESCRIPTORS = 1024 };
 
 struct facet_check_manners {
-    int output_fd; /* what was printed */
+    int output_fd; /* the provider's prints */
     mode_t mask;
     char folder[512];
     struct sigaction handlers[NSIG];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: numbers of all types in an area of memory, and how far a result may be from what it must be. Never: computes
- * one. */
+/* Owns: numbers of all types in an area of memory, and the margin of a result. Never: computes one. */
 #include "conformance/trial.h"
 
 #include <math.h>
@@ -131,7 +130,7 @@ uint64_t facet_check_operand_address(const struct facet_check_trial *trial, cons
     return trial->address + operand->at;
 }
 
-/* At most half of what the last bit is worth. */
+/* At most half the value of the last bit. */
 static double rounding(uint32_t type, double value)
 {
     switch (type) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the five operations are, written down once more from facet/provider/math.h, in double precision.
+ * The five operations, written down once more from facet/provider/math.h, in double precision.
  *
- * Owns: shapes that are small and uneven, and the margin of each result: what sums in f32 may be off, and what nobody's
- * exp() and tanh() are exact to. The one rounding to the type of the result comes on top of it (math_numbers.c).
+ * Owns: shapes that are small and uneven, and the margin of each result: the error of sums in f32, and the usual
+ * inexactness of exp() and tanh(). The one rounding to the type of the result comes on top of it (math_numbers.c).
  * Never: shares a line with a provider.
  */
 #include <float.h>
@@ -110,7 +110,7 @@ void facet_check_make_gemm(struct facet_check_trial *trial, const struct facet_c
     expect_products(trial, &a, &b, &c);
 }
 
-/* What filter `out` sees at row `y`, column `x` of its output. */
+/* The sum for filter `out` at row `y`, column `x` of its output. */
 static struct sum correlate(const struct facet_check_trial *trial, const struct facet_check_operand *input,
                             const struct facet_check_operand *filter, uint64_t batch, uint64_t out, uint64_t y,
                             uint64_t x)
@@ -318,7 +318,7 @@ void facet_check_make_normalization(struct facet_check_trial *trial, const struc
     }
 }
 
-/* Where the operands of attention are. */
+/* The operands of attention in memory. */
 struct heads {
     struct facet_check_operand q, k, v, output;
 };
@@ -333,7 +333,10 @@ static double weight(const struct facet_check_trial *trial, const struct heads *
     return exp(sum * scale);
 }
 
-/* What rounding the softmax to the operands' type may do to a sum of so much; math.h allows it to tensor units. */
+/*
+ * The error that rounding the softmax to the operands' type may add to a sum of this magnitude; math.h allows it to
+ * tensor units.
+ */
 static double rounded_weights(const struct facet_check_trial *trial, double magnitude)
 {
     if (trial->math.flags & FACET_MATH_NO_TENSOR)

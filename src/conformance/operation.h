@@ -2,7 +2,7 @@
 /*
  * Operations by their number, for checks that look at all of them.
  *
- * Owns: what an operation is called, whether it is there, whether anything promises it.
+ * Owns: the name of an operation, whether it is there, whether a promise covers it.
  * Never: lists the operations a second time; session/operations.h does.
  */
 #ifndef FACET_CONFORMANCE_OPERATION_H

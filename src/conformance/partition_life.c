@@ -91,7 +91,7 @@ void facet_check_partition_everywhere(struct facet_check *check)
     facet_check_tell(check, tallies, EVERYWHERE);
 }
 
-/* Tries each placement of a template, and whether its flag told the truth about what create does. */
+/* Tries each placement of a template, and whether its flag matches the result of create. */
 static void try_flags(struct facet_check *check, const struct facet_partition_template *wanted,
                       struct facet_check_tally *free_ones, struct facet_check_tally *taken_ones)
 {
@@ -114,7 +114,7 @@ static void try_flags(struct facet_check *check, const struct facet_partition_te
     }
 }
 
-/* Next to each template at its first placement, what is said to be free must be, and the rest must not. */
+/* Beside each template at its first placement, placements flagged as free must be, and the others must not. */
 void facet_check_partition_free_flags(struct facet_check *check)
 {
     struct facet_check_tally tallies[] = {

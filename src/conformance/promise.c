@@ -98,7 +98,7 @@ const char *facet_check_capability_name(uint64_t capability)
     return bit < sizeof names / sizeof names[0] ? names[bit] : "an unknown capability";
 }
 
-/* Where each operation's pointer is in struct facet_check, and what people call it. */
+/* Each operation's offset in struct facet_check, and its name for people. */
 #define PLACE(table, op, ...) offsetof(struct facet_check, table##_ops.op),
 #define NAME(table, op, ...)  #table "." #op,
 static const size_t places[] = {FACET_OPERATIONS(PLACE)};

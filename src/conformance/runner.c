@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the child of each group, what it reports, and how it ended.
+ * Owns: the child of each group, its reports, and how it ended.
  * Never: waits for ever, or lets a provider touch the caller's terminal, folder, mask or process group.
  */
 #include "conformance/conformance.h"
@@ -37,7 +37,7 @@ enum ending {
     ENDING_HUNG,
 };
 
-/* A group that runs, and whom to tell. */
+/* A group that runs, and the receiver of its reports. */
 struct run {
     const struct facet_conformance_options *options;
     const struct facet_check_group *group;
@@ -111,7 +111,7 @@ static enum ending listen_to(struct run *run)
     }
 }
 
-/* What a provider started and left running ends with the group, before the group's number is free again. */
+/* Processes that a provider left running end with the group, before the group's number is free again. */
 static int reap(pid_t pid)
 {
     siginfo_t info;
@@ -121,7 +121,7 @@ static int reap(pid_t pid)
     do
         ended = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
     while (ended < 0 && errno == EINTR);
-    if (ended < 0) /* somebody else has taken it: its number may be of others by now */
+    if (ended < 0) /* already reaped elsewhere: its number may have been reused */
         return -1;
     kill(-pid, SIGKILL);
     do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: calling the partition table. Never: judges what it says. */
+/* Owns: calling the partition table. Never: asserts anything about its answers. */
 #include "conformance/slices.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Partitions as the checks need them: lists fetched, one created, all removed.
+ * Helpers for checks of partitions: lists fetched, one created, all removed.
  *
- * Owns: the adapters of the partition table. Never: judges more than that a list can be had.
+ * Owns: the adapters of the partition table. Never: asserts more than that a list can be had.
  */
 #ifndef FACET_CONFORMANCE_SLICES_H
 #define FACET_CONFORMANCE_SLICES_H

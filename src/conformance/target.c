@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: loading and opening the provider under test, in this process or behind a session. Never: judges operations. */
+/* Owns: loading and opening the provider under test, in this process or behind a session. Never: checks operations. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "conformance/check.h"
 
-/* Takes over what a provider's table holds; the rest stays NULL. A table begins with its size. */
+/* Takes over the operations in a provider's table; the rest stays NULL. A table begins with its size. */
 static void copy_table(const void *table, void *ret_copy, uint64_t size)
 {
     uint64_t stated;

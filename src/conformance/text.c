@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a text of a provider may look like. Never: reads past a field's end. */
+/* Owns: the rule for texts of a provider. Never: reads past a field's end. */
 #include <string.h>
 
 #include "conformance/check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the rounds of all threads share. Never: judges what only one of them does. */
+/* Owns: the helpers of all threads' rounds. Never: checks a rule of one round alone. */
 #include "conformance/thread.h"
 
 #include <inttypes.h>

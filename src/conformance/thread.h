@@ -16,12 +16,12 @@
 
 enum { FACET_CHECK_THREADS = 8 };
 
-/* What the threads have in common. */
+/* The state that all threads share. */
 struct facet_check_team {
     pthread_barrier_t together;
     const char *smallest;                          /* template to create partitions of; NULL: none may be created */
     const char *kernel, *image;                    /* as published; NULL: none is */
-    _Atomic uint64_t first[FACET_OPERATION_COUNT]; /* what the first answer of a steady list was; 0: none yet */
+    _Atomic uint64_t first[FACET_OPERATION_COUNT]; /* checksum of the first answer of a steady list; 0: none yet */
 };
 
 struct facet_check_thread {
@@ -30,7 +30,7 @@ struct facet_check_thread {
     uint32_t number, rounds;
     void (*round)(struct facet_check_thread *thread);
     unsigned char *called;          /* by enum facet_operation_id */
-    char worker[FACET_WORKER_SIZE]; /* nobody else's */
+    char worker[FACET_WORKER_SIZE]; /* used by this thread alone */
     char complaint[200];
 };
 

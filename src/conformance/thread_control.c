@@ -7,7 +7,7 @@
 
 enum { PIECE = 64, SIDE = 2 };
 
-/* What is queued while paused is done afterwards, but what was cancelled. */
+/* Work queued during a pause is done afterwards, except the cancelled part. */
 static void control(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
     uint64_t other = 0;

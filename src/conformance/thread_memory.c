@@ -35,7 +35,7 @@ static void use_plain(struct facet_check_thread *thread, uint64_t context)
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, free, context, address);
 }
 
-/* To other pages and back, with what this thread wrote. */
+/* To other pages and back, with this thread's own bytes. */
 static void move_pages(struct facet_check_thread *thread, uint64_t context, uint64_t address, uint64_t pages,
                        uint64_t page)
 {

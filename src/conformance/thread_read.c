@@ -10,7 +10,7 @@
 
 enum { ATTEMPTS = 16, SPARE = 4 };
 
-/* What may differ between two answers of a list while other threads are at work. */
+/* The allowed difference between two answers of a list while other threads are at work. */
 enum steadiness {
     CHANGES,
     SAME_COUNT,
@@ -56,7 +56,7 @@ static uint64_t sum_of(const unsigned char *bytes, size_t size, uint32_t count)
     return sum | 1;
 }
 
-/* What one thread was told first, all are told. */
+/* The first answer to any thread is the answer that all must get. */
 static void compare(struct facet_check_thread *thread, const struct list *list, const void *items, uint32_t count)
 {
     size_t bytes = list->steadiness == SAME ? (size_t)count * list->item_size : 0;

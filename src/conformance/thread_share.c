@@ -4,7 +4,7 @@
 
 #include "conformance/thread.h"
 
-/* Nobody may be given, or remove, what this thread creates. */
+/* No other thread may be given, or remove, a partition of this thread. */
 void facet_thread_use_partitions(struct facet_check_thread *thread)
 {
     const char *template_id = thread->team->smallest ? thread->team->smallest : "no such template";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One operation of the table `math` with everything that is known of it.
+ * One operation of the table `math` with its data and its expected results.
  *
- * Owns: an image of the memory it works in, and what each element of its outputs must be, within which margin.
+ * Owns: an image of the memory it works in, and the expected value of each output element, with its margin.
  * Never: takes a result from the provider as right.
  */
 #ifndef FACET_CONFORMANCE_TRIAL_H
@@ -39,22 +39,22 @@ struct facet_check_trial {
 /* math_numbers.c: an area without operands; operands with numbers that each type can hold; their addresses. */
 void facet_check_trial_begin(struct facet_check_trial *trial, uint32_t operation, uint32_t type, uint32_t flags);
 struct facet_check_operand facet_check_operand_make(struct facet_check_trial *trial, uint32_t type, uint64_t count);
-/* Filled with what no result should ever be made of. */
+/* Filled with values that no result may depend on. */
 struct facet_check_operand facet_check_operand_poison(struct facet_check_trial *trial, uint32_t type, uint64_t count);
 uint64_t facet_check_operand_address(const struct facet_check_trial *trial, const struct facet_check_operand *operand);
 double facet_check_operand_get(const struct facet_check_trial *trial, const struct facet_check_operand *operand,
                                uint64_t index);
 void facet_check_operand_set(struct facet_check_trial *trial, const struct facet_check_operand *operand, uint64_t index,
                              double value);
-/* Writes down what an element must become: `value`, but for one rounding and `margin`. */
+/* Records the expected value of an element: `value`, but for one rounding and `margin`. */
 void facet_check_operand_expect(struct facet_check_trial *trial, const struct facet_check_operand *operand,
                                 uint64_t index, double value, double margin);
 const char *facet_check_type_name(uint32_t type);
-/* NULL when each result is what it must be and nothing else changed; else what is wrong, in `ret_text`. */
+/* NULL when each result is as expected and nothing else changed; else the difference, in `ret_text`. */
 const char *facet_check_trial_fault(struct facet_check_trial *trial, const unsigned char *got, char *ret_text,
                                     size_t size);
 
-/* math_reference.c: fills in the operation with operands, and what must come of it. */
+/* math_reference.c: fills in the operation with operands, and its expected results. */
 struct facet_check_variant {
     const char *about;
     uint32_t flags;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the child of a group writes to its watcher, one message at a time.
+ * Owns: the messages from a group's child to its watcher, one at a time.
  * Never: is longer than a pipe takes in one piece, so that a child that dies leaves whole messages only.
  */
 #ifndef FACET_CONFORMANCE_WIRE_H
@@ -22,7 +22,7 @@ struct facet_check_message {
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_check_message) <= PIPE_BUF, "a message is written in one piece");
 
-/* How a child ends that nobody listens to. */
+/* The exit status of a child without a watcher. */
 #define FACET_CHECK_EXIT_UNHEARD 113
 
 #endif

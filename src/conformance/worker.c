@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts and properties as several groups need them. Never: checks what the groups `memory` and `device` do. */
+/* Owns: contexts and properties for several groups. Never: repeats the checks of the groups `memory` and `device`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
