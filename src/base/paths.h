@@ -3,14 +3,14 @@
  * Owns: the folders of Facet: runtime folder, state folder, and the files that ship beside the command.
  * Never: creates a folder unasked.
  *
- *   runtime folder (tmpfs; sockets, segments)   $FACET_RUNTIME_DIR, else /run/facet as root, else
- *                                               $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>
- *   state folder (survives reboot; database)    $FACET_STATE_DIR, else /var/lib/facet as root, else
- *                                               $XDG_STATE_HOME/facet, else ~/.local/state/facet
+ *   runtime folder (tmpfs; sockets, segments)   $FACET_RUNTIME_DIR, else /run/facet as root,
+ *                                               else $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>
+ *   state folder (survives reboot; database)    $FACET_STATE_DIR, else /var/lib/facet as root,
+ *                                               else $XDG_STATE_HOME/facet, else ~/.local/state/facet
  *   cache folder (compiled kernels)             $FACET_CACHE_DIR, else $XDG_CACHE_HOME/facet, else ~/.cache/facet
  *   library folder (layers, providers, facetd)  $FACET_LIB_DIR, else the folder of the running program when it holds
- *                                               the file, else that of libfacet.so when it does, else the folder chosen
- *                                               at build time
+ *                                               the file, else that of libfacet.so when it does, else the folder
+ *                                               chosen at build time
  */
 #ifndef FACET_BASE_PATHS_H
 #define FACET_BASE_PATHS_H

@@ -5,14 +5,17 @@
  * Owns: address spaces (the part of our memory that a function may reach) and functions that are open in them.
  * Never: binds a driver, or chooses a function; that is the transaction's work, done before.
  *
- *     struct facet_vfio_system system = facet_vfio_system_real(root); facet_vfio_space_open(&system, FACET_VFIO_ANY,
- *     &space, &error); facet_vfio_device_open(space, "0000:01:00.0", &device, &error); facet_vfio_space_map(space,
- *     iova, memory, bytes, FACET_VFIO_READ | FACET_VFIO_WRITE, &error); facet_vfio_device_enable(device, &error); ...
- *     facet_vfio_device_map(), facet_vfio_device_interrupt() ... facet_vfio_device_close(device);
+ *     struct facet_vfio_system system = facet_vfio_system_real(root);
+ *     facet_vfio_space_open(&system, FACET_VFIO_ANY, &space, &error);
+ *     facet_vfio_device_open(space, "0000:01:00.0", &device, &error);
+ *     facet_vfio_space_map(space, iova, memory, bytes, FACET_VFIO_READ | FACET_VFIO_WRITE, &error);
+ *     facet_vfio_device_enable(device, &error);
+ *     ... facet_vfio_device_map(), facet_vfio_device_interrupt() ...
+ *     facet_vfio_device_close(device);
  *     facet_vfio_space_close(space);
  *
- * Thread rule: a space and its devices are for one thread at a time; regions may be read and written from any. Outputs
- * are untouched on failure. A message names function, group, step and cause. Errors, besides those named:
+ * Thread rule: a space and its devices are for one thread at a time; regions may be read and written from any.
+ * Outputs are untouched on failure. A message names function, group, step and cause. Errors, besides those named:
  * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY, FACET_IO. Source: the kernel's Documentation/driver-api/vfio.rst and
  * Documentation/userspace-api/iommufd.rst.
  */
