@@ -22,8 +22,8 @@
  *
  * Thread rule: rendering keeps nothing, any number of threads; a connection is one thread's at a time. Times are
  * nanoseconds of CLOCK_MONOTONIC. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE,
- * FACET_NO_MEMORY. Outputs are untouched on failure. Source: seed 003, stage 2; QEMU's qapi/qdev.json, qapi/pci.json
- * and docs/pcie.txt; libvirt's formatdomain; Cloud Hypervisor's vfio.md and cloud-hypervisor.yaml.
+ * FACET_NO_MEMORY. Outputs are untouched on failure. Source: QEMU's qapi/qdev.json, qapi/pci.json and docs/pcie.txt;
+ * libvirt's formatdomain; Cloud Hypervisor's vfio.md and cloud-hypervisor.yaml.
  */
 #ifndef FACET_ATTACH_H
 #define FACET_ATTACH_H

@@ -40,7 +40,7 @@
  *
  * Thread rule: every function by any number of threads at once, but open and close, which are one thread's, and during
  * which no other call is under way. Times are nanoseconds of CLOCK_MONOTONIC. Errors, besides those named:
- * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: seed 002, "Compute Virtualization Manager", load balancing.
+ * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. docs/promises.md lists the promises and their tests.
  */
 #ifndef FACET_BALANCE_H
 #define FACET_BALANCE_H

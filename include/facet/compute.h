@@ -19,7 +19,7 @@
  * device: half a minute at most, then FACET_TIMEOUT, as when one that is paused with work under way keeps the room. One
  * that has more than the device holds can launch nothing, as a kernel may follow any pointer: FACET_OUT_OF_RANGE, until
  * it has freed some.
- * Source: seed 002, "Compute Virtualization Manager".
+ * docs/promises.md lists the promises and their tests.
  */
 #ifndef FACET_COMPUTE_H
 #define FACET_COMPUTE_H

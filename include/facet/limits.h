@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* How a vGPU is kept apart from its neighbours (seed 000). */
+/* How a vGPU is kept apart from its neighbours (docs/modes.md). */
 enum facet_mode {
     FACET_MODE_SHARED = 0,      /* no limit, only accounted */
     FACET_MODE_SOFT = 1,        /* limiter, time-sharing, may oversubscribe compute */

@@ -22,8 +22,8 @@
  * of one clock that only goes forward (CLOCK_MONOTONIC), given by the caller.
  *
  * Thread rule: gathering and what only asks is pure and may run in any thread; one thread at a time for each subject.
- * Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. On failure nothing has changed. Source: seed
- * 001, "gather_node_measures", "gather_container_measures", "gather_process_measures"; docs/measurements.md.
+ * Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. On failure nothing has changed. Source:
+ * Backend.AI's "gather_node_measures", "gather_container_measures", "gather_process_measures"; docs/measurements.md.
  */
 #ifndef FACET_MEASUREMENT_H
 #define FACET_MEASUREMENT_H

@@ -20,7 +20,7 @@
  * Thread rule: every function may be called by any number of threads at once, for one space too; but nothing of a
  * space or memory may be under way when it is destroyed or closed. Errors name the argument, its value and the bound;
  * NULL where a value is required, and a `size` that was not set, are FACET_INVALID_ARGUMENT, of all functions.
- * Amounts are bytes; times are nanoseconds of CLOCK_MONOTONIC. Source: seed 002, "Memory Virtualization Manager".
+ * Amounts are bytes; times are nanoseconds of CLOCK_MONOTONIC. docs/promises.md lists the promises and their tests.
  */
 #ifndef FACET_MEMORY_H
 #define FACET_MEMORY_H

@@ -11,7 +11,8 @@
  *     count = 64;
  *     facet_vgpu_get_history(driver, 1, 0, samples, &count, &error);
  *
- * Times are nanoseconds of CLOCK_MONOTONIC. Thread rule: any thread. Source: seed 002, "Resource Monitor".
+ * Times are nanoseconds of CLOCK_MONOTONIC. Thread rule: any thread. docs/promises.md lists the promises and their
+ * tests.
  */
 #ifndef FACET_MONITOR_H
 #define FACET_MONITOR_H

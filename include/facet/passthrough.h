@@ -9,8 +9,8 @@
  *     facet_passthrough_judge(snapshot, &wish, &verdict, &error);          show verdict->answer, verdict->reasons
  *
  * Thread rule: pure; any thread. Errors: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY, and those named. Outputs are
- * untouched on failure. Source: seed 003, stages 1 and 2; the kernel's Documentation/driver-api/vfio.rst; libvirt's
- * order of checks for host devices.
+ * untouched on failure. Source: the kernel's Documentation/driver-api/vfio.rst; libvirt's order of checks for host
+ * devices.
  */
 #ifndef FACET_PASSTHROUGH_H
 #define FACET_PASSTHROUGH_H

@@ -12,7 +12,7 @@
  *     facet_passthrough_bind(manager, plan, &report, &error);
  *
  * Thread rule: states and names are pure; of a manager one thread at a time. Errors: FACET_INVALID_ARGUMENT,
- * FACET_NO_MEMORY, and those named. Outputs are untouched on failure. Source: seed 003, stage 2; the kernel's
+ * FACET_NO_MEMORY, and those named. Outputs are untouched on failure. Source: the kernel's
  * Documentation/driver-api/vfio.rst; libvirt's order for host devices.
  */
 #ifndef FACET_PASSTHROUGH_BIND_H

@@ -10,7 +10,7 @@
  *         facet_passthrough_rule_apply(manager, &rules->rules[i], &report, &check, &error);
  *
  * Thread rule: as facet/passthrough_bind.h. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY.
- * Outputs are untouched on failure. Source: seed 003; issue of the first-class passthrough, part 6.
+ * Outputs are untouched on failure. More: docs/passthrough.md.
  */
 #ifndef FACET_PASSTHROUGH_RULES_H
 #define FACET_PASSTHROUGH_RULES_H

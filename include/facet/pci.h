@@ -17,8 +17,8 @@
  * holds its neutral value. A function that vanishes as a whole is not in the snapshot.
  *
  * Thread rule: a snapshot never changes; any number of threads may read it. What it hands out lives as long as it.
- * Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Outputs are untouched on failure. Source: seed
- * 003, stage 1; the kernel's Documentation/ABI/testing/sysfs-bus-pci; PCI Express Base Specification 6.0, chapter 7.
+ * Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Outputs are untouched on failure. Source: the
+ * kernel's Documentation/ABI/testing/sysfs-bus-pci; PCI Express Base Specification 6.0, chapter 7.
  */
 #ifndef FACET_PCI_H
 #define FACET_PCI_H

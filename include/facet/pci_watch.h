@@ -14,7 +14,7 @@
  *     facet_pci_watch_close(watch);
  *
  * Thread rule: one thread at a time for each watch; comparing is pure. Errors, besides those named:
- * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Outputs are untouched on failure. Source: seed 003, "hot-plug".
+ * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Outputs are untouched on failure. More: docs/passthrough.md.
  */
 #ifndef FACET_PCI_WATCH_H
 #define FACET_PCI_WATCH_H

@@ -24,8 +24,8 @@
  * `num_gpu` different GPUs of one node with `gpu_milli` free on each.
  *
  * Thread rule: one thread at a time for each fleet; different fleets are independent. Lists do not change once read and
- * may be shared. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: seed 003, placement; the
- * policies but the last are those of "Beware of Fragmentation" (FGD), USENIX ATC 2023, and first fit.
+ * may be shared. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: the policies but the
+ * last are those of "Beware of Fragmentation" (FGD), USENIX ATC 2023, and first fit.
  */
 #ifndef FACET_PLACEMENT_H
 #define FACET_PLACEMENT_H

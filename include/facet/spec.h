@@ -26,7 +26,8 @@
  * Amounts are micro-units (1 = 10^-6) in int64_t here and exact decimals in JSON ("0.5"); so a slot counted in bytes
  * ends at 9,223,372,036,854 bytes (8.3 TiB) an amount. Sizes are bytes. No floating point anywhere.
  *
- * The translation table of seed 001, row by row, and the names in the interface after it (BEP-1016):
+ * The translation table of Backend.AI's proposal "Redefining Accelerator Metadata", row by row, and the names in the
+ * interface after it (BEP-1016):
  *     get_metadata, available_slots -> get_resource_spec    facet_spec_get_slot(), facet_spec_write()
  *         (configurable_slots: the same, with and without an amount)
  *     list_devices                                          facet_spec_get_device(); facet_spec_legacy_devices()
@@ -48,7 +49,7 @@
  * Owner: the caller, of documents, of lists of violations, and of texts that are returned (to be freed with free()).
  * Thread rule: a document is one thread's at a time; any number of threads may read one that nobody changes. Errors,
  * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. After an error nothing has changed.
- * Source: seed 001, "Redefining Accelerator Metadata".
+ * Source: Backend.AI's proposals "Redefining Accelerator Metadata" and BEP-1016; docs/spec.md.
  */
 #ifndef FACET_SPEC_H
 #define FACET_SPEC_H
@@ -307,9 +308,10 @@ struct facet_spec_grant {
 };
 
 /*
- * The list of devices as the interface before seed 001 had it: a JSON array of {"device_id", "hw_location",
- * "memory_size", "processing_units", "numa_node", "device_name"}. There absent is null, for a NUMA node only; a device
- * whose size or units are not known is FACET_UNSUPPORTED, and named: that interface has no way to say so.
+ * The list of devices as the interface before Backend.AI's proposal had it: a JSON array of {"device_id",
+ * "hw_location", "memory_size", "processing_units", "numa_node", "device_name"}. There absent is null, for a NUMA node
+ * only; a device whose size or units are not known is FACET_UNSUPPORTED, and named: that interface has no way to say
+ * so.
  */
 FACET_API enum facet_status facet_spec_legacy_devices(const struct facet_spec *spec, char **ret_text,
                                                       struct facet_error *error);

@@ -26,8 +26,8 @@
  * FACET_BAD_STATE, closing does nothing; it may open one of its own.
  * Errors, of all functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is
  * gone: destroy it; what is known of it, its status, info, history and target, can still be asked, and watched),
- * FACET_INVALID_ARGUMENT (NULL where a value is required, or a `size` that was not set: nothing was done). Source: seed
- * 002, "CUDA Virtualization Driver".
+ * FACET_INVALID_ARGUMENT (NULL where a value is required, or a `size` that was not set: nothing was done).
+ * docs/promises.md lists the promises and their tests.
  */
 #ifndef FACET_VGPU_H
 #define FACET_VGPU_H

@@ -17,8 +17,8 @@
  *
  * Thread rule: any thread; calls on one physical function one after the other. Errors, besides those named:
  * FACET_INVALID_ARGUMENT, FACET_NOT_FOUND (no such function), FACET_PERMISSION, FACET_IO. Outputs are untouched on
- * failure. Source: seed 003, stage 2; the kernel's Documentation/ABI/testing/sysfs-bus-pci and -sysfs-bus-vfio-mdev;
- * NVIDIA's Virtual GPU Software documentation for vendor-specific VFIO.
+ * failure. Source: the kernel's Documentation/ABI/testing/sysfs-bus-pci and -sysfs-bus-vfio-mdev; NVIDIA's Virtual GPU
+ * Software documentation for vendor-specific VFIO.
  */
 #ifndef FACET_VIRTUAL_H
 #define FACET_VIRTUAL_H

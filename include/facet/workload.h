@@ -22,7 +22,7 @@
  *
  * Owner: the caller, of all that is created and of texts that are returned (free()). Thread rule: an object is one
  * thread's at a time. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. After an error nothing has
- * changed. Source: seed 001; its rows are listed in facet/spec.h.
+ * changed. Source: Backend.AI's proposal BEP-1016; facet/spec.h lists its functions.
  */
 #ifndef FACET_WORKLOAD_H
 #define FACET_WORKLOAD_H

@@ -84,7 +84,7 @@ struct facet_partition_ops {
                                     struct facet_error *error);
 
     /*
-     * Creates one, beginning at slice `start` or anywhere (FACET_PLACEMENT_ANY). Seed 000's assignPartition.
+     * Creates one, beginning at slice `start` or anywhere (FACET_PLACEMENT_ANY).
      * Errors: FACET_NOT_FOUND (device, template), FACET_OUT_OF_RANGE (not a placement of the template), FACET_NO_SPACE
      * (does not fit with what exists; the message names what is in the way), FACET_BAD_STATE (the device is in a mode
      * that excludes it), FACET_BUSY (the device is in use in a way that forbids partitioning).

@@ -26,7 +26,7 @@ struct facet_snapshot_ops {
     /*
      * Stops the worker's streams between two kernels, writes its device memory, its address map and its queued work to
      * `fd`, and takes it off the device. `worker` NULL: every worker of the device. With fd -1 the state is kept in
-     * host memory of this instance, for `resume` with -1. Seed 000's snapshot.
+     * host memory of this instance, for `resume` with -1.
      * Writing begins where `fd` stands. FACET_NOT_FOUND when the worker has nothing on the device; FACET_BAD_STATE when
      * it is already off it, and so to whoever uses its contexts meanwhile (memory.h).
      */
