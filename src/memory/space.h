@@ -60,10 +60,9 @@ struct facet_lane {
  * without it.
  */
 struct facet_leaving {
-    uint32_t first, last; /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
-    uint32_t unasked;     /* from here on the device was not asked yet */
-    enum facet_status
-        kept_by; /* why the device refused the last extent; FACET_BUSY: earlier queued launches were not over */
+    uint32_t first, last;      /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
+    uint32_t unasked;          /* from here on the device was not asked yet */
+    enum facet_status kept_by; /* why the device refused the last extent; FACET_BUSY: earlier launches were not over */
     _Atomic uint64_t pages;
     _Atomic uint32_t unasked_count;
 };
@@ -91,10 +90,9 @@ struct facet_space {
     uint64_t limit_pages, pages, peak_pages;          /* pages: with memory or without, and the leaving ones */
     uint64_t absent;                                  /* pages without a frame */
     uint32_t pins, whole_pins;                        /* pins of this space; of these, of all its pages */
-    uint64_t turn_end_ns,
-        idle_ns; /* until when it keeps the pages that it brought in; how long it must be unused to lose them earlier */
-    uint64_t used_ns; /* when its last pin began or ended */
-    uint64_t wanted;  /* number (heads + 1) of the queue's head that waits only for this space's pins */
+    uint64_t turn_end_ns, idle_ns; /* until when it keeps the pages that it brought in, unless unused for idle_ns */
+    uint64_t used_ns;              /* when its last pin began or ended */
+    uint64_t wanted;               /* number (heads + 1) of the queue's head that waits only for this space's pins */
     uint64_t swapped_in, swapped_out, swap_ns, waited_ns;
     uint64_t run_count, run_bytes, run_total;
     uint64_t moved_pages;
