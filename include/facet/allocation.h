@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocation maps: what of a node's devices is whose, in the amounts that orchestrators count in.
+ * Allocation maps: how much of a node's devices each workload holds, in the amounts that orchestrators count in.
  *
  * Owns: the maps of one node (struct facet_maps), one for each type of device; planning a request over all of them;
  * grants, each held and released by a handle; how several agents divide a node.
- * Never: grants more or less than was asked for without saying so; leaves a trace of a request that it refused; touches
- * a device, a file or a clock.
+ * Never: grants more or less than the request without saying so; leaves a trace of a request that it refused; touches a
+ * device, a file or a clock.
  *
  *     const struct facet_map_config maps[] = {{.name = "cuda", .kind = FACET_MAP_FRACTION, .quantum = 100000},
  *                                             {.name = "cpu", .kind = FACET_MAP_DISCRETE}};
@@ -20,17 +20,17 @@
  *     facet_maps_release(node, grant, &error);
  *
  * Words. A slot is a named resource ("cuda.shares", "cpu", "mem"); a place is one slot of one device, with a capacity.
- * A place's number is its index in `devices` of the configuration, for good. A map is what all devices of one type
- * have.
+ * A place's number is its index in `devices` of the configuration, for good. A map holds the places of all devices of
+ * one type.
  *
  * Transactions. A request names amounts of any slots of the node. It is planned whole before anything changes: either
- * all of it is granted, or nothing is, and the refusal says which slot, what was asked for and what there is. A grant
- * is released once; the second time is an error and changes nothing.
+ * all of it is granted, or nothing is, and the refusal names the slot, the requested amount and the available one. A
+ * grant is released once; the second time is an error and changes nothing.
  *
  * Thread rule: every function may be called by any number of threads at once for one struct facet_maps, which has a
  * lock; but nothing may be under way on it when it is destroyed. Amounts are micro-units
  * (1,000,000 = 1). Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: the allocation maps of
- * Backend.AI, and docs/allocation.md, which says where we differ and why.
+ * Backend.AI, and docs/allocation.md, which explains our differences.
  */
 #ifndef FACET_ALLOCATION_H
 #define FACET_ALLOCATION_H
@@ -77,7 +77,7 @@ struct facet_map_config {
                         0.01 */
 };
 
-#define FACET_NUMA_UNKNOWN (-1) /* such devices are near each other, and to nobody else */
+#define FACET_NUMA_UNKNOWN (-1) /* such devices are near each other, and to no others */
 
 /* One place: a slot of a device. A device with several slots is in the list several times, by the same map and id. */
 struct facet_map_device {
@@ -112,8 +112,10 @@ FACET_API void facet_maps_destroy(struct facet_maps *maps);
 FACET_API enum facet_status facet_maps_copy(struct facet_maps *maps, struct facet_maps **ret_copy,
                                             struct facet_error *error);
 
-/* Makes `maps` what `saved` is, a copy of it (see above) that nobody else uses meanwhile. FACET_BAD_STATE: it is no
- * copy of these maps. Handles are those of the copy afterwards: one that was given since may be given again. */
+/*
+ * Makes `maps` the same as `saved`, a copy of it (see above) that no other thread uses meanwhile. FACET_BAD_STATE: it
+ * is no copy of these maps. Handles are those of the copy afterwards: one that was given since may be given again.
+ */
 FACET_API enum facet_status facet_maps_reset(struct facet_maps *maps, const struct facet_maps *saved,
                                              struct facet_error *error);
 
@@ -121,12 +123,14 @@ FACET_API enum facet_status facet_maps_reset(struct facet_maps *maps, const stru
 FACET_API enum facet_status facet_maps_set_strategy(struct facet_maps *maps, uint32_t map, uint32_t strategy,
                                                     struct facet_error *error);
 
-/* Of all places with that map and device id. What is granted on them stays. FACET_NOT_FOUND. */
+/* Of all places with that map and device id. Grants on them stay. FACET_NOT_FOUND. */
 FACET_API enum facet_status facet_maps_set_health(struct facet_maps *maps, uint32_t map, const char *id,
                                                   uint32_t unhealthy, struct facet_error *error);
 
-/* What nobody is granted: the system's own share, or what is used past these maps. Replaces what was reserved before.
- * FACET_NO_SPACE: less is left beside the grants. FACET_OUT_OF_RANGE: no such place, or a negative amount. */
+/*
+ * Amounts that are not for grants: the system's own share, or use that bypasses these maps. Replaces the former
+ * reservation. FACET_NO_SPACE: less is left beside the grants. FACET_OUT_OF_RANGE: no such place, or a negative amount.
+ */
 FACET_API enum facet_status facet_maps_reserve(struct facet_maps *maps, uint32_t place, int64_t amount,
                                                struct facet_error *error);
 
@@ -161,7 +165,7 @@ enum facet_affinity {
 };
 
 enum facet_maps_rules {
-    FACET_MAPS_EXACT = 0, /* what is granted is what was asked for */
+    FACET_MAPS_EXACT = 0, /* the granted amounts equal the requested ones */
     FACET_MAPS_ROUND_DOWN =
         1, /* as Backend.AI: parts are rounded down to the quantum, so less may be granted, but never
               nothing; and the guard takes all devices for as large as the one with most free */
@@ -182,8 +186,8 @@ struct facet_maps_request {
                           before them went */
     const uint32_t *near; /* places that the first slot should be near; its policy is then as of a later slot */
     uint32_t near_count;
-    uint32_t guard; /* 1: refuse what cannot be split evenly, to within a quantum, over the devices that are free
-                       enough. Fraction maps only */
+    uint32_t guard; /* 1: refuse an amount that cannot be split evenly, to within a quantum, over the devices that are
+                       free enough. Fraction maps only */
     int64_t least;  /* fraction, evenly: devices with less free are passed over; default 0.01 ("minimum memory") */
 };
 
@@ -217,8 +221,8 @@ struct facet_maps_refusal {
 FACET_API const char *facet_refusal_name(uint32_t reason); /* "short"; NULL when unknown */
 
 /*
- * What would be granted now, into `parts` of `capacity`; changes nothing. `*ret_count` is how many there are: when
- * there is room for fewer, FACET_TOO_SMALL, and it is set all the same. A plan is at most one part for each place.
+ * Writes the grant that would be made now into `parts` of `capacity`; changes nothing. `*ret_count` is the number of
+ * parts: with room for fewer, FACET_TOO_SMALL, and it is set all the same. A plan is at most one part for each place.
  * FACET_NO_SPACE: short, fragmented. FACET_NOT_FOUND: a slot. FACET_OUT_OF_RANGE: an amount. `ret_refusal` may be NULL.
  */
 FACET_API enum facet_status facet_maps_plan(struct facet_maps *maps, const struct facet_maps_request *request,
@@ -233,9 +237,9 @@ FACET_API enum facet_status facet_maps_allocate(struct facet_maps *maps, const s
 
 /*
  * Grants these parts: of a plan, or of a grant that was written down before a restart. All or nothing. Unhealthy
- * devices do: what was had is had. FACET_NO_SPACE: more than a place has free. FACET_OUT_OF_RANGE: no such place, an
- * amount that is not positive, not whole on a discrete map, or not 1 of a unique slot. FACET_ALREADY_EXISTS: a place
- * twice.
+ * devices are allowed: a former grant stays valid. FACET_NO_SPACE: more than a place has free. FACET_OUT_OF_RANGE: no
+ * such place, an amount that is not positive, not whole on a discrete map, or not 1 of a unique slot.
+ * FACET_ALREADY_EXISTS: a place twice.
  */
 FACET_API enum facet_status facet_maps_commit(struct facet_maps *maps, const struct facet_maps_part *parts,
                                               uint32_t count, uint64_t *ret_grant, struct facet_error *error);
@@ -248,7 +252,7 @@ FACET_API enum facet_status facet_maps_get_grant(struct facet_maps *maps, uint64
 /* FACET_BAD_STATE: it was released already. FACET_NOT_FOUND: there never was one. Nothing changes then. */
 FACET_API enum facet_status facet_maps_release(struct facet_maps *maps, uint64_t grant, struct facet_error *error);
 
-/* Handles of what is granted, oldest place in the table first. As facet_maps_plan(). */
+/* Handles of all grants, oldest place in the table first. As facet_maps_plan(). */
 FACET_API enum facet_status facet_maps_list(struct facet_maps *maps, uint64_t *grants, uint32_t capacity,
                                             uint32_t *ret_count, struct facet_error *error);
 
@@ -257,7 +261,7 @@ FACET_API enum facet_status facet_maps_list(struct facet_maps *maps, uint64_t *g
 enum facet_agents_mode {
     FACET_AGENTS_SHARED = 0,     /* each may have everything */
     FACET_AGENTS_AUTO_SPLIT = 1, /* equal parts; discrete: whole ones, the first agents have one more */
-    FACET_AGENTS_MANUAL = 2,     /* each what was set */
+    FACET_AGENTS_MANUAL = 2,     /* each as it was set */
 };
 
 FACET_API const char *facet_agents_mode_name(uint32_t mode); /* "auto-split"; NULL when unknown */
@@ -268,20 +272,21 @@ struct facet_agents_config {
     uint32_t kind;  /* enum facet_map_kind */
     uint32_t count; /* agents, 1 or more */
     int64_t total;  /* of one slot of the node */
-    int64_t system; /* what the system keeps of it */
+    int64_t system; /* the system's part of it */
     int64_t manual; /* of each agent */
 };
 
 /*
- * What each agent must leave to the others and the system: `ret_withheld` has `count` amounts. An agent may use the
- * total less that. FACET_OUT_OF_RANGE: the system keeps more than there is. FACET_NO_SPACE: manual parts do not fit.
+ * The amounts that each agent must leave to the others and the system: `ret_withheld` has `count` amounts. An agent may
+ * use the total less that. FACET_OUT_OF_RANGE: the system keeps more than there is. FACET_NO_SPACE: manual parts do not
+ * fit.
  */
 FACET_API enum facet_status facet_agents_split(const struct facet_agents_config *config, int64_t *ret_withheld,
                                                struct facet_error *error);
 
 /*
- * The memory that is left when about `reserved` bytes of `total` are kept: a multiple of `align`. What is kept takes
- * the difference: by less than `align`, it may be more or less than was asked for. FACET_OUT_OF_RANGE.
+ * The memory that is left when about `reserved` bytes of `total` are kept: a multiple of `align`. The kept part takes
+ * the difference: it may be more or less than requested, by less than `align`. FACET_OUT_OF_RANGE.
  */
 FACET_API enum facet_status facet_agents_align_memory(uint64_t total, uint64_t reserved, uint64_t align,
                                                       uint64_t *ret_usable, uint64_t *ret_reserved,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handing functions that are bound to VFIO to a virtual machine: what its monitor must be told, and telling it.
+ * Handing functions that are bound to VFIO to a virtual machine: the text for its monitor, and the monitor's commands.
  *
  * Owns: the forms of QEMU, libvirt and Cloud Hypervisor; hot-plug and unplug through QEMU's monitor socket (QMP).
- * Never: binds or unbinds a function (facet/passthrough_bind.h), starts a VM, or leaves half of a request attached
- * unsaid.
+ * Never: binds or unbinds a function (facet/passthrough_bind.h), starts a VM, or silently leaves half of a request
+ * attached.
  *
  *     struct facet_attach_function gpu = {.size = sizeof gpu, .address = address, .bars = function->bars,
  *                                         .bar_count = FACET_PCI_BARS_COUNT};
@@ -17,8 +17,8 @@
  * &error); facet_qmp_attach(qmp, &request, reports, &error); facet_qmp_close(qmp);
  *
  * Functions of one device (same domain, bus and device) become functions of one device in the VM, behind one root port:
- * so the guest's driver finds the sound of a GPU where it looks for it. Virtual functions and mediated devices have a
- * port each. Values are escaped for their target; quoting for a shell is the business of who prints.
+ * so the guest's driver finds the sound of a GPU in the expected place. Virtual functions and mediated devices have a
+ * port each. Values are escaped for their target; quoting for a shell is up to the printing program.
  *
  * Thread rule: rendering keeps nothing, any number of threads; a connection is one thread's at a time. Times are
  * nanoseconds of CLOCK_MONOTONIC. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE,
@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-/* --- what is handed on --- */
+/* --- the functions --- */
 
 #define FACET_ATTACH_FUNCTIONS 32u /* in one request */
 #define FACET_ATTACH_ID_SIZE   64u
@@ -42,7 +42,7 @@ extern "C" {
 /* Of a function. */
 #define FACET_ATTACH_PRIMARY     (UINT32_C(1) << 0) /* the VM's first VGA (x-vga); one at most; QEMU only */
 #define FACET_ATTACH_NO_ROM      (UINT32_C(1) << 1) /* hide its expansion ROM */
-#define FACET_ATTACH_NO_DISPLAY  (UINT32_C(1) << 2) /* a vGPU whose picture nobody looks at */
+#define FACET_ATTACH_NO_DISPLAY  (UINT32_C(1) << 2) /* a vGPU whose display is not shown */
 #define FACET_ATTACH_VIRTUAL     (UINT32_C(1) << 3) /* a virtual function: a device of its own in the VM */
 #define FACET_ATTACH_CLIQUE      (UINT32_C(1) << 4) /* `clique` counts */
 #define FACET_ATTACH_GUEST_IOMMU (UINT32_C(1) << 5) /* behind the VM's own IOMMU; Cloud Hypervisor only */
@@ -56,11 +56,12 @@ struct facet_attach_function {
                                          facet_attach_id() */
     const char *port;                 /* id of a root port that is there already; NULL: one is made, or on hot-plug the
                                          first that is free */
-    const char *romfile;              /* what to show as its ROM; NULL: its own */
+    const char *romfile;              /* a file to show as its ROM; NULL: its own */
     const struct facet_pci_bar *bars; /* as of struct facet_pci_function; NULL: no window is asked for */
     uint32_t bar_count;
     uint32_t clique; /* of GPUs that speak to each other directly, 0 to 15 */
-    int32_t fd;      /* its VFIO device, opened by who starts QEMU; 0: QEMU opens it. Needs FACET_ATTACH_IOMMUFD */
+    int32_t fd;      /* its VFIO device, opened by the process that starts QEMU; 0: QEMU opens it. Needs
+                        FACET_ATTACH_IOMMUFD */
     uint32_t reserved;
 };
 
@@ -77,7 +78,8 @@ struct facet_attach_request {
     uint32_t count;      /* 1 to FACET_ATTACH_FUNCTIONS */
     uint32_t first_port; /* number of the first root port that is made: its chassis and slot; default 1, at most 255 */
     const struct facet_attach_function *functions;
-    int32_t iommufd_fd;       /* /dev/iommu, opened by who starts QEMU; 0: QEMU opens it. Needs FACET_ATTACH_IOMMUFD */
+    int32_t iommufd_fd;       /* /dev/iommu, opened by the process that starts QEMU; 0: QEMU opens it. Needs
+                                 FACET_ATTACH_IOMMUFD */
     uint32_t segment;         /* PCI segment of the VM, 0 to 15; Cloud Hypervisor only */
     uint32_t qemu_version;    /* FACET_ATTACH_VERSION(); 0: not known, not checked. iommufd needs 9.0, */
     uint32_t kernel_version;  /* and of the host 6.6; */
@@ -110,7 +112,7 @@ FACET_API const char *facet_attach_form_name(uint32_t form); /* "cloud_hyperviso
 
 struct facet_attach_texts;
 
-/* FACET_UNSUPPORTED: the form cannot say it, or a version is below what it needs. */
+/* FACET_UNSUPPORTED: the form cannot express it, or a version is too low for it. */
 FACET_API enum facet_status facet_attach_render(uint32_t form, const struct facet_attach_request *request,
                                                 struct facet_attach_texts **ret_texts, struct facet_error *error);
 FACET_API uint32_t facet_attach_texts_count(const struct facet_attach_texts *texts);
@@ -127,13 +129,15 @@ struct facet_qmp_config {
     uint32_t reserved;
     const char *socket;  /* the path of a Unix socket on which QEMU serves QMP. Must be given */
     uint64_t timeout_ns; /* for all that is done on this connection together, counted from opening; default 30 s */
-    uint64_t used_ns;    /* of it, how long at most to wait until the guest uses what was plugged; default 5 s */
-    const char *driver;  /* QEMU's name of what is plugged; default "vfio-pci". Another one is given no properties but
-                            id, bus and addr: emulated devices */
+    uint64_t used_ns;    /* of it, the longest wait until the guest uses the plugged functions; default 5 s */
+    const char *driver; /* QEMU's name of the plugged device; default "vfio-pci". Another one is given no properties but
+                           id, bus and addr: emulated devices */
 };
 
-/* Connects, and agrees on capabilities. FACET_NOT_FOUND, FACET_PERMISSION, FACET_IO: nobody answers there.
- * FACET_TIMEOUT: QEMU says nothing; it talks to one client at a time. FACET_CORRUPT: what answers is not QMP. */
+/*
+ * Connects, and agrees on capabilities. FACET_NOT_FOUND, FACET_PERMISSION, FACET_IO: no process answers there.
+ * FACET_TIMEOUT: QEMU says nothing; it talks to one client at a time. FACET_CORRUPT: the answer is not QMP.
+ */
 FACET_API enum facet_status facet_qmp_open(const struct facet_qmp_config *config, struct facet_qmp **ret_qmp,
                                            struct facet_error *error);
 FACET_API void facet_qmp_close(struct facet_qmp *qmp);              /* NULL is fine */
@@ -154,30 +158,31 @@ struct facet_attach_report {
 
 /*
  * Plugs all functions of `request` in, or none; `ret_reports` has room for as many. Ports: those named, else of QEMU's
- * root ports those that have nothing behind them and take hot-plugs. That the guest does not use it is no failure; it
- * is in the report. What was plugged before a failure is taken out again, for which another 2 s may pass; the message
- * names what could not be. FACET_ALREADY_EXISTS: an id is in use. FACET_NOT_FOUND: no such port. FACET_NO_SPACE: no
- * free port. FACET_TIMEOUT, FACET_IO, FACET_CORRUPT as above; FACET_BAD_STATE: QEMU refused, with its words.
+ * root ports those that have nothing behind them and take hot-plugs. A device that the guest does not use is no
+ * failure; the report shows it. After a failure the plugged functions are taken out again, for which another 2 s may
+ * pass; the message names those that could not be. FACET_ALREADY_EXISTS: an id is in use. FACET_NOT_FOUND: no such
+ * port. FACET_NO_SPACE: no free port. FACET_TIMEOUT, FACET_IO, FACET_CORRUPT as above; FACET_BAD_STATE: QEMU refused,
+ * with its words.
  */
 FACET_API enum facet_status facet_qmp_attach(struct facet_qmp *qmp, const struct facet_attach_request *request,
                                              struct facet_attach_report *ret_reports, struct facet_error *error);
 
 /*
  * Asks the guest to give the functions up, and waits until each is out of QEMU. Found by `id`, else by
- * facet_attach_id(), else as what QEMU has of that host address. What shares a slot goes together, so all of it must be
- * named. FACET_NOT_FOUND: QEMU has no such device. FACET_BUSY: the guest refuses. FACET_TIMEOUT: it does not answer;
- * the device is still in the VM, the message says which and whether the VM runs at all, and the call may be made again.
- * FACET_BAD_STATE: others share its slot, or QEMU refused.
+ * facet_attach_id(), else by QEMU's record of that host address. Functions that share a slot go together, so all of
+ * them must be named. FACET_NOT_FOUND: QEMU has no such device. FACET_BUSY: the guest refuses. FACET_TIMEOUT: it does
+ * not answer; the device is still in the VM, the message says which and whether the VM runs at all, and the call may be
+ * made again. FACET_BAD_STATE: others share its slot, or QEMU refused.
  */
 FACET_API enum facet_status facet_qmp_detach(struct facet_qmp *qmp, const struct facet_attach_function *functions,
                                              uint32_t count, struct facet_error *error);
 
-/* --- who has a VFIO node open --- */
+/* --- processes that have a VFIO node open --- */
 
 /*
  * A process that has one of these device nodes ("/dev/vfio/12") open, by its /proc below `root`, a descriptor of the
  * directory that holds proc. `pid` other than 0: only that one is looked at. `ret_pid` is 0 when there is none.
- * FACET_PERMISSION: a process that may not be looked at, and nobody else was found: it cannot be told.
+ * FACET_PERMISSION: no holder was found, but a process may not be looked at, so the answer is unknown.
  */
 FACET_API enum facet_status facet_attach_find_holder(int root, int64_t pid, const char *const *nodes, uint32_t count,
                                                      int64_t *ret_pid, struct facet_error *error);

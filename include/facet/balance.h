@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Load balancing: tasks that run on whichever of several virtual GPUs has room, with their data where they are.
+ * Load balancing: tasks that run on any of several virtual GPUs with room, with their data beside them.
  *
- * Owns: balancers: their members (vGPUs of one driver, on any of its devices), buffers that exist on each member where
- * they are needed, tasks, the order that buffers put them into, and the actions that even out the load.
- * Never: lets a result depend on where a task ran; runs a task twice; leaves a share or bound that it changed.
+ * Owns: balancers: their members (vGPUs of one driver, on any of its devices), buffers that exist on each member that
+ * needs them, tasks, the order that buffers put them into, and the actions that even out the load.
+ * Never: lets a result depend on the member that ran a task; runs a task twice; leaves a share or bound that it
+ * changed.
  *
  *     facet_balancer_open(driver, &(struct facet_balancer_config){.size = sizeof(struct facet_balancer_config),
  *         .ids = (uint32_t[]){1, 2}, .count = 2, .strategy = FACET_BALANCER_LOCALITY}, &balancer, &error);
@@ -19,24 +20,24 @@
  *
  * Order. Tasks that share no buffer run in any order and side by side. A task that reads a buffer begins when those
  * submitted before it that write it are over; one that writes it, when those that read it are over too. So everything
- * is as if tasks had run one after the other in the order of submission. Where a task runs is decided once nothing
- * holds it up any more; it then waits in a queue of the balancer, the higher priority first, until it is handed to its
+ * is as if tasks had run one after the other in the order of submission. A task's member is chosen once nothing holds
+ * the task up any more; it then waits in a queue of the balancer, the higher priority first, until it is handed to its
  * member, and until then it can still go elsewhere.
  *
- * Data. A buffer's bytes are zero at first. It has a copy on each member where a task needed it, and one in host memory
- * while that is the newest or a way station; a task that writes a buffer makes all other copies stale. When a member's
- * memory is short, stale copies give way, then those that are elsewhere too, and then what no task uses just now goes
- * to host memory: only a task that has more by itself than its member can have fails, with FACET_QUOTA. A buffer
- * belongs to the balancer: its addresses are nobody's business. So it leaves a member without waiting for what else the
- * vGPU has queued, and without stopping that (but where memory virtualization is off, FACET_OFF_MEMORY).
+ * Data. A buffer's bytes are zero at first. It has a copy on each member that needed it for a task, and one in host
+ * memory while that is the newest or a way station; a task that writes a buffer makes all other copies stale. When a
+ * member's memory is short, stale copies give way, then copies of which another exists elsewhere, and then buffers that
+ * no task uses just now go to host memory: only a task whose own buffers exceed its member's memory fails, with
+ * FACET_QUOTA. A buffer belongs to the balancer: its addresses are internal. So it leaves a member without waiting for
+ * other queued work of the vGPU, and without stopping that (except with memory virtualization off, FACET_OFF_MEMORY).
  *
- * Failure. When a member's device is lost, or the vGPU is destroyed, what had not begun there goes elsewhere. What had
- * begun fails with FACET_DEVICE_LOST. A buffer that a failed task was to write, or whose only valid copy is lost, is
- * broken: whatever reads it fails with the same status, once, until the host or a task writes all of it. A task that is
- * cancelled breaks nothing: those behind it find what it had written until then.
+ * Failure. When a member's device is lost, or the vGPU is destroyed, tasks that had not begun there go elsewhere. Tasks
+ * that had begun fail with FACET_DEVICE_LOST. A buffer that a failed task was to write, or whose only valid copy is
+ * lost, is broken: a read of it fails with the same status, once, until the host or a task writes all of it. A task
+ * that is cancelled breaks nothing: those behind it find its writes until then.
  *
  * Members may be used directly as well, and a vGPU may be a member of several balancers: the wait that is expected
- * there counts only what this balancer has given it. A member that is paused gets nothing new and keeps what it has.
+ * there counts only the tasks of this balancer. A member that is paused gets nothing new and keeps what it has.
  *
  * Thread rule: every function by any number of threads at once, but open and close, which are one thread's, and during
  * which no other call is under way. Times are nanoseconds of CLOCK_MONOTONIC. Errors, besides those named:
@@ -58,27 +59,29 @@ struct facet_balancer;
 #define FACET_BALANCER_MEMBERS 64u
 #define FACET_BALANCER_DEPTH   8u
 
-/* The expected wait of a member is the device time of what it has, over the units and the share that work on it. The
- * device time of a task is what its kernel was measured to take for each work-group; before that, as long as tasks took
- * on average. */
+/*
+ * The expected wait of a member is the device time of its tasks, over the units and the share that work on it. The
+ * device time of a task is its kernel's measured time for each work-group; before any measurement, the average of
+ * earlier tasks.
+ */
 enum facet_balancer_strategy {
-    FACET_BALANCER_LEAST_LOADED = 0, /* where the expected wait is least; among equals, where fewer run */
+    FACET_BALANCER_LEAST_LOADED = 0, /* least expected wait; among equals, fewest running tasks */
     FACET_BALANCER_ROUND_ROBIN = 1,  /* one after the other */
     FACET_BALANCER_WEIGHTED = 2,     /* in proportion to the weights, in any stretch of time */
-    FACET_BALANCER_LOCALITY = 3,     /* where wait and bringing its buffers take least: with its data, unless the queue
-                                        there is longer than the way */
+    FACET_BALANCER_LOCALITY = 3, /* least sum of the wait and of copying its buffers: beside its data, unless the queue
+                                    there is longer than the way */
 };
 
-/* What may be done, each interval, once the longest expected wait is more than the threshold above the mean. */
-#define FACET_BALANCER_MIGRATE (UINT32_C(1) << 0) /* a task that waits goes to another member */
-#define FACET_BALANCER_ADJUST_SHARE                                                                                    \
-    (UINT32_C(1) << 1)                                /* what idle members of a device do not use is lent to others    \
-                                                       */
-#define FACET_BALANCER_SCALE_UNITS (UINT32_C(1) << 2) /* an idle member has its least units, and gets them back */
+/*
+ * The actions allowed in each interval in which the longest expected wait exceeds the mean by more than the threshold.
+ */
+#define FACET_BALANCER_MIGRATE      (UINT32_C(1) << 0) /* a task that waits goes to another member */
+#define FACET_BALANCER_ADJUST_SHARE (UINT32_C(1) << 1) /* idle members lend the share that they do not use */
+#define FACET_BALANCER_SCALE_UNITS  (UINT32_C(1) << 2) /* an idle member has its least units, and gets them back */
 #define FACET_BALANCER_PREEMPT                                                                                         \
-    (UINT32_C(1) << 3)                               /* a task that waits behind lower priority is let in: the device  \
-                                                        takes what runs off between two work-groups, and it goes on    \
-                                                        afterwards. Needs a stream beyond `depth` */
+    (UINT32_C(1) << 3)                               /* a task that waits behind lower priority is let in: the         \
+                                                        running one leaves the device between two work-groups,         \
+                                                        and goes on afterwards. Needs a stream beyond `depth` */
 #define FACET_BALANCER_NO_ACTION (UINT32_C(1) << 31) /* none of them: tasks stay where the strategy sent them */
 
 FACET_API const char *facet_balancer_strategy_name(uint32_t strategy); /* "least_loaded"; NULL when unknown */
@@ -87,17 +90,17 @@ FACET_API const char *facet_balancer_action_name(uint32_t action);     /* "migra
 /* Zeroed members mean the default. */
 struct facet_balancer_config {
     uint32_t size;
-    uint32_t count;           /* of ids; 1 to FACET_BALANCER_MEMBERS */
-    const uint32_t *ids;      /* the vGPUs, each once. Must be given */
-    const uint32_t *weights;  /* of each, for `weighted`; 0 gets nothing. Default: all alike */
-    uint32_t strategy;        /* enum facet_balancer_strategy */
-    uint32_t actions;         /* FACET_BALANCER_*; default MIGRATE. The others change what the vGPUs have, which
-                                 whoever uses them directly feels */
+    uint32_t count;          /* of ids; 1 to FACET_BALANCER_MEMBERS */
+    const uint32_t *ids;     /* the vGPUs, each once. Must be given */
+    const uint32_t *weights; /* of each, for `weighted`; 0 gets nothing. Default: all alike */
+    uint32_t strategy;       /* enum facet_balancer_strategy */
+    uint32_t actions; /* FACET_BALANCER_*; default MIGRATE. The others change shares and units of the vGPUs, which their
+                         direct users notice */
     uint32_t threshold_milli; /* of the mean wait; default 200. Done with at half of it */
     uint32_t depth;       /* tasks that a member is handed at a time, each on a stream of its own, from 0 on; default
                              2, at most FACET_BALANCER_DEPTH, and never more than it has streams */
     uint64_t interval_ns; /* how often load is looked at; default 100 ms, at least 1 ms */
-    uint64_t idle_ns;     /* who had nothing to do for so long lends and is scaled down; default 100 ms */
+    uint64_t idle_ns;     /* a member that was idle for so long lends and is scaled down; default 100 ms */
     uint32_t moves;       /* how often one task may be moved, or preempted; default 2 */
     uint32_t tasks;       /* that are not over, at most; default 65,536 */
     uint32_t records;     /* of tasks that are over that are kept at least; default 4,096 */
@@ -108,8 +111,10 @@ struct facet_balancer_config {
 FACET_API enum facet_status facet_balancer_open(struct facet_driver *driver, const struct facet_balancer_config *config,
                                                 struct facet_balancer **ret_balancer, struct facet_error *error);
 
-/* Cancels what is not over, waits until it is off the devices, frees the buffers, and sets shares and units back.
- * Before the driver is closed. NULL is fine. */
+/*
+ * Cancels unfinished tasks, waits until they are off the devices, frees the buffers, and restores shares and units.
+ * Before the driver is closed. NULL is fine.
+ */
 FACET_API void facet_balancer_close(struct facet_balancer *balancer);
 
 /* --- buffers --- */
@@ -121,9 +126,11 @@ FACET_API enum facet_status facet_balancer_allocate(struct facet_balancer *balan
 FACET_API enum facet_status facet_balancer_free(struct facet_balancer *balancer, uint64_t buffer,
                                                 struct facet_error *error);
 
-/* Waits for the tasks before it, as a task would, and those submitted meanwhile wait for it. FACET_NOT_FOUND,
- * FACET_OUT_OF_RANGE (beyond the buffer), and what broke the buffer: not of a write of all of it. While all members
- * with a valid copy are paused, it waits. */
+/*
+ * Waits for the tasks before it, as a task would, and those submitted meanwhile wait for it. FACET_NOT_FOUND,
+ * FACET_OUT_OF_RANGE (beyond the buffer), and the status that broke the buffer, except for a write of all of it. While
+ * all members with a valid copy are paused, it waits.
+ */
 FACET_API enum facet_status facet_balancer_write(struct facet_balancer *balancer, uint64_t buffer, uint64_t offset,
                                                  const void *data, uint64_t bytes, struct facet_error *error);
 FACET_API enum facet_status facet_balancer_read(struct facet_balancer *balancer, uint64_t buffer, uint64_t offset,
@@ -137,8 +144,9 @@ struct facet_balancer_argument {
     uint64_t offset;   /* bytes into the buffer */
     const void *value; /* of values: copied */
     uint64_t bytes;    /* of the value, or of local memory */
-    uint32_t access; /* FACET_ARGUMENT_READS, _WRITES or both. Default: what the image says, where writing alone counts
-                        as both, as it need not write everything. _WRITES alone says that it does: nothing is brought */
+    uint32_t access; /* FACET_ARGUMENT_READS, _WRITES or both. Default: as the image says, where writing alone counts as
+                        both, as it need not write everything. _WRITES alone promises that it does: no old contents are
+                        copied */
     uint32_t reserved;
 };
 
@@ -196,7 +204,7 @@ struct facet_balancer_task {
 FACET_API enum facet_status facet_balancer_get_task(struct facet_balancer *balancer, uint64_t task,
                                                     struct facet_balancer_task *ret_task, struct facet_error *error);
 
-/* --- what it sees and does --- */
+/* --- its readings and actions --- */
 
 struct facet_balancer_member {
     uint32_t size;
@@ -207,7 +215,7 @@ struct facet_balancer_member {
     uint32_t queued, running;    /* tasks of this balancer */
     uint64_t queued_ns;          /* device time expected of them */
     uint64_t wait_ns;            /* expected until a new one could begin */
-    uint32_t units, share_milli; /* that it is counted with: of a vGPU without a request, what others leave */
+    uint32_t units, share_milli; /* as counted; of a vGPU without a request, the share that others leave */
     uint64_t over_total;         /* tasks that ended here, however */
     uint64_t arrived_total;      /* tasks that came from other members, and ... */
     uint64_t left_total;

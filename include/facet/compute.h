@@ -2,9 +2,9 @@
 /*
  * Computing on virtual GPUs: streams, kernels, operations, and how much of the device each may have.
  *
- * Owns: what is launched on a vGPU (facet/vgpu.h), following and cancelling it, shares, units, precision.
+ * Owns: launches on a vGPU (facet/vgpu.h), following and cancelling them, shares, units, precision.
  * Never: runs a kernel or an operation outside the share of its vGPU; reports a time that was not measured. Copies and
- * fills that are not queued, and preparing an operation, take the caller's time and are charged to nobody.
+ * fills that are not queued, and preparing an operation, take the caller's time and are not charged.
  *
  *     facet_vgpu_load_kernel(driver, 1, image, "saxpy", &kernel, &error);
  *     facet_kernel_set_value(kernel, 0, &a, sizeof a, &error);      (facet/kernel.h)
@@ -13,9 +13,9 @@
  *     facet_vgpu_synchronize(driver, 1, 0, FACET_FOREVER, &error);
  *     facet_vgpu_get_execution(driver, 1, execution, &what, &error);
  *
- * A stream runs what it is given in order; different streams run side by side. Streams are numbered from 0 to what the
- * vGPU was created with. Thread rule and errors as in facet/vgpu.h; a stream that it does not have is
- * FACET_OUT_OF_RANGE. With memory beyond the device (swap_bytes) launching waits until all that the vGPU has is on the
+ * A stream runs its work in order; different streams run side by side. Streams are numbered from 0 up to the number
+ * that the vGPU was created with. Thread rule and errors as in facet/vgpu.h; a stream that it does not have is
+ * FACET_OUT_OF_RANGE. With memory beyond the device (swap_bytes) launching waits until all memory of the vGPU is on the
  * device: half a minute at most, then FACET_TIMEOUT, as when one that is paused with work under way keeps the room. One
  * that has more than the device holds can launch nothing, as a kernel may follow any pointer: FACET_OUT_OF_RANGE, until
  * it has freed some.
@@ -44,16 +44,16 @@ FACET_API enum facet_status facet_vgpu_load_kernel(struct facet_driver *driver, 
                                                    const struct facet_image *image, const char *name,
                                                    struct facet_kernel **ret_kernel, struct facet_error *error);
 
-/* What facet_compile() makes code for, for this vGPU's device: "host". Borrowed until the driver is closed. */
+/* The target for facet_compile(), for this vGPU's device: "host". Borrowed until the driver is closed. */
 FACET_API enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, const char **ret_target,
                                               struct facet_error *error);
 
 /* --- executions --- */
 
 /*
- * Device time (`busy_ns`, here, in facet/vgpu.h and facet/monitor.h) is one thing: what the device's scheduler charges
- * a vGPU for, whether it has the device to itself or not. On `cpu` it is the processor time of the compute units that
- * worked for it, summed over them; what other programs had of the processors meanwhile is not in it, though it is
+ * Device time (`busy_ns`, here, in facet/vgpu.h and facet/monitor.h) is one thing: the time that the device's scheduler
+ * charges a vGPU for, whether it has the device to itself or not. On `cpu` it is the processor time of the compute
+ * units that worked for it, summed over them; processor time of other programs meanwhile is not in it, though it is
  * between start and end. On a GPU, which is handed on as a whole, it is the GPU's time; launches of several streams
  * that overlap are counted once. So the device time of all vGPUs together is at most the time that passed, on `cpu`
  * times the units.
@@ -63,7 +63,7 @@ FACET_API enum facet_status facet_vgpu_target(struct facet_driver *driver, uint3
  * Queues a launch. `ret_execution` (NULL is fine, here and below) is its number, unique in its vGPU and never 0. Errors
  * as of facet_kernel_launch(); FACET_INVALID_ARGUMENT: the kernel is another vGPU's; FACET_OUT_OF_RANGE, by the
  * argument's name: an address that is neither in an allocation nor right behind one. How far a kernel goes from there
- * is not known before, and ends at the memory of its vGPU; a checked image (facet/kernel.h) has each access judged.
+ * is not known before, and ends at the memory of its vGPU; a checked image (facet/kernel.h) has each access checked.
  */
 FACET_API enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                struct facet_kernel *kernel, const struct facet_range *range,
@@ -80,10 +80,12 @@ FACET_API enum facet_status facet_vgpu_get_operations(struct facet_driver *drive
                                                       struct facet_math_support *ret_support,
                                                       struct facet_error *error);
 
-/* Copying and filling in the order of a stream. To the device, what is copied was read when this returns; there is no
+/*
+ * Copying and filling in the order of a stream. A copy to the device has read its source when this returns; there is no
  * such way to the host: synchronize, then copy. Kinds: FACET_COPY_TO_DEVICE, FACET_COPY_ON_DEVICE. Each side that is
  * the device's must lie inside one allocation: FACET_OUT_OF_RANGE, and nothing is queued. FACET_BUSY: the provider
- * keeps no more bytes that wait to be written (`cpu`: 256 MiB, or one copy that is larger); synchronize. */
+ * keeps no more bytes that wait to be written (`cpu`: 256 MiB, or one copy that is larger); synchronize.
+ */
 FACET_API enum facet_status facet_vgpu_enqueue_copy(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                     uint64_t to, uint64_t from, uint64_t bytes, enum facet_copy kind,
                                                     uint64_t *ret_execution, struct facet_error *error);
@@ -108,7 +110,7 @@ struct facet_execution {
     uint32_t stream;
     int32_t failure; /* enum facet_status of one that failed */
 
-    /* Of one that is over; zero before, as is what never began. Times are of the device's CLOCK_MONOTONIC. */
+    /* Of a finished one; zero before, as for one that never began. Times are of the device's CLOCK_MONOTONIC. */
     uint64_t queued_ns, start_ns, end_ns;
     uint64_t busy_ns; /* device time, as below */
     uint64_t groups;  /* work-groups that ran to their end */
@@ -121,7 +123,8 @@ struct facet_execution {
 FACET_API enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t id, uint64_t execution,
                                                      struct facet_execution *ret_execution, struct facet_error *error);
 
-/* Takes it out of its queue, or ends it between two work-groups; what is behind it goes on. FACET_NOT_FOUND: it is
+/*
+ * Takes it out of its queue, or ends it between two work-groups; the work behind it goes on. FACET_NOT_FOUND: it is
  * over.
  */
 FACET_API enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, uint64_t execution,
@@ -129,8 +132,10 @@ FACET_API enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint3
 
 /* --- streams --- */
 
-/* Waits until all that was queued before is over, on one stream or FACET_STREAM_ALL, at most `timeout_ns`:
- * FACET_TIMEOUT. What a checked image found is told here. FACET_FROZEN: the vGPU is paused, and something is queued. */
+/*
+ * Waits until all earlier queued work is over, on one stream or FACET_STREAM_ALL, at most `timeout_ns`: FACET_TIMEOUT.
+ * This reports the findings of a checked image. FACET_FROZEN: the vGPU is paused, and something is queued.
+ */
 FACET_API enum facet_status facet_vgpu_synchronize(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                    uint64_t timeout_ns, struct facet_error *error);
 
@@ -145,18 +150,20 @@ struct facet_stream_info {
 FACET_API enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                              struct facet_stream_info *ret_info, struct facet_error *error);
 
-/* What `stream` is given from now on begins when all that `other` was given until now is over. Nobody is blocked. */
+/* Work given to `stream` from now on begins when all present work of `other` is over. The call does not block. */
 FACET_API enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint32_t stream, uint32_t other,
                                             struct facet_error *error);
 
-/* Among the streams of one vGPU: the higher goes first, and what runs makes room for it. */
+/* Among the streams of one vGPU: the higher goes first, and running work makes room for it. */
 FACET_API enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                            uint32_t priority, struct facet_error *error);
 
 /* --- how much of the device --- */
 
-/* All at run time, from the device's next decision on. FACET_OUT_OF_RANGE, FACET_UNSUPPORTED (the device cannot, or
- * compute virtualization is off). What is set is what was asked for: scaling (facet/vgpu.h) stays within it. */
+/*
+ * All at run time, from the device's next decision on. FACET_OUT_OF_RANGE, FACET_UNSUPPORTED (the device cannot, or
+ * compute virtualization is off). These set the requested values: scaling (facet/vgpu.h) stays within it.
+ */
 FACET_API enum facet_status facet_vgpu_set_share(struct facet_driver *driver, uint32_t id, uint32_t request_milli,
                                                  uint32_t limit_milli, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_set_priority(struct facet_driver *driver, uint32_t id, uint32_t priority,
@@ -164,14 +171,16 @@ FACET_API enum facet_status facet_vgpu_set_priority(struct facet_driver *driver,
 /* `units` 0: all of them; `launches` 0: as many as there are streams. */
 FACET_API enum facet_status facet_vgpu_set_bounds(struct facet_driver *driver, uint32_t id, uint32_t units,
                                                   uint32_t launches, struct facet_error *error);
-/* Among the vGPUs of a device: enum facet_scheduling, and whether what runs makes room. */
+/* Among the vGPUs of a device: enum facet_scheduling, and whether running work makes room. */
 FACET_API enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t device, uint32_t policy,
                                                     bool preempt, uint64_t slice_ns, struct facet_error *error);
 
 /* --- precision --- */
 
-/* For operations that are queued from now on: the `kernel` of their execution names what ran, so it is seen whether the
- * units were used. FACET_UNSUPPORTED: switched off for the driver. */
+/*
+ * For operations queued from now on: the `kernel` of their execution names the implementation, which shows whether the
+ * units were used. FACET_UNSUPPORTED: switched off for the driver.
+ */
 FACET_API enum facet_status facet_vgpu_set_tensor_cores(struct facet_driver *driver, uint32_t id, bool on,
                                                         struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_set_mixed_precision(struct facet_driver *driver, uint32_t id, bool on,

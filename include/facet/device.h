@@ -39,7 +39,7 @@ struct facet_device_list;
  * "facet-provider-*.so"; NULL means $FACET_PROVIDER_PATH, else the providers that ship with Facet.
  *
  * Each provider runs in a child process of its own, under a deadline: vendor code never runs in the caller, so a
- * provider that crashes or hangs is refused and harms nobody. A refused provider does not fail the call; see
+ * provider that crashes or hangs is refused and harms no other. A refused provider does not fail the call; see
  * facet_device_list_refusal().
  * Errors: FACET_NOT_FOUND when there are no shipped providers, FACET_NO_MEMORY, FACET_IO.
  */

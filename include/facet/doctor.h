@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to fix on a host before accelerators can be handed to virtual machines.
+ * Checks of a host: the problems to fix before accelerators can be handed to virtual machines.
  *
- * Owns: the list of checks, each with what was found and what to do.
- * Never: touches the host: it is told what there is.
+ * Owns: the list of checks, each with its finding and its remedy.
+ * Never: touches the host: the caller supplies all data.
  *
  * Thread rule: pure; any thread. Errors: FACET_INVALID_ARGUMENT. Source: facet/passthrough.h names the gates of a
- * single function; these are the host's, and what users meet when the machine starts (docs/passthrough.md).
+ * single function; these are the host's, and problems that appear when the machine starts (docs/passthrough.md).
  */
 #ifndef FACET_DOCTOR_H
 #define FACET_DOCTOR_H
@@ -27,7 +27,7 @@ enum facet_doctor_state {
 
 FACET_API const char *facet_doctor_state_name(uint32_t state); /* "good"; NULL when unknown */
 
-/* What a snapshot does not tell. Absent: FACET_PCI_UNKNOWN and 0. */
+/* Facts that a snapshot does not hold. Absent: FACET_PCI_UNKNOWN and 0. */
 struct facet_doctor_environment {
     uint32_t size;
     uint32_t kvm;               /* enum facet_pci_known: /dev/kvm is there and may be opened */
@@ -42,8 +42,8 @@ struct facet_doctor_finding {
     uint32_t size;
     uint32_t state;     /* enum facet_doctor_state */
     const char *check;  /* "iommu"; never freed */
-    const char *advice; /* what to do; empty when good; never freed */
-    char text[200];     /* what was found, one line */
+    const char *advice; /* the remedy; empty when good; never freed */
+    char text[200];     /* the finding, one line */
 };
 
 #define FACET_DOCTOR_CHECKS 12u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error context: which argument, which value, what was expected.
+ * Error context: which argument, which value, which expectation.
  *
  * Owns: struct facet_error, which lives on the caller's stack and never allocates.
- * Never: prints, logs or decides what happens next.
+ * Never: prints, logs or decides on a reaction.
  *
  * Convention everywhere: a function that can fail takes `struct facet_error *error` (may be NULL),
  * returns the status, and leaves its outputs untouched on failure. It sets the error or lets its
- * callee set it, never both; wrap with facet_error_prefix() to add what was being done.
+ * callee set it, never both; wrap with facet_error_prefix() to add the failed action.
  */
 #ifndef FACET_ERROR_H
 #define FACET_ERROR_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a kernel image compiled for the target `host` is: a shared object that runs one work-group per call.
+ * A kernel image compiled for the target `host`: a shared object that runs one work-group per call.
  *
- * Owns: the layout between code that the kernel compiler made and whoever runs it (the provider `cpu`).
+ * Owns: the layout between compiled code and its executor (the provider `cpu`).
  * Never: allocates, and never calls out: all memory that a work-group uses is handed to it.
  *
  * The object exports one symbol, FACET_HOST_IMAGE_NAME, a struct facet_host_image of constant data. It needs no library
@@ -10,8 +10,8 @@
  * constructors, no IFUNC, no thread-local data and no DT_RELR; it has a GNU hash table, and names of at most 63 bytes.
  * One call of a kernel's `run` executes one work-group from its first instruction to its last, on the calling thread:
  * between two calls its launch can be preempted, resumed on another thread, or cancelled. Calls for different groups of
- * a launch may run at the same time. What a call has stored may still be on its way: whoever made it passes a locked
- * instruction, such as a mutex, before telling others that it is done.
+ * a launch may run at the same time. A call's stores may still be on their way: the calling thread passes a locked
+ * instruction, such as a mutex, before it reports the call as done.
  *
  * A call may end where it is, with its thread (pthread_cancel): so the object holds nothing that others wait for.
  *
@@ -59,7 +59,7 @@ extern "C" {
 /* Alignment of local memory and of scratch memory, and with that of a kernel's own variables at most. */
 #define FACET_HOST_VARIABLE_ALIGN 4096u
 
-/* Bytes of local memory, at most: what is below 2^31 when it is rounded up to the alignment. */
+/* Bytes of local memory, at most: the most that stays below 2^31 when it is rounded up to the alignment. */
 #define FACET_HOST_LOCAL_MOST 2147483520u
 
 /* Bytes of a local argument in the argument block of a checked image; of others 4. */
@@ -69,15 +69,17 @@ extern "C" {
 #define FACET_HOST_GROUP_MOST   4096u
 #define FACET_HOST_SCRATCH_STEP 64u
 
-/* One work-group, and the launch that it belongs to. The same for all calls but `group_id`, `local` and `scratch`, and
- * what a row changes. */
+/*
+ * One work-group, and the launch that it belongs to. The same for all calls but `group_id`, `local` and `scratch`, and
+ * the fields that a row changes.
+ */
 struct facet_host_group {
     uint32_t group_id[3];   /* which of the grid */
     uint32_t grid[3];       /* work-groups */
     uint32_t group_size[3]; /* work-items */
     uint32_t offset[3];     /* of the first work-item's global id */
-    uint32_t dimensions;    /* 1, 2 or 3: what get_work_dim() says */
-    uint32_t global_size_x; /* what get_global_size(0) says: work-items of the launch in x */
+    uint32_t dimensions;    /* 1, 2 or 3: the value of get_work_dim() */
+    uint32_t global_size_x; /* the value of get_global_size(0): work-items of the launch in x */
     void *local;            /* the kernel's local_bytes and behind them the launch's dynamic ones; contents undefined */
     void *scratch;          /* facet_host_scratch_bytes(); contents undefined. One per thread that calls */
     void *check;            /* images whose `check` is not NULL: handed to struct facet_host_check's functions */
@@ -146,11 +148,10 @@ FACET_STATIC_ASSERT(sizeof(struct facet_host_kernel) == 64, "ABI: facet_host_ker
 
 /*
  * Images compiled with the option `check` call these before each access of a kernel to memory that is not private,
- * work-item by work-item, so that whoever runs them can tell accesses out of bounds and races; but not before reads of
- * its own constants. `site` is an index into
- * the image's sites. `item` is the work-item's linear id in its group. Returns 0 when the access must not be made: it
- * is skipped then (a load yields zeros). What the image knows to be wrong (FACET_CHECK_PRIVATE, FACET_CHECK_OUTSIDE) is
- * told only, and skipped whatever is returned.
+ * work-item by work-item, so that the executor can detect accesses out of bounds and races; but not before reads of its
+ * own constants. `site` is an index into the image's sites. `item` is the work-item's linear id in its group. Returns 0
+ * when the access must not be made: it is skipped then (a load yields zeros). An access that the image knows to be
+ * wrong (FACET_CHECK_PRIVATE, FACET_CHECK_OUTSIDE) is only reported, and is skipped whatever the return value.
  */
 struct facet_host_check {
     uint32_t size;

@@ -3,9 +3,9 @@
  * Kernels: compiled once, run anywhere.
  *
  * Owns: the compiler (OpenCL C, LLVM IR or SPIR-V in; code for `host`, `ptx`, `amdgcn`, `spirv` out), its cache, images
- * and what they say of themselves, and typed launches on a session.
+ * and their descriptions, and typed launches on a session.
  * Never: loads LLVM before a compile that is not in the cache; never prints; never runs a kernel itself, a provider
- * does; never pretends: what cannot be compiled or launched is refused by name.
+ * does; never pretends: a construct that cannot be compiled or launched is refused by name.
  *
  *     facet_compiler_create(NULL, &compiler, &error);
  *     facet_compile(compiler, source, strlen(source), &(struct facet_compile_options){
@@ -48,7 +48,7 @@ struct facet_compiler_options {
 };
 
 enum facet_cache_mode {
-    FACET_CACHE_USE = 0,       /* look up, and keep what was compiled */
+    FACET_CACHE_USE = 0,       /* look up, and keep compiled images */
     FACET_CACHE_READ_ONLY = 1, /* look up only */
     FACET_CACHE_REFRESH = 2,   /* compile, and keep */
     FACET_CACHE_BYPASS = 3,    /* compile, keep nothing */
@@ -68,11 +68,11 @@ struct facet_compile_options {
     uint32_t size;
     uint32_t source; /* enum facet_source_kind */
     uint32_t
-        optimize; /* FACET_OPTIMIZE(0) .. FACET_OPTIMIZE(3); default: 3, or what the arguments say (-cl-opt-disable) */
-    uint32_t check;     /* 1: a checked image (host_kernel.h); only for `host` */
+        optimize;   /* FACET_OPTIMIZE(0) .. FACET_OPTIMIZE(3); default: 3, or as the arguments say (-cl-opt-disable) */
+    uint32_t check; /* 1: a checked image (host_kernel.h); only for `host` */
     const char *target; /* "host", "host:CPU", "ptx:sm_90", "amdgcn:gfx90a" or "gfx90a", "spirv" or "spirv:1.2";
                            default "host" */
-    const char *name;   /* what diagnostics call the source; default "kernel.cl" */
+    const char *name;   /* the source's name in diagnostics; default "kernel.cl" */
     const char *const *arguments; /* as clang and clBuildProgram take them: -DN=4, -I DIR, -cl-std=CL1.2,
                                      -cl-fast-relaxed-math, -Werror, ...; NULL-terminated, or NULL */
     uint32_t seconds;             /* that compiling may take, at most FACET_COMPILE_SECONDS_MOST; default 600 */
@@ -95,7 +95,7 @@ struct facet_diagnostic {
     const char *text;
 };
 
-/* What a compile did and took. Fields whose bit in `valid` is clear were not measured. */
+/* Statistics of a compile. Fields whose bit in `valid` is clear were not measured. */
 #define FACET_COMPILE_HAS_STAGES (UINT32_C(1) << 0) /* frontend_ns .. link_ns: not after a hit */
 #define FACET_COMPILE_HAS_PEAK   (UINT32_C(1) << 1)
 struct facet_compile_statistics {
@@ -121,10 +121,10 @@ FACET_API enum facet_status facet_compiler_create(const struct facet_compiler_op
 FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
 
 /*
- * Compiles, or takes from the cache. Never trusts what it finds: a damaged entry is a miss. Two processes that ask for
- * the same thing compile it once. A source that includes files is found again while these are what they were
- * (docs/kernels.md). The image belongs to the caller. What was not found is compiled in a copy of the process (fork),
- * since there are sources on which compilers crash: none takes this process down.
+ * Compiles, or takes from the cache. Never trusts an entry: a damaged one is a miss. Two processes that ask for the
+ * same thing compile it once. A source that includes files is found again while these are unchanged (docs/kernels.md).
+ * The image belongs to the caller. A miss is compiled in a copy of the process (fork), since there are sources on which
+ * compilers crash: none takes this process down.
  * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a target that
  * is known and cannot be had: npu; or Facet was built without the compiler, saying what to install), FACET_CORRUPT (the
  * source has errors: `error` has the first, *ret_image an image without code whose diagnostics are all of them),
@@ -140,21 +140,26 @@ FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const
 
 /* The targets that this build knows, one after the other; NULL past the end. "ptx:sm_90". */
 FACET_API const char *facet_target_name(uint32_t index);
-/* Checks and completes a target's name: "gfx90a" gives "amdgcn:gfx90a". Errors as facet_compile(), naming the nearest.
+/*
+ * Checks and completes a target's name: "gfx90a" gives "amdgcn:gfx90a". Errors as facet_compile(), naming the nearest.
  */
 FACET_API enum facet_status facet_target_parse(const char *text, char *ret_name, size_t size,
                                                struct facet_error *error);
 
 /* --- images --- */
 
-/* An image from bytes that were kept: reads what it says of itself. FACET_CORRUPT; FACET_OUT_OF_RANGE beyond
- * FACET_COMPILE_BYTES_MOST. Loads and runs nothing. */
+/*
+ * An image from kept bytes: reads its description. FACET_CORRUPT; FACET_OUT_OF_RANGE beyond FACET_COMPILE_BYTES_MOST.
+ * Loads and runs nothing.
+ */
 FACET_API enum facet_status facet_image_parse(const void *bytes, size_t size, struct facet_image **ret_image,
                                               struct facet_error *error);
 FACET_API void facet_image_destroy(struct facet_image *image);
 
-/* Borrowed from the image, as all below. The bytes are what the target's own tools read: an ELF object, PTX text,
- * a code object, SPIR-V. */
+/*
+ * Borrowed from the image, as all below. The bytes have the form that the target's own tools read: an ELF object, PTX
+ * text, a code object, SPIR-V.
+ */
 FACET_API const void *facet_image_bytes(const struct facet_image *image, size_t *ret_size);
 FACET_API const char *facet_image_target(const struct facet_image *image);
 FACET_API void facet_image_statistics(const struct facet_image *image, struct facet_compile_statistics *ret_statistics);
@@ -162,15 +167,19 @@ FACET_API void facet_image_statistics(const struct facet_image *image, struct fa
 FACET_API int facet_image_diagnostic(const struct facet_image *image, uint32_t index,
                                      struct facet_diagnostic *ret_diagnostic);
 
-/* What an image says of one kernel. `run` is NULL here. NULL past the last one, or when there is none of that name. */
+/*
+ * An image's description of one kernel. `run` is NULL here. NULL past the last one, or when there is none of that name.
+ */
 FACET_API const struct facet_host_kernel *facet_image_kernel(const struct facet_image *image, uint32_t index);
 FACET_API const struct facet_host_kernel *facet_image_find(const struct facet_image *image, const char *name);
 
 /* --- launching --- */
 
-/* A launch's extent. Zero in `group` lets the library choose, each dimension by itself: about 256 work-items, most of
- * them in x, a divisor of `global`. Where it is given, `global` must be a multiple of it. Numbers beyond `dimensions`
- * are not looked at. `global` and the last global id are at most 2^31 - 1, and there are at most 2^48 groups. */
+/*
+ * A launch's extent. Zero in `group` lets the library choose, each dimension by itself: about 256 work-items, most of
+ * them in x, a divisor of `global`. A given `group` must divide `global`. Numbers beyond `dimensions` are not looked
+ * at. `global` and the last global id are at most 2^31 - 1, and there are at most 2^48 groups.
+ */
 struct facet_range {
     uint32_t size;
     uint32_t dimensions; /* 1 to 3 */

@@ -6,8 +6,8 @@
  * Never: decides shares between workers; that is the daemon's scheduler. A worker is kept to its own limit.
  *
  * A worker is the same shared segment that `facetd` makes for a vGPU: a process that finds its folder in FACET_VGPU_DIR
- * is limited by an interposer without this API. What is registered here on behalf of a process counts against the same
- * quota. Compute is device time in nanoseconds, never launches or tokens.
+ * is limited by an interposer without this API. Memory and time registered here on behalf of a process count against
+ * the same quota. Compute is device time in nanoseconds, never launches or tokens.
  *
  * Owner: facet_limiter_open() gives a handle to close. Workers live in files: they outlive the handle and the process.
  * One handle manages a folder at a time. Thread rule: every function from any thread, except close.
@@ -42,12 +42,13 @@ struct facet_limiter_worker {
     struct facet_limits limits; /* memory_bytes 0: the device's */
 };
 
-/* What a check answers. */
+/* The answer of a check. */
 struct facet_limiter_verdict {
     uint32_t size;
     uint32_t admitted;  /* 1: recorded. 0: nothing was recorded, the caller must not go on */
-    uint64_t available; /* bytes of quota, or nanoseconds of device time, that are left now; of who died meanwhile
-                           facet_limiter_worker_state() takes note, a heartbeat, and a check before it refuses */
+    uint64_t available; /* bytes of quota, or nanoseconds of device time, that are left now. Memory of dead processes
+                           counts as used until facet_limiter_worker_state(), a heartbeat, or a check that would
+                           refuse */
     uint64_t wait_ns;   /* compute: after how long it would be admitted; 0 when admitted, UINT64_MAX while frozen */
 };
 
@@ -63,9 +64,11 @@ struct facet_limiter_state {
     uint64_t idle_ns; /* since something last ran or was asked for */
 };
 
-/* `dir`: where the workers' folders are; NULL: those of the facetd that this user would get. Made when missing.
+/*
+ * `dir`: the folder of the workers' folders; NULL: that of the facetd that this user would get. Made when missing.
  * FACET_PERMISSION when another user can change it or a folder that leads to it (ADR 27).
- * FACET_BUSY when another handle or daemon manages it. */
+ * FACET_BUSY when another handle or daemon manages it.
+ */
 FACET_API enum facet_status facet_limiter_open(const char *dir, struct facet_limiter **ret_limiter,
                                                struct facet_error *error);
 /* Workers stay. NULL is allowed. */
@@ -85,13 +88,17 @@ FACET_API enum facet_status facet_limiter_worker_set_limits(struct facet_limiter
                                                             const struct facet_limits *limits,
                                                             struct facet_error *error);
 
-/* A sign of life for interposed processes; every 200 ms. After 400 ms without one they pace themselves at the worker's
- * guaranteed share. Also takes back what dead processes held, and freezes what has been idle. */
+/*
+ * A sign of life for interposed processes; every 200 ms. After 400 ms without one they pace themselves at the worker's
+ * guaranteed share. Also reclaims the memory of dead processes, and freezes idle workers.
+ */
 FACET_API enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter *limiter, const char *id,
                                                            struct facet_error *error);
 
-/* Puts a living process into a worker. Its death is noticed by itself, and what it held is given back. FACET_NOT_FOUND:
- * no such process; FACET_ALREADY_EXISTS; FACET_BUSY: 256 processes. */
+/*
+ * Puts a living process into a worker. Its death is noticed by itself, and its memory is given back. FACET_NOT_FOUND:
+ * no such process; FACET_ALREADY_EXISTS; FACET_BUSY: 256 processes.
+ */
 FACET_API enum facet_status facet_limiter_process_register(struct facet_limiter *limiter, const char *id, int32_t pid,
                                                            struct facet_error *error);
 
@@ -101,9 +108,11 @@ FACET_API enum facet_status facet_limiter_memory_check(struct facet_limiter *lim
                                                        int64_t bytes, struct facet_limiter_verdict *ret_verdict,
                                                        struct facet_error *error);
 
-/* Checks and records `busy_ns` of device time against the worker's compute limit: a bucket that fills with
- * compute_limit_milli / 1000 of real time and holds at most 10 ms. A cost above what it holds is admitted when it is
- * full, and is repaid. */
+/*
+ * Checks and records `busy_ns` of device time against the worker's compute limit: a bucket that fills with
+ * compute_limit_milli / 1000 of real time and holds at most 10 ms. A cost above its content is admitted when it is
+ * full, and is repaid.
+ */
 FACET_API enum facet_status facet_limiter_compute_check(struct facet_limiter *limiter, const char *id, int32_t pid,
                                                         uint64_t busy_ns, struct facet_limiter_verdict *ret_verdict,
                                                         struct facet_error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a tenant asked for: memory quota, compute share, isolation mode, priority; and how people write it.
+ * A tenant's limits: memory quota, compute share, isolation mode, priority; and how people write them.
  *
  * Owns: struct facet_limits, its parsing from text and its checking against a device.
  * Never: enforces anything; that is the limiter.
@@ -53,7 +53,7 @@ FACET_API void facet_limits_init(struct facet_limits *limits);
 /*
  * Reads a size: "268435456", "256M", "2G", "1.5G", "64k", "512MiB" (all powers of 1024), or "50%" of `whole_bytes`.
  * Refuses 0, signs, overflow, unknown suffixes, trailing text, and a percentage of an unknown (0) whole.
- * Errors: FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE; the message holds `argument`, the text and what was expected.
+ * Errors: FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE; the message holds `argument`, the text and the expected form.
  */
 FACET_API enum facet_status facet_parse_size(const char *text, const char *argument, uint64_t whole_bytes,
                                              uint64_t *ret_bytes, struct facet_error *error);

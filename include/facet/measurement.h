@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measurements of nodes, devices, containers and processes: what was measured, in which unit, or why it was not.
+ * Measurements of nodes, devices, containers and processes: values with their units, or why there is none.
  *
- * Owns: the registry of meters (what can be measured) and of units, gathering from control groups, /proc and providers,
- * statistics over the last points, and two forms of output: JSON and Prometheus text.
- * Never: puts zero for what is not known, lets one meter's failure touch another or last beyond one look, reads a
- * clock, or opens anything outside the directories that it is given.
+ * Owns: the registry of meters (measurable quantities) and of units, gathering from control groups, /proc and
+ * providers, statistics over the last points, and two forms of output: JSON and Prometheus text.
+ * Never: puts zero for an unknown value, lets one meter's failure touch another or last beyond one look, reads a clock,
+ * or opens anything outside the directories that it is given.
  *
  *     facet_subject_create(&(struct facet_subject_config){.size = sizeof(struct facet_subject_config),
  *         .kind = FACET_SUBJECT_CONTAINER, .id = "c0ffee", .points = 16}, &subject, &error);
@@ -18,12 +18,12 @@
  *     }
  *
  * Amounts are signed 64-bit integers: a meter says how many of their digits are behind the point (`decimals`), so that
- * 45250 of a meter with 3 of them is 45.250. What does not fit is not measurable, never cut off. Times are nanoseconds
- * of one clock that only goes forward (CLOCK_MONOTONIC), given by the caller.
+ * 45250 of a meter with 3 of them is 45.250. A value that does not fit is not measurable, never cut off. Times are
+ * nanoseconds of one clock that only goes forward (CLOCK_MONOTONIC), given by the caller.
  *
- * Thread rule: gathering and what only asks is pure and may run in any thread; one thread at a time for each subject.
- * Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. On failure nothing has changed. Source:
- * Backend.AI's "gather_node_measures", "gather_container_measures", "gather_process_measures"; docs/measurements.md.
+ * Thread rule: gathering and queries are pure and may run in any thread; one thread at a time for each subject. Errors,
+ * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. On failure nothing has changed. Source: Backend.AI's
+ * "gather_node_measures", "gather_container_measures", "gather_process_measures"; docs/measurements.md.
  */
 #ifndef FACET_MEASUREMENT_H
 #define FACET_MEASUREMENT_H
@@ -64,7 +64,7 @@ FACET_API const char *facet_unit_name(uint32_t unit); /* "bytes_per_second"; NUL
  * those that there are. */
 FACET_API enum facet_status facet_unit_find(const char *name, uint32_t *ret_unit, struct facet_error *error);
 
-/* --- meters: what can be measured --- */
+/* --- meters: measurable quantities --- */
 
 enum facet_meter_type {
     FACET_METER_GAUGE = 0,        /* a level of the moment */
@@ -97,7 +97,7 @@ struct facet_meter {
     uint32_t unit;       /* enum facet_unit */
     uint32_t decimals;   /* digits behind the point, 0 to 9 */
     uint32_t statistics; /* FACET_STATISTIC_* */
-    uint32_t subjects;   /* bit 1 << enum facet_subject_kind: of whom it can be measured */
+    uint32_t subjects;   /* bit 1 << enum facet_subject_kind: the subjects that have it */
     const char *key;     /* "memory_used": lower-case letters, digits and '_', from a letter on, at most 47,
                             and not ending with _capacity or _total */
     const char *name;    /* for people, in ASCII, at most 100: "Memory used" */
@@ -124,7 +124,7 @@ enum facet_unmeasured {
     FACET_MEASURED = 0,                /* there is one */
     FACET_UNMEASURED_ABSENT = 1,       /* the kernel or the device does not offer it */
     FACET_UNMEASURED_PERMISSION = 2,   /* not for this process to read */
-    FACET_UNMEASURED_MALFORMED = 3,    /* what was read is not what was expected */
+    FACET_UNMEASURED_MALFORMED = 3,    /* the text is not in the expected form */
     FACET_UNMEASURED_OUT_OF_RANGE = 4, /* it does not fit into a value */
     FACET_UNMEASURED_GONE = 5,         /* the process, container or device is no more */
     FACET_UNMEASURED_IO = 6,           /* reading failed */
@@ -139,18 +139,16 @@ FACET_API const char *facet_unmeasured_name(uint32_t reason); /* "permission"; N
 struct facet_measurement {
     uint32_t size;
     uint32_t reason;                 /* enum facet_unmeasured; when it is not 0, `value` means nothing */
-    const struct facet_meter *meter; /* the registry's, or one of the caller's that outlives what it is given to */
+    const struct facet_meter *meter; /* the registry's, or one of the caller's that outlives its users */
     int64_t value;
     int64_t capacity; /* of which `value` is a part, in the same unit; only with has_capacity */
     uint32_t has_capacity;
     uint32_t reserved;
     uint64_t time_ns;
-    uint64_t identity; /* of whom it was taken: a process' start, a control group's inode, a set of interfaces; 0: not
-                          known */
+    uint64_t identity; /* of its subject: a process' start, a control group's inode, the interfaces; 0: unknown */
 };
 
-/* Percent of capacity, in thousandths. False where there is no value, no capacity or one of zero, or it does not fit.
- */
+/* Percent of capacity, in thousandths. False without a value or a capacity, for one of zero, or if it does not fit. */
 FACET_API bool facet_measurement_percent(const struct facet_measurement *measurement, int64_t *ret_percent_milli);
 
 /* --- gathering: one look --- */
@@ -158,12 +156,12 @@ FACET_API bool facet_measurement_percent(const struct facet_measurement *measure
 #define FACET_GATHER_MOST 32u /* measurements of one look, at most */
 
 /*
- * Each writes a measurement for every meter that it knows, in the order of the registry, measured or not; *count is how
- * many there is room for, and becomes how many there are. They take no memory, and follow no path out of the directory.
- * They fail on arguments only (FACET_TOO_SMALL: no room); what cannot be read is said in each measurement.
+ * Each writes a measurement for every meter that it knows, in the order of the registry, measured or not; *count is the
+ * room, and becomes the number of measurements. They take no memory, and follow no path out of the directory. They fail
+ * on arguments only (FACET_TOO_SMALL: no room); each measurement states a failure to read.
  *
  * A container: `cgroup` is its directory in a control group file system of version 2, recognized by its file
- * cgroup.controllers: without that it is taken for gone. An io.stat that is empty is zero, one that does not exist is
+ * cgroup.controllers: without that file it counts as gone. An io.stat that is empty is zero, one that does not exist is
  * absent.
  */
 FACET_API enum facet_status facet_gather_container(int cgroup, uint64_t now_ns, struct facet_measurement *measurements,
@@ -175,13 +173,17 @@ FACET_API enum facet_status facet_gather_process(int proc, int64_t pid, uint64_t
                                                  struct facet_measurement *measurements, uint32_t *count,
                                                  struct facet_error *error);
 
-/* The node. Its network is the sum of all interfaces but `lo`, as `proc`'s reader sees them: what goes through a bridge
- * or a bond is counted at each of them. With other interfaces than before it is another sum, and begins anew. */
+/*
+ * The node. Its network is the sum of all interfaces but `lo`, as `proc`'s reader sees them: a packet through a bridge
+ * or a bond is counted at each of them. With other interfaces than before it is another sum, and begins anew.
+ */
 FACET_API enum facet_status facet_gather_node(int proc, uint64_t now_ns, struct facet_measurement *measurements,
                                               uint32_t *count, struct facet_error *error);
 
-/* A device: what its provider said (facet/provider/metrics.h); NULL when it is lost. `memory_bytes` is what it has; 0:
- * not known. */
+/*
+ * A device: its provider's metrics (facet/provider/metrics.h); NULL when it is lost. `memory_bytes` is its memory; 0:
+ * not known.
+ */
 FACET_API enum facet_status facet_gather_device(const struct facet_device_metrics *metrics, uint64_t memory_bytes,
                                                 uint64_t now_ns, struct facet_measurement *measurements,
                                                 uint32_t *count, struct facet_error *error);
@@ -199,7 +201,7 @@ struct facet_statistics {
     uint32_t size;
     uint32_t valid;    /* FACET_STATISTIC_*: which of these are known */
     uint32_t points;   /* looked at */
-    uint32_t measured; /* of those, with a value: what min, max, sum and average are of */
+    uint32_t measured; /* of those, with a value: min, max, sum and average are over these */
     int64_t min;
     int64_t max;
     int64_t sum;
@@ -237,11 +239,11 @@ FACET_API enum facet_status facet_subject_create(const struct facet_subject_conf
 FACET_API void facet_subject_destroy(struct facet_subject *subject); /* NULL is fine */
 
 /*
- * One look. Rates and utilizations that the registry derives (cpu_utilization from cpu_time, ...) are made of it and
- * those before. A meter that is missing from a look keeps what it had. A measurement whose identity is known and
- * differs from the last known one is of somebody else: its points, and what is derived, begin anew. All or nothing.
- * FACET_INVALID_ARGUMENT: a time that is not later than the meter's last one or beyond INT64_MAX, a meter twice, not of
- * this kind of subject or not sound. FACET_OUT_OF_RANGE: more than FACET_SUBJECT_METERS.
+ * Adds one round of measurements. Rates and utilizations that the registry derives (cpu_utilization from cpu_time, ...)
+ * are made of it and earlier ones. A meter that is missing from a round keeps its points. A measurement whose identity
+ * is known and differs from the last known one is of another subject: its points, and derived values, begin anew. All
+ * or nothing. FACET_INVALID_ARGUMENT: a time that is not later than the meter's last one or beyond INT64_MAX, a meter
+ * twice, not of this kind of subject or not sound. FACET_OUT_OF_RANGE: more than FACET_SUBJECT_METERS.
  */
 FACET_API enum facet_status facet_subject_add(struct facet_subject *subject,
                                               const struct facet_measurement *measurements, uint32_t count,
@@ -261,14 +263,18 @@ FACET_API enum facet_status facet_subject_find(const struct facet_subject *subje
 
 /* --- output: the caller frees the text --- */
 
-/* As schemas/measurements.schema.json says. Values are whole numbers with their `decimals` beside them; what is not
- * measured is null with its reason. */
+/*
+ * As schemas/measurements.schema.json says. Values are whole numbers with their `decimals` beside them; an unmeasured
+ * one is null with its reason.
+ */
 FACET_API enum facet_status facet_subjects_json(struct facet_subject *const *subjects, size_t count, char **ret_text,
                                                 struct facet_error *error);
 
-/* Exposition format 0.0.4, in base units: facet_container_memory_used_bytes{id="c0ffee"}. What is not measured has no
- * sample, and one of facet_unmeasurable with its reason. FACET_INVALID_ARGUMENT: two subjects of one kind have one id,
- * or two have different meters of one key. */
+/*
+ * Exposition format 0.0.4, in base units: facet_container_memory_used_bytes{id="c0ffee"}. An unmeasured meter has no
+ * sample, but one of facet_unmeasurable with its reason. FACET_INVALID_ARGUMENT: two subjects of one kind have one id,
+ * or two have different meters of one key.
+ */
 FACET_API enum facet_status facet_subjects_prometheus(struct facet_subject *const *subjects, size_t count,
                                                       char **ret_text, struct facet_error *error);
 

@@ -14,8 +14,8 @@
  *     facet_space_allocate(space, 1 * MIB, NULL, &address, &error);
  *     facet_space_copy(space, address, data, 1 * MIB, FACET_COPY_TO_DEVICE, &error);
  *
- * Two sizes of thing: small blocks come from size-class pools, several to a page; large ones are runs of whole pages.
- * What a space is charged for is what it withholds from others: whole pages, its pools' free blocks included.
+ * Two sizes of thing: small blocks come from size-class pools, several to a page; large ones are runs of whole pages. A
+ * space is charged for all memory that it withholds from others: whole pages, its pools' free blocks included.
  *
  * Thread rule: every function may be called by any number of threads at once, for one space too; but nothing of a
  * space or memory may be under way when it is destroyed or closed. Errors name the argument, its value and the bound;
@@ -49,7 +49,7 @@ struct facet_memory_config {
     uint64_t chunk_bytes;  /* pages are had from the device, and go back to it, so many bytes at a time; a multiple of
                               the page, at most 4,096 pages; default 32 MiB, less for small devices */
     uint64_t block_bytes;  /* the smallest block; a power of two, 256 at least; default 256 */
-    uint64_t pool_bytes;   /* what a pool grows by, rounded up to pages; default: from eight blocks, by class */
+    uint64_t pool_bytes; /* the step by which a pool grows, rounded up to pages; default: from eight blocks, by class */
     uint32_t defragment_milli; /* defragment by itself above this fragmentation, 1 to 1000; default 300; see below */
     uint32_t automatic;        /* 1: defragment by itself, in a thread of this memory */
     uint64_t pass_bytes;       /* the most that one step moves while its space waits; default 1 MiB, 2 MiB
@@ -69,8 +69,8 @@ struct facet_memory_config {
 #define FACET_MEMORY_POOLS 128u
 
 /*
- * Host memory as a device: a memfd, mapped where spaces say. What a program without any device uses, and what tests and
- * benchmarks measure. Addresses are pointers of this process. FACET_UNSUPPORTED: the kernel has no memfd.
+ * Host memory as a device: a memfd, mapped as spaces need it. For programs without any device, for tests and for
+ * benchmarks. Addresses are pointers of this process. FACET_UNSUPPORTED: the kernel has no memfd.
  */
 FACET_API enum facet_status facet_memory_open_host(const struct facet_memory_config *config,
                                                    struct facet_memory **ret_memory, struct facet_error *error);
@@ -79,10 +79,10 @@ struct facet_session;
 
 /*
  * Memory of a device of an open session (facet/session.h), which must outlive it. `owner` is a context of that device,
- * to which all pages are charged: what its worker may have is the most that this memory has; spaces are used by
- * contexts of their own. Addresses are numbers of the device. `memory_bytes` and `page_bytes` default to what the
- * owner's context says. FACET_UNSUPPORTED: the device does not map or share pages (FACET_CAN_MAP_MEMORY,
- * FACET_CAN_SHARE_PAGES). One that cannot move them answers that to defragment.
+ * to which all pages are charged: its worker's limit is the size of this memory; spaces are used by contexts of their
+ * own. Addresses are numbers of the device. `memory_bytes` and `page_bytes` default to the values of the owner's
+ * context. FACET_UNSUPPORTED: the device does not map or share pages (FACET_CAN_MAP_MEMORY, FACET_CAN_SHARE_PAGES). One
+ * that cannot move them answers that to defragment.
  */
 FACET_API enum facet_status facet_memory_open_device(struct facet_session *session, uint32_t device, uint64_t owner,
                                                      const struct facet_memory_config *config,
@@ -107,12 +107,12 @@ FACET_API enum facet_status facet_space_create(struct facet_memory *memory, cons
                                                struct facet_space **ret_space, struct facet_error *error);
 
 /*
- * Frees all that it holds, and ends it; cancel what its context has queued before, and destroy the context after.
+ * Frees all its allocations, and ends it; cancel its context's queued work before, and destroy the context after.
  * Launches that go on even so are waited for, for two seconds at most. FACET_BUSY: they go on still. Then the space
- * holds what they may use (`leaving_bytes`) and nothing else, nobody gets that, and the space is to be destroyed again
- * once they are over; only closing the memory ends it all the same. FACET_BAD_STATE: likewise, of a context that is off
- * its device. What a lost device had, or a context that was destroyed first, is nobody's until the memory is closed.
- * NULL is fine.
+ * holds only the memory that they may use (`leaving_bytes`), no other space gets that, and the space is to be destroyed
+ * again once they are over; only closing the memory ends it all the same. FACET_BAD_STATE: likewise, of a context that
+ * is off its device. The memory of a lost device, or of a context that was destroyed first, stays unused until the
+ * memory is closed. NULL is fine.
  */
 FACET_API enum facet_status facet_space_destroy(struct facet_space *space, struct facet_error *error);
 
@@ -131,7 +131,7 @@ struct facet_allocation_options {
     uint64_t align; /* a power of two up to 1 GiB; default 256 */
 };
 
-/* What is known of an allocation. */
+/* The record of an allocation. */
 struct facet_allocation {
     uint32_t size;
     uint32_t tag;
@@ -144,29 +144,29 @@ struct facet_allocation {
 /*
  * `options` may be NULL. The memory is cleared when it last was another space's, and is otherwise as it was left.
  * FACET_OUT_OF_RANGE: 0 bytes, more than the device and its swap have, or an alignment that is none. FACET_QUOTA: above
- * the space's limit. FACET_NO_SPACE: the device has no page left. FACET_BUSY: it will fit when what the space has freed
- * has left (see free): synchronize first. O(1) for blocks; for runs O(pages).
+ * the space's limit. FACET_NO_SPACE: the device has no page left. FACET_BUSY: it will fit when freed pages of the space
+ * have left (see free): synchronize first. O(1) for blocks; for runs O(pages).
  */
 FACET_API enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes,
                                                  const struct facet_allocation_options *options, uint64_t *ret_address,
                                                  struct facet_error *error);
 
 /*
- * Takes the address that allocate gave. FACET_NOT_FOUND, and nothing changes: an address of nobody or of another space,
+ * Takes the address that allocate gave. FACET_NOT_FOUND, and nothing changes: an address of no space or of another one,
  * one inside an allocation, one that is free already. 0 is fine. O(1) for blocks.
  *
- * It never waits for a launch. Pages that launches which were queued before may still use are leaving: those launches
- * go on with them, what begins later finds nothing there, their addresses are not given out again, and they stay
- * charged (`leaving_bytes`). They go when those launches are over and somebody looks: an allocation that is refused, a
- * free, a compact, usage, the end of the space; of a vGPU also synchronizing, and each monitoring interval. What is
- * queued after the free keeps nothing on the device `cpu`; providers of GPUs do not tell it from what was queued
- * before: there pages go once the context has nothing queued at all.
+ * It never waits for a launch. Pages that earlier queued launches may still use are leaving: those launches go on with
+ * them, later work finds nothing there, their addresses are not given out again, and they stay charged
+ * (`leaving_bytes`). They go when those launches are over and one of these checks: an allocation that is refused, a
+ * free, a compact, usage, the end of the space; of a vGPU also synchronizing, and each monitoring interval. Work queued
+ * after the free keeps no page on the device `cpu`; providers of GPUs do not tell it from earlier work: there pages go
+ * once the context has nothing queued at all.
  */
 FACET_API enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error);
 
 /*
- * Makes an allocation larger or smaller; what is in it up to the smaller size stays. In place where that goes: for a
- * block as long as it is of the same class, for a run while the addresses behind it are free; else it is copied, and
+ * Makes an allocation larger or smaller; its contents up to the smaller size stay. In place if possible: for a block as
+ * long as it is of the same class, for a run while the addresses behind it are free; else it is copied, and
  * *ret_address differs. Its tag stays, its alignment as the default has it. Errors as of allocate and free; after one
  * nothing has changed.
  */
@@ -177,17 +177,17 @@ FACET_API enum facet_status facet_space_resize(struct facet_space *space, uint64
 FACET_API enum facet_status facet_space_find(struct facet_space *space, uint64_t address,
                                              struct facet_allocation *ret_allocation, struct facet_error *error);
 
-/* --- what is in it --- */
+/* --- contents --- */
 
 enum facet_copy {
     FACET_COPY_HOST_TO_HOST = 0,
     FACET_COPY_TO_DEVICE = 1,
     FACET_COPY_TO_HOST = 2,
     FACET_COPY_ON_DEVICE = 3,
-    FACET_COPY_DETECT = 4, /* by whether an address is the space's; an address of another space is refused as ever. Of a
-                              device in another process the space keeps its addresses free here, too; where that cannot
-                              be (a limit on addresses, RLIMIT_AS), one at which this process has something is
-                              FACET_INVALID_ARGUMENT: say the kind */
+    FACET_COPY_DETECT = 4, /* by whether an address is the space's; an address of another space is refused as ever.
+                              Of a device in another process the space keeps its addresses free here, too; if it
+                              cannot (a limit on addresses, RLIMIT_AS), an address at which this process has a
+                              mapping is FACET_INVALID_ARGUMENT: name the kind */
 };
 
 /* Returns when the bytes are there, after all that the context has queued, however long that takes. Ranges may overlap.
@@ -203,25 +203,28 @@ FACET_API enum facet_status facet_space_fill(struct facet_space *space, uint64_t
 /* --- more than there is --- */
 
 /*
- * With `swap_bytes` spaces may hold more than the device has: what nobody uses lies in host memory meanwhile. Devices
- * do not wait for pages, so what a kernel uses must be pinned while it runs: then it is there, and stays. Copies and
- * fills pin for themselves. Memory without `swap_bytes` is always there; pinning it costs little and changes nothing.
+ * With `swap_bytes` spaces may hold more than the device has: unused memory lies in host memory meanwhile. Devices do
+ * not wait for pages, so memory that a kernel uses must be pinned while it runs: then it is there, and stays. Copies
+ * and fills pin for themselves. Memory without `swap_bytes` is always there; pinning it costs little and changes
+ * nothing.
  *
- * What is pinned at once must fit: a space may hold more than the device has, and copy and fill all of it, but only as
- * much as the device has can be used by kernels at a time (FACET_OUT_OF_RANGE). A vGPU's launch pins all that it has.
+ * All memory that is pinned at once must fit: a space may hold more than the device has, and copy and fill all of it,
+ * but only as much as the device has can be used by kernels at a time (FACET_OUT_OF_RANGE). A vGPU's launch pins all
+ * that it has.
  *
- * Whoever brings pages in may keep them for so long that it was worth it (`swap_repay`), or until it is idle: working
- * sets that do not fit together take turns, each as long as its own size demands, instead of evicting each other all
- * the time. Who waits for pages is served in the order of arrival.
+ * A space keeps the pages that it brought in for a multiple of the time that this took (`swap_repay`), or until it is
+ * idle: working sets that do not fit together take turns, each as long as its own size demands, instead of evicting
+ * each other all the time. Waiting pins are served in the order of arrival.
  */
 struct facet_pin;
 
 /*
- * Brings in and keeps the allocations that the addresses lie in; with a `count` of 0 all that the space holds, now and
+ * Brings in and keeps the allocations that the addresses lie in; with a `count` of 0 all memory of the space, now and
  * until release. FACET_NOT_FOUND: an address in no allocation. FACET_OUT_OF_RANGE: more than the device has.
  * FACET_TIMEOUT: others kept the memory for `timeout_ns`. FACET_QUOTA: a page would be pinned more than 65,535 times at
  * once, where each address in it counts; then none of them is. A run that is pinned by an address in it cannot be freed
- * (FACET_BUSY). Who holds a pin and asks for another one may wait for himself: pin at once what is used at once.
+ * (FACET_BUSY). A caller that holds a pin and asks for another one may wait for itself: pin together all memory that is
+ * used together.
  */
 FACET_API enum facet_status facet_space_pin(struct facet_space *space, const uint64_t *addresses, uint32_t count,
                                             uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error);
@@ -248,9 +251,9 @@ struct facet_defragment_report {
 };
 
 /*
- * Moves pages so that what is free lies together and whole chunks go back to the device. Addresses stay, contents stay,
- * and who reads or writes meanwhile goes on, or waits for one step at most where the backend says so. The first moves
- * pages of this space only, the second of all. `options` and `ret_report` may be NULL.
+ * Moves pages so that free memory lies together and whole chunks go back to the device. Addresses and contents stay,
+ * and reads and writes go on meanwhile, or wait for one step at most if the backend says so. The first moves pages of
+ * this space only, the second of all. `options` and `ret_report` may be NULL.
  */
 FACET_API enum facet_status facet_space_defragment(struct facet_space *space,
                                                    const struct facet_defragment_options *options,
@@ -261,8 +264,7 @@ FACET_API enum facet_status facet_memory_defragment(struct facet_memory *memory,
                                                     struct facet_defragment_report *ret_report,
                                                     struct facet_error *error);
 
-/* Gives back what the space holds and does not use (pages of pools without a block in use), as free does, then
- * defragments. */
+/* Gives back unused memory of the space (pages of pools without a block in use), as free does, then defragments. */
 FACET_API enum facet_status facet_space_compact(struct facet_space *space,
                                                 const struct facet_defragment_options *options,
                                                 struct facet_defragment_report *ret_report, struct facet_error *error);
@@ -271,8 +273,9 @@ FACET_API enum facet_status facet_space_compact(struct facet_space *space,
 
 /*
  * Fragmentation of a space is that of its free blocks: 1 - largest / free. A page that holds one live block cannot go,
- * so this is what its pools withhold; compact takes away what can be. Fragmentation of a memory is that of its chunks:
- * free pages in chunks that are in use, of all pages in those, since they are withheld from whoever needs a chunk.
+ * so this is the memory that its pools withhold; compact removes the part that can go. Fragmentation of a memory is
+ * that of its chunks: free pages in chunks that are in use, of all pages in those, since they are withheld from a space
+ * that needs a chunk.
  */
 struct facet_space_usage {
     uint32_t size;
@@ -280,7 +283,7 @@ struct facet_space_usage {
     char name[64];
     uint64_t limit_bytes;
     uint64_t allocated_bytes;                     /* as asked for; added up when asked, a few ns a block */
-    uint64_t reserved_bytes;                      /* whole pages: what the limit is held against */
+    uint64_t reserved_bytes;                      /* whole pages: the amount that the limit applies to */
     uint64_t peak_bytes;                          /* the most that was reserved */
     uint64_t free_bytes;                          /* reserved and in no allocation */
     uint64_t largest_free_bytes;                  /* the largest piece of that */
@@ -313,13 +316,13 @@ struct facet_memory_usage {
     uint64_t pages_moved_total;
     uint64_t swap_bytes, swap_used_bytes;
     uint32_t fragmentation_milli;
-    uint32_t huge_milli; /* of reserved_bytes: what is in huge pages, of host memory with `commit`; else 0 */
+    uint32_t huge_milli; /* of reserved_bytes: the part in huge pages, of host memory with `commit`; else 0 */
 };
 
 FACET_API enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
                                                   struct facet_error *error);
 
-/* reserved_bytes of the above by itself, which nothing has to be added up for: for who looks often. Of NULL it is 0. */
+/* reserved_bytes of the above by itself, without adding anything up: for frequent calls. Of NULL it is 0. */
 FACET_API uint64_t facet_space_reserved_bytes(struct facet_space *space);
 FACET_API enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
                                                    struct facet_error *error);
@@ -333,18 +336,16 @@ FACET_API enum facet_status facet_space_unusable(struct facet_space *space, uint
 #define FACET_PAGE_VALID  (UINT32_C(1) << 0) /* backed by memory */
 #define FACET_PAGE_BLOCKS (UINT32_C(1) << 1) /* of a pool; else of a run */
 #define FACET_PAGE_DIRTY                                                                                               \
-    (UINT32_C(1) << 2) /* written since it was backed; where the backend can tell, and else by                         \
-                          copies and fills */
+    (UINT32_C(1) << 2) /* written since it was backed, if the backend can tell; else set by copies and fills */
 #define FACET_PAGE_ACCESSED (UINT32_C(1) << 3)
 #define FACET_PAGE_SWAPPED  (UINT32_C(1) << 4) /* in host memory; not valid */
 #define FACET_PAGE_PINNED   (UINT32_C(1) << 5)
 struct facet_page {
     uint32_t size;
     uint32_t flags;
-    uint64_t address; /* where it begins */
-    uint64_t
-        physical_bytes; /* where it lies in the device's memory: its chunk's number times the chunk, and the offset */
-    uint64_t access_ns; /* the last copy, fill or pin that touched it; 0: none */
+    uint64_t address;        /* its begin */
+    uint64_t physical_bytes; /* its place in the device's memory: its chunk's number times the chunk, and the offset */
+    uint64_t access_ns;      /* the last copy, fill or pin that touched it; 0: none */
 };
 FACET_API enum facet_status facet_space_page(struct facet_space *space, uint64_t address, struct facet_page *ret_page,
                                              struct facet_error *error);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Monitoring virtual GPUs: what was measured lately, and being told when a threshold is passed.
+ * Monitoring virtual GPUs: recent measurements, and a callback when a threshold is passed.
  *
  * Owns: samples of vGPUs and devices, taken once in every monitoring interval of their driver (facet/vgpu.h), kept in a
  * ring, and rules over them.
- * Never: estimates. Absent is not zero: what was not measured says so.
+ * Never: estimates. Absent is not zero: a field that was not measured is marked.
  *
  *     facet_driver_watch(driver, &(struct facet_watch){.size = sizeof(struct facet_watch), .vgpu = 1,
  *         .measure = FACET_MEASURE_MEMORY_MILLI, .level = 800, .clear_level = 700, .told = warn}, &watch, &error);
@@ -48,7 +48,7 @@ struct facet_sample {
     uint64_t values[FACET_SAMPLE_FIELDS];
 };
 
-/* What can be asked of two samples that follow each other, and watched (facet_driver_watch()). */
+/* The measures of two samples that follow each other, which can be asked for and watched (facet_driver_watch()). */
 enum facet_measure {
     FACET_MEASURE_UTILIZATION_MILLI = 0, /* device time per time; above 1000 where several units work */
     FACET_MEASURE_MEMORY_MILLI = 1,      /* of `memory_bytes` */
@@ -66,9 +66,9 @@ FACET_API const char *facet_measure_name(enum facet_measure measure); /* "utiliz
 /* --- history --- */
 
 /*
- * Samples later than `after_ns`, oldest first: at most *count of them, which becomes how many there were. Whoever asks
- * again with the time of the last one misses none that the ring still has. Of a vGPU busy_ns is device time, what runs
- * included where the device says so; of a device it is time with something on it.
+ * Samples later than `after_ns`, oldest first: at most *count of them, which becomes their number. A caller that passes
+ * the time of its last sample misses none that the ring still has. Of a vGPU busy_ns is device time, running work
+ * included if the device reports it; of a device it is time with something on it.
  * FACET_NOT_FOUND.
  */
 FACET_API enum facet_status facet_vgpu_get_history(struct facet_driver *driver, uint32_t id, uint64_t after_ns,

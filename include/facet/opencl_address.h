@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How an OpenCL device is named between the provider that lists it and the layer that recognises it in a tenant.
+ * The name of an OpenCL device between the provider that lists it and the layer that recognises it in a tenant.
  *
  * Owns: the text of facet_device_info.address for OpenCL devices:
  *       "platform=<CL_PLATFORM_NAME>;name=<CL_DEVICE_NAME>;ordinal=<n>"
  * and of a part of one: the same, then ";units=<start>+<count>".
  * Never: calls OpenCL.
  *
- * Both names are cut to 96 bytes; ';' and whatever is not printable ASCII become '_'. The part up to "ordinal=" is the
- * stem. `n` counts, from 0, the devices of the same stem that come before this one: platforms in the order of
+ * Both names are cut to 96 bytes; ';' and all but printable ASCII become '_'. The part up to "ordinal=" is the stem.
+ * `n` counts, from 0, the devices of the same stem that come before this one: platforms in the order of
  * clGetPlatformIDs, devices in the order of clGetDeviceIDs(CL_DEVICE_TYPE_ALL). So a program that sees the same devices
- * works out the same addresses, whatever order of calls it makes.
+ * works out the same addresses, in any order of calls.
  *
  * Units are compute units, numbered from 0. The part is the sub-device of `count` units that is made by partitioning
  * the device by counts (CL_DEVICE_PARTITION_BY_COUNTS): {count} when `start` is 0, else the second of {start, count}.
@@ -60,7 +60,7 @@ static inline void facet_opencl_address(const char *platform, const char *device
     snprintf(ret_address, FACET_OPENCL_ADDRESS_SIZE, "%.240s%lu", stem, (unsigned long)ordinal);
 }
 
-/* What an address says, taken apart. */
+/* The parts of an address. */
 struct facet_opencl_place {
     char device[FACET_OPENCL_ADDRESS_SIZE]; /* the address of the whole device */
     uint32_t start, count;                  /* compute units of the part; count 0: the whole device */
@@ -90,8 +90,8 @@ static inline bool facet_opencl_address_number(const char **text, uint32_t *ret_
 }
 
 /*
- * Takes an address apart. False, and nothing written, when it is too long or its units are not what
- * facet_opencl_address_part writes for at least one unit. The device itself is not checked: compare it.
+ * Takes an address apart. False, and nothing written, when it is too long or its units are not in the form of
+ * facet_opencl_address_part for at least one unit. The device itself is not checked: compare it.
  */
 static inline bool facet_opencl_address_parse(const char *address, struct facet_opencl_place *ret_place)
 {

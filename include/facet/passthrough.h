@@ -2,8 +2,8 @@
 /*
  * Handing whole PCI functions to virtual machines: may it be done, and if not, why.
  *
- * Owns: the judgement, with all its reasons at once.
- * Never: touches the host: a judgement is made of a snapshot (facet/pci.h), and of nothing else. Doing it is
+ * Owns: the verdict, with all its reasons at once.
+ * Never: touches the host: a verdict is made of a snapshot (facet/pci.h), and of nothing else. Doing it is
  * facet/passthrough_bind.h.
  *
  *     facet_passthrough_judge(snapshot, &wish, &verdict, &error);          show verdict->answer, verdict->reasons
@@ -34,7 +34,7 @@ enum facet_passthrough_weight {
     FACET_PASSTHROUGH_WARNING = 2,    /* it may be done, and this will be felt */
 };
 
-/* X(NAME, name, weight, what to do about it) */
+/* X(NAME, name, weight, remedy) */
 #define FACET_PASSTHROUGH_REASON_TABLE(X)                                                                              \
     X(BRIDGE, bridge, STOP, "name a function behind it")                                                               \
     X(LOST, lost, STOP, "rescan the bus or power the machine off and on; then look at its log")                        \
@@ -74,13 +74,13 @@ enum facet_passthrough_reason_code {
 };
 
 FACET_API const char *facet_passthrough_reason_name(uint32_t code);   /* "no_iommu"; NULL when unknown */
-FACET_API const char *facet_passthrough_reason_advice(uint32_t code); /* what to do about it; NULL when unknown */
+FACET_API const char *facet_passthrough_reason_advice(uint32_t code); /* the remedy; NULL when unknown */
 
 struct facet_passthrough_reason {
     uint32_t code;                    /* enum facet_passthrough_reason_code */
     uint32_t weight;                  /* enum facet_passthrough_weight */
     struct facet_pci_address address; /* the function that it is about */
-    char text[240];                   /* what was found, one line: "held by nvidia-smi (pid 4711)" */
+    char text[240];                   /* the finding, one line: "held by nvidia-smi (pid 4711)" */
 };
 
 /* --- judging --- */
@@ -93,7 +93,7 @@ enum facet_passthrough_answer {
 
 FACET_API const char *facet_passthrough_answer_name(uint32_t answer); /* "unknown"; NULL when there is none */
 
-#define FACET_PASSTHROUGH_WHOLE_GROUP (UINT32_C(1) << 0) /* and whatever shares an IOMMU group with what was named */
+#define FACET_PASSTHROUGH_WHOLE_GROUP (UINT32_C(1) << 0) /* and all functions in the named ones' IOMMU groups */
 #define FACET_PASSTHROUGH_HEADLESS    (UINT32_C(1) << 1) /* the host needs no screen */
 
 struct facet_passthrough_wish {
@@ -103,7 +103,7 @@ struct facet_passthrough_wish {
     size_t count;
     /* Of the virtual machine, where known; 0: not looked at. */
     uint64_t memory_bytes;
-    uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK of who starts it; UINT64_MAX: unlimited */
+    uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK of the process that starts it; UINT64_MAX: unlimited */
     uint32_t has_numa_node;
     int32_t numa_node;
     int64_t own_pid; /* a holder that does not count; 0: none */
@@ -112,18 +112,18 @@ struct facet_passthrough_wish {
 struct facet_passthrough_verdict {
     uint32_t size;
     uint32_t answer;                     /* enum facet_passthrough_answer */
-    struct facet_pci_address *functions; /* what would be handed on together, by address: what was named, and the rest
-                                            of the group where that was wished */
+    struct facet_pci_address *functions; /* the functions that would be handed on together, by address: the named ones,
+                                            and the rest of the group if that was wished */
     size_t function_count;
-    struct facet_passthrough_reason *reasons; /* stops first, then what is not known, then warnings */
+    struct facet_passthrough_reason *reasons; /* stops first, then unknowns, then warnings */
     size_t reason_count;
 };
 
 /*
  * Whether the functions of a wish may be handed on together, with every reason at once. The snapshot must have been
- * taken with FACET_PCI_SCAN_HOLDERS, else who holds them is not known, and with FACET_PCI_SCAN_ALL where a function is
+ * taken with FACET_PCI_SCAN_HOLDERS, else their holders are unknown, and with FACET_PCI_SCAN_ALL where a function is
  * not near an accelerator. `yes` needs every gate to have been measured;
- * what was not measured never counts as good. FACET_NOT_FOUND: a function is not in the snapshot.
+ * an unmeasured gate never counts as good. FACET_NOT_FOUND: a function is not in the snapshot.
  */
 FACET_API enum facet_status facet_passthrough_judge(const struct facet_pci_snapshot *snapshot,
                                                     const struct facet_passthrough_wish *wish,

@@ -3,11 +3,11 @@
  * Binding whole PCI functions to vfio, and giving them back: all that go together, or nothing.
  *
  * Owns: the states of a function, plans, the transaction that executes one, its journal, and recovery from it.
- * Never: does what facet/passthrough.h does not say yes to. Tells a driver about a model (new_id): what is done is done
- * to one function.
+ * Never: binds without a yes of facet/passthrough.h. Tells a driver about a model (new_id): each change is to one
+ * function.
  *
  *     facet_passthrough_open(&config, &manager, &error);
- *     facet_passthrough_recover(manager, &report, &error);                 what a crash left
+ *     facet_passthrough_recover(manager, &report, &error);                 after a crash
  *     facet_passthrough_plan_bind(manager, &request, &plan, &error);      show plan->steps, plan->verdict
  *     facet_passthrough_bind(manager, plan, &report, &error);
  *
@@ -32,7 +32,7 @@ extern "C" {
 
 /* --- states --- */
 
-/* X(NAME, name, what it means) */
+/* X(NAME, name, meaning) */
 #define FACET_PASSTHROUGH_STATE_TABLE(X)                                                                               \
     X(ABSENT, absent, "not on this machine")                                                                           \
     X(HOST, host, "the host's: with one of its drivers, or with none")                                                 \
@@ -51,34 +51,34 @@ enum facet_passthrough_state {
 };
 
 FACET_API const char *facet_passthrough_state_name(uint32_t state); /* "in_vm"; NULL when unknown */
-FACET_API const char *facet_passthrough_state_text(uint32_t state); /* what it means; NULL when unknown */
+FACET_API const char *facet_passthrough_state_text(uint32_t state); /* the meaning; NULL when unknown */
 
 /*
- * Whether a function can go from one state to the other in one step. Where two looks are further apart than that,
- * something was missed between them, or somebody else had his hands on the function. To stay is no step: false.
+ * Whether a function can go from one state to the other in one step. If two scans are further apart than that, a step
+ * was missed between them, or another program changed the function. To stay is no step: false.
  */
 FACET_API bool facet_passthrough_state_follows(uint32_t from, uint32_t to);
 
-/* What is known of a function, from one look and from the journal of what was done with it. */
+/* The facts about a function, from one scan and from the journal of its transaction. */
 struct facet_passthrough_facts {
     uint32_t size;
     uint32_t is_present;
     uint32_t is_lost;
     uint32_t is_vfio;
-    uint32_t is_open;      /* somebody has its vfio node open */
+    uint32_t is_open;      /* a process has its vfio node open */
     uint32_t is_detaching; /* the journal says that it was being bound */
     uint32_t is_returning; /* the journal says that it was being given back */
-    uint32_t is_stuck;     /* the kernel has not come back from what somebody does with it */
+    uint32_t is_stuck;     /* a process's operation on it has not returned from the kernel */
 };
 
 /* The one state that these facts mean; FACET_PASSTHROUGH_STATE_ABSENT for NULL. */
 FACET_API enum facet_passthrough_state facet_passthrough_state_of(const struct facet_passthrough_facts *facts);
 
-/* --- the manager: who binds, where it keeps its journals --- */
+/* --- the manager: its settings and its journals --- */
 
 struct facet_passthrough;
 
-/* Called before each step of a transaction, from the thread that runs it: to show what is waited for. */
+/* Called before each step of a transaction, from the thread that runs it: to show the step that is under way. */
 typedef void (*facet_passthrough_progress_func)(void *user, const char *text);
 
 struct facet_passthrough_config {
@@ -88,15 +88,16 @@ struct facet_passthrough_config {
     uint32_t gid;
     int root;                   /* a descriptor of the directory that holds sys, proc and dev; not closed */
     int state;                  /* a descriptor of the directory of journals and locks; -1: only plans can be made */
-    uint64_t write_deadline_ns; /* for each single write; 0: 10 s, and 60 s for what drivers, modules and resets do */
+    uint64_t write_deadline_ns; /* for each single write; 0: 10 s, and 60 s for writes that make drivers, modules and
+                                   resets work */
     uint64_t lock_deadline_ns;  /* for another process that has the group in hand; 0: 5 s */
     facet_passthrough_progress_func progress; /* NULL: none */
     void *user;
 };
 
 /*
- * Nothing is read or written before it is used. The directory `state` must survive a crash and be nobody else's to
- * write. Thread rule: one thread at a time; any number of managers and processes may share one directory.
+ * Nothing is read or written before it is used. The directory `state` must survive a crash, and no other user may write
+ * it. Thread rule: one thread at a time; any number of managers and processes may share one directory.
  */
 FACET_API enum facet_status facet_passthrough_open(const struct facet_passthrough_config *config,
                                                    struct facet_passthrough **ret_manager, struct facet_error *error);
@@ -137,8 +138,8 @@ struct facet_passthrough_step {
     struct facet_pci_address address; /* whose */
     char path[128];                   /* "/sys/bus/pci/drivers/nvidia/unbind"; for LOAD empty; for RIGHTS the node, or
                                          the directory that will name it */
-    char value[80];                   /* what is written; for LOAD the module, for RIGHTS "1000:1000" */
-    char before[80];                  /* what is there now; for UNBIND, PROBE and ATTACH the driver; empty: nothing */
+    char value[80];                   /* the text to write; for LOAD the module, for RIGHTS "1000:1000" */
+    char before[80];                  /* the present text; for UNBIND, PROBE and ATTACH the driver; empty: nothing */
 };
 
 enum facet_passthrough_direction {
@@ -166,9 +167,9 @@ struct facet_passthrough_request {
 };
 
 /*
- * Exactly what binding would write, with what is there now, and whether it may be done. A plan is made whatever the
- * verdict is. Nothing is written. FACET_NOT_FOUND: a function is not there. FACET_BAD_STATE: one of the groups was
- * bound by Facet already, without all of these functions. FACET_CORRUPT: the journal of a group cannot be read.
+ * Exactly the writes of binding, with the present texts, and whether it may be done. A plan is made for any verdict.
+ * Nothing is written. FACET_NOT_FOUND: a function is not there. FACET_BAD_STATE: one of the groups was bound by Facet
+ * already, without all of these functions. FACET_CORRUPT: the journal of a group cannot be read.
  */
 FACET_API enum facet_status facet_passthrough_plan_bind(struct facet_passthrough *manager,
                                                         const struct facet_passthrough_request *request,
@@ -176,9 +177,9 @@ FACET_API enum facet_status facet_passthrough_plan_bind(struct facet_passthrough
                                                         struct facet_error *error);
 
 /*
- * The same for giving back, of what the journal of the first function says: all that was bound together with it, each
- * to the driver, the override and the power setting that it had. FACET_NOT_FOUND: Facet did not bind it, so that
- * where it came from is not known. FACET_INVALID_ARGUMENT: the functions were not bound together.
+ * The same for giving back, by the journal of the first function: all functions that were bound together with it, each
+ * to its former driver, override and power setting. FACET_NOT_FOUND: Facet did not bind it, so that its former place is
+ * not known. FACET_INVALID_ARGUMENT: the functions were not bound together.
  */
 FACET_API enum facet_status facet_passthrough_plan_unbind(struct facet_passthrough *manager,
                                                           const struct facet_pci_address *functions, size_t count,
@@ -186,13 +187,13 @@ FACET_API enum facet_status facet_passthrough_plan_unbind(struct facet_passthrou
                                                           struct facet_error *error);
 FACET_API void facet_passthrough_plan_destroy(struct facet_passthrough_plan *plan); /* NULL is fine */
 
-/* --- what was done --- */
+/* --- reports --- */
 
 enum facet_passthrough_outcome {
     FACET_PASSTHROUGH_UNTOUCHED = 0, /* nothing was written: there was nothing to do, or it was refused */
     FACET_PASSTHROUGH_DONE = 1,      /* all as planned */
     FACET_PASSTHROUGH_UNDONE = 2,    /* it failed, and all is as it was before */
-    FACET_PASSTHROUGH_BROKEN = 3,    /* it failed, and not all could be undone; the notes say what, the journal stays */
+    FACET_PASSTHROUGH_BROKEN = 3, /* it failed, and was not undone completely; the notes say more, the journal stays */
 };
 
 FACET_API const char *facet_passthrough_outcome_name(uint32_t outcome); /* "undone"; NULL when unknown */
@@ -222,7 +223,7 @@ struct facet_passthrough_note {
 
 #define FACET_PASSTHROUGH_NOTES 48u
 
-/* Like struct facet_error, a caller's own that is filled whatever the status is. */
+/* Like struct facet_error, a caller's own that is filled with any status. */
 struct facet_passthrough_report {
     uint32_t size;
     uint32_t outcome; /* enum facet_passthrough_outcome */
@@ -234,10 +235,10 @@ struct facet_passthrough_report {
 /* --- binding --- */
 
 /*
- * Executes a plan, all of it or nothing. The groups are locked, and looked at anew: where that look gives another
- * plan, nothing is done (FACET_BAD_STATE). A plan without steps is done already. Each write is made by a child with a
- * deadline; one that does not come back is reported and left behind, never waited for. When a step fails, what was
- * done is undone, in reverse; the error is that of the first failure, the report has each undo that failed.
+ * Executes a plan, all of it or nothing. The groups are locked, and scanned anew: if that scan gives another plan,
+ * nothing is done (FACET_BAD_STATE). A plan without steps is done already. Each write is made by a child with a
+ * deadline; one that does not come back is reported and left behind, never waited for. When a step fails, the earlier
+ * ones are undone, in reverse; the error is that of the first failure, the report has each undo that failed.
  *
  * FACET_BUSY: another process has a group in hand, or, for giving back, a virtual machine has it open.
  * FACET_BAD_STATE: the verdict is not yes (the message has the first reason, the plan all), or the host changed, or an
@@ -253,9 +254,9 @@ FACET_API enum facet_status facet_passthrough_unbind(struct facet_passthrough *m
                                                      struct facet_error *error);
 
 /*
- * What a crash left: for each journal a note. Interrupted transactions are undone, bound functions are looked at.
- * Outcome: UNTOUCHED when nothing had to be done, DONE, or BROKEN. FACET_OK also then: the report tells; an error is
- * that the journals could not be listed.
+ * Recovers after a crash, with a note for each journal. Interrupted transactions are undone, bound functions are
+ * checked. Outcome: UNTOUCHED when nothing had to be done, DONE, or BROKEN. FACET_OK also then: the report tells; an
+ * error is that the journals could not be listed.
  */
 FACET_API enum facet_status facet_passthrough_recover(struct facet_passthrough *manager,
                                                       struct facet_passthrough_report *report,
@@ -268,19 +269,18 @@ struct facet_passthrough_entry {
     uint32_t state;      /* enum facet_passthrough_state */
     uint32_t is_ours;    /* a journal has it */
     char driver[40];     /* now; empty: none */
-    char old_driver[40]; /* of the journal: where it goes back to; empty: none */
-    char node[48];       /* what a virtual machine opens: "/dev/vfio/17"; empty: nothing */
+    char old_driver[40]; /* of the journal: its former driver, to which it goes back; empty: none */
+    char node[48];       /* the node that a virtual machine opens: "/dev/vfio/17"; empty: nothing */
 };
 
 struct facet_passthrough_list {
     uint32_t size;
     uint32_t reserved;
-    struct facet_passthrough_entry *entries; /* accelerators, what is with vfio, and what journals have; by address */
+    struct facet_passthrough_entry *entries; /* accelerators, functions of vfio, and those in journals; by address */
     size_t count;
 };
 
-/* Looks, and changes nothing; `report` (may be NULL) gets journals that cannot be read and groups that are half bound.
- */
+/* Scans, and changes nothing; `report` (may be NULL) gets unreadable journals and groups that are half bound. */
 FACET_API enum facet_status facet_passthrough_look(struct facet_passthrough *manager,
                                                    struct facet_passthrough_list **ret_list,
                                                    struct facet_passthrough_report *report, struct facet_error *error);

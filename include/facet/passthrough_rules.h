@@ -61,7 +61,7 @@ FACET_API enum facet_status facet_passthrough_rule_write(int directory, const st
                                                          const struct facet_passthrough_rule *settings,
                                                          struct facet_error *error);
 
-/* Removes the rule that has this function. FACET_NOT_FOUND: none has. What is bound stays bound. */
+/* Removes the rule that has this function. FACET_NOT_FOUND: none has. A bound function stays bound. */
 FACET_API enum facet_status facet_passthrough_rule_remove(int directory, const struct facet_pci_address *address,
                                                           struct facet_error *error);
 
@@ -82,8 +82,10 @@ struct facet_passthrough_rule_finding {
     char text[300]; /* why, one line; empty for MET and PENDING */
 };
 
-/* Compares, and writes nothing. `ret_plan` (may be NULL): what applying would do; NULL unless met, pending or refused
- * by the verdict. */
+/*
+ * Compares, and writes nothing. `ret_plan` (may be NULL): the plan that applying would execute; NULL unless met,
+ * pending or refused by the verdict.
+ */
 FACET_API enum facet_status facet_passthrough_rule_check(struct facet_passthrough *manager,
                                                          const struct facet_passthrough_rule *rule,
                                                          struct facet_passthrough_rule_finding *ret_check,

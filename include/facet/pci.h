@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PCI functions of a machine, as its kernel tells of them: what each is, who drives and holds it, what it shares.
+ * The PCI functions of a machine, as its kernel describes them: identity, driver, holders and shared resources of each.
  *
- * Owns: addresses, and the snapshot: one look at all functions and at what the host offers to hand them on.
- * Never: writes anything, wakes a device that sleeps, or judges; that is facet/passthrough.h.
+ * Owns: addresses, and the snapshot: one scan of all functions and of the host's means to hand them on.
+ * Never: writes anything, wakes a device that sleeps, or gives a verdict; that is facet/passthrough.h.
  *
  *     int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
  *     facet_pci_scan(&(struct facet_pci_scan_config){.size = sizeof(struct facet_pci_scan_config), .root = root},
@@ -16,9 +16,9 @@
  * well. Every attribute may be missing, malformed, or vanish while it is read: then `unread` says why, and the field
  * holds its neutral value. A function that vanishes as a whole is not in the snapshot.
  *
- * Thread rule: a snapshot never changes; any number of threads may read it. What it hands out lives as long as it.
- * Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Outputs are untouched on failure. Source: the
- * kernel's Documentation/ABI/testing/sysfs-bus-pci; PCI Express Base Specification 6.0, chapter 7.
+ * Thread rule: a snapshot never changes; any number of threads may read it. Its pointers live as long as it. Errors,
+ * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Outputs are untouched on failure. Source: the kernel's
+ * Documentation/ABI/testing/sysfs-bus-pci; PCI Express Base Specification 6.0, chapter 7.
  */
 #ifndef FACET_PCI_H
 #define FACET_PCI_H
@@ -55,7 +55,7 @@ FACET_API void facet_pci_address_print(const struct facet_pci_address *address, 
 /* Less than, equal to or greater than 0, in the order of domain, bus, device, function. */
 FACET_API int facet_pci_address_compare(const struct facet_pci_address *a, const struct facet_pci_address *b);
 
-/* --- what a function is --- */
+/* --- one function --- */
 
 /* By class, not by vendor; `npu` by class and vendor. */
 enum facet_pci_kind {
@@ -72,7 +72,7 @@ enum facet_pci_kind {
 
 FACET_API const char *facet_pci_kind_name(uint32_t kind); /* "gpu"; NULL when unknown */
 
-/* What has a reason of its own when it could not be read. */
+/* The attributes that have a reason of their own when they could not be read. */
 enum facet_pci_attribute {
     FACET_PCI_IDENTITY = 0, /* vendor, device, subsystem, class, revision */
     FACET_PCI_NAMES = 1,    /* of the list of PCI ids */
@@ -103,7 +103,7 @@ enum facet_pci_unread {
     FACET_PCI_READ = 0,
     FACET_PCI_UNREAD_ABSENT = 1,     /* this kernel or function does not have it */
     FACET_PCI_UNREAD_PERMISSION = 2, /* not for this process to read */
-    FACET_PCI_UNREAD_MALFORMED = 3,  /* what was read is not what was expected */
+    FACET_PCI_UNREAD_MALFORMED = 3,  /* the text is not in the expected form */
     FACET_PCI_UNREAD_ASLEEP = 4,     /* reading it would wake the device */
     FACET_PCI_UNREAD_IO = 5,         /* reading failed */
     FACET_PCI_UNREAD_SKIPPED = 6,    /* not asked for (flags of the scan), or of no use for this kind */
@@ -131,7 +131,7 @@ struct facet_pci_bar {
 #define FACET_PCI_BARS_COUNT 7u /* six, and the expansion ROM */
 #define FACET_PCI_ROM        6u
 
-/* What the kernel may do to reset it, in its order of choice; bits of `reset_methods`. */
+/* The kernel's means to reset it, in its order of choice; bits of `reset_methods`. */
 #define FACET_PCI_RESET_DEVICE_SPECIFIC (UINT32_C(1) << 0)
 #define FACET_PCI_RESET_ACPI            (UINT32_C(1) << 1)
 #define FACET_PCI_RESET_FLR             (UINT32_C(1) << 2)
@@ -153,9 +153,9 @@ FACET_API const char *facet_pci_reset_name(uint32_t method); /* of one bit: "flr
 
 /*
  * A process that has the function open, by one of its device nodes: those that the kernel has below it (of keyboards
- * and mice not), and those of drivers that have them elsewhere. Holders that are not known are not nobody: where the
- * nodes of an accelerator's driver are not known, its holders are FACET_PCI_UNREAD_UNKNOWN. With no driver, with
- * vfio-pci and with pci-stub they are known.
+ * and mice not), and those of drivers that have them elsewhere. Unknown holders are not the same as none: if the nodes
+ * of an accelerator's driver are not known, its holders are FACET_PCI_UNREAD_UNKNOWN. With no driver, with vfio-pci and
+ * with pci-stub they are known.
  */
 struct facet_pci_holder {
     int64_t pid;
@@ -163,12 +163,12 @@ struct facet_pci_holder {
     char node[40];    /* "/dev/nvidia0" */
 };
 
-/* What the host does with a function that is no accelerator: a reason not to take it away. */
+/* The host's use of a function that is no accelerator: a reason not to take it away. */
 struct facet_pci_use {
     uint32_t is_network; /* an interface that is up; otherwise a block device that is mounted, or is swap */
     uint32_t reserved;
     char name[40];  /* "eth0", "nvme0n1p1" */
-    char place[64]; /* where it is mounted, shortened; empty otherwise */
+    char place[64]; /* its mount point, shortened; empty otherwise */
 };
 
 /* A type of virtual device that the function's driver can make. */
@@ -178,7 +178,7 @@ struct facet_pci_type {
     char api[32];       /* "vfio-pci"; empty: not told */
     uint32_t is_vendor; /* made on a virtual function through the vendor's own file, not as a mediated device */
     uint32_t available; /* how many more can be made now */
-    uint32_t current;   /* is_vendor: this type is what the function is now */
+    uint32_t current;   /* is_vendor: the function's present type */
     uint32_t reserved;
 };
 
@@ -218,7 +218,7 @@ struct facet_pci_function {
     int32_t numa_node;                  /* -1: not known, or there is one only */
     int32_t group;                      /* of the IOMMU; -1: none */
     struct facet_pci_link link;         /* as it is; an idle GPU slows down by itself */
-    struct facet_pci_link link_maximum; /* what the function could */
+    struct facet_pci_link link_maximum; /* the function's best */
     struct facet_pci_bar bars[FACET_PCI_BARS_COUNT];
     uint32_t reset_methods; /* FACET_PCI_RESET_* */
     uint32_t acs;           /* FACET_PCI_ACS_* that are switched on */
@@ -246,11 +246,11 @@ struct facet_pci_function {
 
 struct facet_pci_platform {
     char name[64];   /* "accel0", "remoteproc1" */
-    char device[96]; /* what the kernel says it is: "fdab0000.npu", "adsp" */
+    char device[96]; /* the kernel's name for it: "fdab0000.npu", "adsp" */
     char driver[32]; /* empty: none, or not told */
 };
 
-/* --- what the host offers --- */
+/* --- the host's means --- */
 
 /* Ranges of memory that a driver of the console holds on a GPU's BAR. */
 struct facet_pci_region {
@@ -288,8 +288,8 @@ struct facet_pci_host {
 
 /* --- the snapshot --- */
 
-/* What costs more than the rest. */
-#define FACET_PCI_SCAN_HOLDERS (UINT32_C(1) << 0) /* who has which function open: looks at all processes */
+/* The parts that cost more than the rest. */
+#define FACET_PCI_SCAN_HOLDERS (UINT32_C(1) << 0) /* the holders of each function: looks at all processes */
 #define FACET_PCI_SCAN_ALL     (UINT32_C(1) << 1) /* every attribute of every function, not only of those that matter */
 
 struct facet_pci_scan_config {
@@ -297,16 +297,16 @@ struct facet_pci_scan_config {
     uint32_t flags; /* FACET_PCI_SCAN_* */
     int root;       /* a descriptor of the directory that holds sys, proc, dev and etc; not closed */
     uint32_t reserved;
-    const char *ids; /* the list of PCI ids, below `root`; NULL: where distributions put it */
+    const char *ids; /* the list of PCI ids, below `root`; NULL: the distributions' places */
 };
 
 struct facet_pci_snapshot;
 
 /*
- * One look. Of accelerators and the bridges above them everything is read; of what shares a device or an IOMMU group
- * with one, what handing it on depends on; of the others identity, driver and group. No PCI at all is a snapshot of
- * none. FACET_NOT_FOUND: there is no sys below `root`. FACET_PERMISSION, FACET_IO: the list of functions cannot be
- * read.
+ * One scan. Of accelerators and the bridges above them everything is read; of functions that share a device or an IOMMU
+ * group with one, the attributes that handing it on depends on; of the others identity, driver and group. No PCI at all
+ * is a snapshot of none. FACET_NOT_FOUND: there is no sys below `root`. FACET_PERMISSION, FACET_IO: the list of
+ * functions cannot be read.
  */
 FACET_API enum facet_status facet_pci_scan(const struct facet_pci_scan_config *config,
                                            struct facet_pci_snapshot **ret_snapshot, struct facet_error *error);
@@ -323,11 +323,13 @@ FACET_API const struct facet_pci_function *facet_pci_snapshot_find(const struct 
 
 FACET_API const struct facet_pci_host *facet_pci_snapshot_host(const struct facet_pci_snapshot *snapshot);
 
-/* Whether it is what a user would hand on: a GPU or an NPU. */
+/* Whether it is a function that a user would hand on: a GPU or an NPU. */
 FACET_API bool facet_pci_is_accelerator(const struct facet_pci_function *function);
 
-/* How far two functions are from each other: 0 the same device, 1 for one bridge between them, ...; UINT32_MAX when no
- * bridge is above both: what they say to each other goes through the host's root. */
+/*
+ * How far two functions are from each other: 0 the same device, 1 for one bridge between them, ...; UINT32_MAX when no
+ * bridge is above both: their traffic goes through the host's root.
+ */
 FACET_API uint32_t facet_pci_distance(const struct facet_pci_function *a, const struct facet_pci_function *b);
 
 #ifdef __cplusplus

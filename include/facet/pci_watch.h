@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes among the PCI functions of a machine, while one looks on.
+ * Watches the PCI functions of a machine for changes.
  *
  * Owns: the difference of two snapshots, and waiting for the next one.
- * Never: believes an event: events of the kernel only wake, what has changed is told by a new look. An event that is
- * lost, doubled or forged costs a look, no more.
+ * Never: believes an event: events of the kernel only wake it, a new scan shows the changes. A lost, doubled or forged
+ * event costs a scan, no more.
  *
  *     facet_pci_watch_open(&(struct facet_pci_watch_config){.size = sizeof(struct facet_pci_watch_config),
  *                          .scan = {.size = sizeof(struct facet_pci_scan_config), .root = root}, .events = 1},
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* X(NAME, name): what can change. */
+/* X(NAME, name): the kinds of change. */
 #define FACET_PCI_CHANGE_TABLE(X)                                                                                      \
     X(ADDED, added)             /* a function is there that was not; `after` is its driver */                          \
     X(REMOVED, removed)         /* it is gone */                                                                       \
@@ -40,7 +40,7 @@ extern "C" {
     X(SPEED, speed)             /* its link is faster or slower, as it does by itself when idle */                     \
     X(VIRTUALS, virtuals)       /* it has more or fewer virtual functions */                                           \
     X(HOLDERS, holders)         /* more or fewer processes have it open; needs FACET_PCI_SCAN_HOLDERS */               \
-    X(CORRECTABLE, correctable) /* errors that the link mended; before and after are what was counted */               \
+    X(CORRECTABLE, correctable) /* errors that the link corrected; before and after are the counts */                  \
     X(NONFATAL, nonfatal)       /* errors that cost a transaction */                                                   \
     X(FATAL, fatal)             /* errors that cost the link */
 
@@ -62,11 +62,13 @@ struct facet_pci_change {
     const struct facet_pci_function *function; /* as it is now; as it was when it is gone */
 };
 
-/* `change` and what it points to live as long as the call. False: no more. */
+/* `change` and its pointers live as long as the call. False: no more. */
 typedef bool (*facet_pci_change_func)(void *user, const struct facet_pci_change *change);
 
-/* Tells all that differs, functions by address. What one of the two could not read has not changed. A counter of errors
- * that went back began anew. */
+/*
+ * Reports all differences, functions by address. An attribute that one of the two could not read has not changed. A
+ * counter of errors that went back began anew.
+ */
 FACET_API void facet_pci_compare(const struct facet_pci_snapshot *before, const struct facet_pci_snapshot *after,
                                  facet_pci_change_func take, void *user);
 

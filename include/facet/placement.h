@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placement: which node of a fleet, and which GPUs of it, a request gets.
+ * Placement: the choice of a node of a fleet, and of its GPUs, for a request.
  *
- * Owns: fleets (nodes, what is free on them, who has what), the policies that choose, lists of nodes and jobs in CSV,
+ * Owns: fleets (nodes, their free resources and allocations), the policies that choose, lists of nodes and jobs in CSV,
  * simulated arrivals, and choosing devices and partition slots inside one node.
  * Never: reads a file or a clock, or talks to a device: bytes come in, a decision comes out.
  *
@@ -45,7 +45,7 @@ enum facet_placement_policy {
     FACET_PLACEMENT_RANDOM = 0,         /* any node that fits */
     FACET_PLACEMENT_FIRST_FIT = 1,      /* the first that fits; its fullest GPU that fits */
     FACET_PLACEMENT_BEST_FIT = 2,       /* least left over, CPU and GPU weighted alike */
-    FACET_PLACEMENT_DOT_PRODUCT = 3,    /* least product of what is free and what is wanted, as published */
+    FACET_PLACEMENT_DOT_PRODUCT = 3,    /* least product of free and wanted amounts, as published */
     FACET_PLACEMENT_GPU_PACKING = 4,    /* GPUs in use, then nodes in use, then free nodes */
     FACET_PLACEMENT_GPU_CLUSTERING = 5, /* beside requests of the same kind */
     FACET_PLACEMENT_FGD = 6,            /* least growth of the fragments that the mix of jobs cannot use */
@@ -93,12 +93,11 @@ struct facet_fleet_request {
 struct facet_fleet_config {
     uint32_t size;
     uint32_t policy; /* enum facet_placement_policy */
-    uint64_t seed;   /* of what is random: the policy `random` only */
+    uint64_t seed;   /* of random choices: the policy `random` only */
     const struct facet_fleet_node *nodes;
     size_t node_count;
-    const struct facet_fleet_request *mix; /* what is expected: a list of past jobs. Policies `fgd` and `facet` */
-    size_t mix_count;                      /* 0: nothing is known: `facet` learns from what is asked for, `fgd`
-                                              chooses as first fit would */
+    const struct facet_fleet_request *mix; /* the expected jobs: a list of past ones. Policies `fgd` and `facet` */
+    size_t mix_count; /* 0: no expectation: `facet` learns from the requests, `fgd` chooses as first fit would */
 };
 
 /* FACET_OUT_OF_RANGE: more nodes, GPUs, models or CPU than the limits above. */
@@ -121,8 +120,10 @@ struct facet_fleet_placement {
 FACET_API enum facet_status facet_fleet_decide(struct facet_fleet *fleet, uint32_t shape,
                                                struct facet_fleet_placement *ret_placement, struct facet_error *error);
 
-/* Takes what was decided, or any other node and GPUs that fit. `ret_allocation` is never 0. FACET_QUOTA: something
- * there is not free (any more); FACET_OUT_OF_RANGE: node or GPUs. After an error nothing is taken. */
+/*
+ * Takes the decided node and GPUs, or any others that fit. `ret_allocation` is never 0. FACET_QUOTA: a part of them is
+ * not free (any more); FACET_OUT_OF_RANGE: node or GPUs. After an error nothing is taken.
+ */
 FACET_API enum facet_status facet_fleet_commit(struct facet_fleet *fleet, uint32_t shape,
                                                const struct facet_fleet_placement *placement, uint64_t *ret_allocation,
                                                struct facet_error *error);
@@ -136,15 +137,17 @@ struct facet_fleet_move {
     struct facet_fleet_placement from, to;
 };
 
-/* Makes room for a request that fits nowhere: moves at most `most` allocations of one node elsewhere, where the policy
- * wants them, takes the node for the request, and tells what moved. All or nothing: FACET_QUOTA when there is no such
- * node. `ret_moves` has room for `most`; whoever runs the jobs carries the moves out before using the placement. */
+/*
+ * Makes room for a request that fits nowhere: moves at most `most` allocations of one node to the nodes of the policy's
+ * choice, takes the node for the request, and lists the moves. All or nothing: FACET_QUOTA when there is no such node.
+ * `ret_moves` has room for `most`; the caller carries the moves out before it uses the placement.
+ */
 FACET_API enum facet_status facet_fleet_migrate(struct facet_fleet *fleet, uint32_t shape, uint32_t most,
                                                 struct facet_fleet_move *ret_moves, uint32_t *ret_count,
                                                 struct facet_fleet_placement *ret_placement, uint64_t *ret_allocation,
                                                 struct facet_error *error);
 
-/* Where an allocation is. FACET_NOT_FOUND. */
+/* The place of an allocation. FACET_NOT_FOUND. */
 FACET_API enum facet_status facet_fleet_find(const struct facet_fleet *fleet, uint64_t allocation,
                                              struct facet_fleet_placement *ret_placement, struct facet_error *error);
 
@@ -155,7 +158,7 @@ struct facet_fleet_free {
     uint64_t memory_bytes;
     uint32_t gpu_milli[FACET_FLEET_GPUS];
 };
-/* What is free on a node. FACET_OUT_OF_RANGE. */
+/* The free resources of a node. FACET_OUT_OF_RANGE. */
 FACET_API enum facet_status facet_fleet_node_free(const struct facet_fleet *fleet, uint32_t node,
                                                   struct facet_fleet_free *ret_free, struct facet_error *error);
 
@@ -184,9 +187,9 @@ struct facet_fleet_job {
 
 /*
  * CSV with a line of headings, in any order: nodes `sn` (or `name`), `cpu_milli`, `memory_mib`, `gpu`, `model`; jobs
- * `name`, `cpu_milli`, `memory_mib`, `num_gpu`, `gpu_milli`, and, where they have them, `gpu_spec`, `creation_time`,
+ * `name`, `cpu_milli`, `memory_mib`, `num_gpu`, `gpu_milli`, and, if present, `gpu_spec`, `creation_time`,
  * `deletion_time`. Other columns are skipped. Lines end in LF or CRLF; a field may be quoted; blank lines are skipped.
- * `file` is what errors call it: FACET_INVALID_ARGUMENT "jobs.csv:12: column num_gpu: 'x': expected ...". The texts
+ * `file` is its name in errors: FACET_INVALID_ARGUMENT "jobs.csv:12: column num_gpu: 'x': expected ...". The texts
  * belong to the list.
  */
 FACET_API enum facet_status facet_node_list_parse(const char *text, size_t length, const char *file,
@@ -213,8 +216,8 @@ struct facet_simulate_point {
 
 /*
  * One run. Without departures: the jobs in an order drawn from the seed, then jobs drawn from the list again and again,
- * until the last load is reached; nobody leaves, and who fits nowhere is dropped. With departures: the list by its own
- * times, once, every stay `stretch` times as long; loads are then not used.
+ * until the last load is reached; no job leaves, and one that fits nowhere is dropped. With departures: the list by its
+ * own times, once, every stay `stretch` times as long; loads are then not used.
  */
 struct facet_simulate_config {
     uint32_t size;
@@ -245,7 +248,8 @@ struct facet_simulate_result {
     uint64_t node_order; /* a hash of the order of the nodes, to tell runs apart */
 };
 
-/* FACET_BAD_STATE: progress ended it. FACET_INVALID_ARGUMENT also: jobs that request no GPU, departures without times.
+/*
+ * FACET_BAD_STATE: progress ended it. FACET_INVALID_ARGUMENT also: jobs that request no GPU, departures without times.
  */
 FACET_API enum facet_status facet_simulate(const struct facet_simulate_config *config,
                                            struct facet_simulate_result *ret_result, struct facet_error *error);
@@ -264,15 +268,16 @@ struct facet_node_topology {
 
 /*
  * The `count` devices of `allowed` (bit i: device i) that are best to have together: the highest sum of links over all
- * pairs; then on the fewest NUMA nodes; then what leaves the best connected rest; then the lowest numbers. `topology`
- * NULL: the lowest numbers. FACET_QUOTA: fewer are allowed.
+ * pairs; then on the fewest NUMA nodes; then with the best connected rest; then the lowest numbers. `topology` NULL:
+ * the lowest numbers. FACET_QUOTA: fewer are allowed.
  */
 FACET_API enum facet_status facet_node_choose(const struct facet_node_topology *topology, uint32_t allowed,
                                               uint32_t count, uint32_t *ret_devices, struct facet_error *error);
 
 #define FACET_PARTITION_SLICES 64u
 
-/* A kind of partition: `slices` long, it may begin only at the slices whose bits are set, as GPUs in MIG mode have it.
+/*
+ * A kind of partition: `slices` long, it may begin only at the slices whose bits are set, as GPUs in MIG mode have it.
  */
 struct facet_partition_profile {
     uint32_t slices;

@@ -2,8 +2,8 @@
 /*
  * A provider that is open and can be called: in a child process, or in this one.
  *
- * Owns: loading, version negotiation, the child and its deadlines, and complete tables: what a provider does not offer
- * is there and answers FACET_UNSUPPORTED, so callers never look for NULL.
+ * Owns: loading, version negotiation, the child and its deadlines, and complete tables: an operation that a provider
+ * does not offer is there and answers FACET_UNSUPPORTED, so callers never look for NULL.
  * Never: changes what an operation means. The same calls work either way; facet/provider.h is their manual.
  *
  *     struct facet_session *session;
@@ -17,16 +17,16 @@
  *     facet_session_close(session);
  *
  * In a child, a provider that crashes, exits or passes a deadline takes nothing with it: the call under way and all
- * later ones answer FACET_DEVICE_LOST, saying how it ended, until facet_session_restart(). What it answers is checked:
- * texts are terminated and printable, enumerations known, counts and sizes bounded; what is not so is FACET_CORRUPT. In
- * this process there is no such wall: that road is for providers one trusts, where a call must cost nanoseconds.
+ * later ones answer FACET_DEVICE_LOST, saying how it ended, until facet_session_restart(). Its answers are checked:
+ * texts are terminated and printable, enumerations known, counts and sizes bounded; any other answer is FACET_CORRUPT.
+ * In this process there is no such protection: this place is for trusted providers whose calls must cost nanoseconds.
  *
  * The child is not one of the program's own: no SIGCHLD tells of its end, and wait() neither returns nor waits for it,
  * unless the program adopts orphans (the first process of a PID namespace, or PR_SET_CHILD_SUBREAPER). So a program may
  * ignore SIGCHLD, or wait for all of its children wherever it likes.
  *
- * Thread rule: open, close and restart by one thread; the operations by any number. In a child of fork() a
- * session is nobody's: operations answer FACET_BAD_STATE (in this process: must not be called), close does nothing.
+ * Thread rule: open, close and restart by one thread; the operations by any number. A child of fork() cannot use the
+ * session: operations answer FACET_BAD_STATE (in this process: must not be called), close does nothing.
  */
 #ifndef FACET_SESSION_H
 #define FACET_SESSION_H
@@ -62,8 +62,8 @@ FACET_STATIC_ASSERT(sizeof(struct facet_session_options) == 32, "ABI: facet_sess
 /*
  * Loads the provider file and opens it. `options` may be NULL.
  * Errors: FACET_IO (cannot be loaded), FACET_ABI_MISMATCH, FACET_CORRUPT (breaks a rule), FACET_TIMEOUT, FACET_INTERNAL
- * (crashed or exited, saying during what), FACET_NOT_FOUND (the program facet-provider-host is not installed), or what
- * the provider's own open answered.
+ * (crashed or exited, naming the step), FACET_NOT_FOUND (the program facet-provider-host is not installed), or the
+ * status of the provider's own open.
  */
 FACET_API enum facet_status facet_session_open(const char *path, const struct facet_session_options *options,
                                                struct facet_session **ret_session, struct facet_error *error);
@@ -75,7 +75,7 @@ FACET_API void facet_session_close(struct facet_session *session);
 FACET_API const struct facet_provider *facet_session_provider(const struct facet_session *session);
 FACET_API struct facet_provider_instance *facet_session_instance(const struct facet_session *session);
 
-/* Where the provider runs. */
+/* The process that the provider runs in. */
 FACET_API enum facet_session_place facet_session_place(const struct facet_session *session);
 
 /* Whether it can be called. When not, `error` (may be NULL) says how it ended. */

@@ -40,7 +40,8 @@ FACET_API const char *facet_slot_type_name(uint32_t type); /* "count"; NULL when
 FACET_API enum facet_status facet_amount_parse(const char *text, const char *argument, int64_t *ret_amount,
                                                struct facet_error *error);
 
-/* The shortest exact form: "0.5", "-0.03", "12". `buffer` has `size` bytes, FACET_AMOUNT_SIZE are enough; returns it.
+/*
+ * The shortest exact form: "0.5", "-0.03", "12". `buffer` has `size` bytes, FACET_AMOUNT_SIZE are enough; returns it.
  */
 FACET_API char *facet_amount_format(int64_t amount, char *buffer, size_t size);
 /* With so many decimals at least, 6 at most: "1.50". */

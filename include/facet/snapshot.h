@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots as files: what a worker has on a device, saved and brought back in this process or another.
+ * Snapshots as files: a worker's state on a device, saved and brought back in this process or another.
  *
  * Owns: the file: identity of the device, length, checksum (XXH3, 128 bits), and that it is there whole or not at all.
  * Never: looks into the provider's bytes.
@@ -18,7 +18,7 @@ extern "C" {
 
 /*
  * Takes the worker (NULL: all workers) off the device and writes it to `path`: under a temporary name, synced, then
- * renamed. When the file cannot be kept the worker is brought back, and the error says what failed.
+ * renamed. When the file cannot be kept the worker is brought back, and the error names the failed step.
  * Errors: those of facet_snapshot_ops.snapshot, FACET_ALREADY_EXISTS (path), FACET_NO_SPACE, FACET_PERMISSION,
  * FACET_IO.
  */
@@ -27,7 +27,7 @@ FACET_API enum facet_status facet_snapshot_save(struct facet_session *session, u
 
 /*
  * Brings the content of `path` back on a device of the same provider, name, memory and units. The file stays.
- * The worker's limits are not in it: they are the host's to keep, so set them before restoring. When what was saved
+ * The worker's limits are not in it: they are the host's to keep, so set them before restoring. When the saved state
  * does not fit into them, that is FACET_NO_SPACE, and nothing was changed.
  * Errors: FACET_CORRUPT (not a snapshot, cut short, checksum; nothing was touched), FACET_UNSUPPORTED (of another
  * provider, device or worker; names both), those of facet_snapshot_ops.resume.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accelerator metadata: one document that says what a node offers to an orchestrator.
+ * Accelerator metadata: one document that describes a node's accelerators to an orchestrator.
  *
  * Owns: node documents: resource specs (slots), device infos and node info; their checks; the older views of them.
  * Never: loses a member that it does not know, takes absent for zero, or rounds an amount.
@@ -15,13 +15,15 @@
  *     facet_spec_destroy(spec);
  *
  * A node has any number of slots and of devices, so two GPUs cut into partitions, six whole ones and an NPU are one
- * document. Its form is schemas/accelerator-node.schema.json, which is also what facet_spec_check() goes by; besides it
- * asks what a schema cannot say: names and identities once, shares of devices that exist, sums that are right.
+ * document. Its form is schemas/accelerator-node.schema.json, which is also what facet_spec_check() goes by; besides,
+ * it checks rules that a schema cannot express: names and identities once, shares of devices that exist, sums that are
+ * right.
  *
  * Reading and changing. The get functions fill a struct whose texts are borrowed: they end with the next change of the
  * document. Lists inside (`units`, ...) are counted, and their items read one by one. The put functions replace the
- * item of the same name or append it. What is NULL, or whose bit in `valid` is clear, is then absent; a list that is
- * NULL stays as it was; members that this version does not know stay in any case. So get, change, put loses nothing.
+ * item of the same name or append it. A member that is NULL, or whose bit in `valid` is clear, is then absent; a list
+ * that is NULL stays as it was; members that this version does not know stay in any case. So get, change, put loses
+ * nothing.
  *
  * Amounts are micro-units (1 = 10^-6) in int64_t here and exact decimals in JSON ("0.5"); so a slot counted in bytes
  * ends at 9,223,372,036,854 bytes (8.3 TiB) an amount. Sizes are bytes. No floating point anywhere.
@@ -34,8 +36,8 @@
  *     get_version, and extra_info, get_node_hwinfo of no row (get_node_info)
  *                                                           facet_spec_get_component(), facet_spec_health()
  *     get_attached_devices -> to_device_list                facet_spec_device_list() (alloc_to_devices)
- *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h), and what it
- *                                                           says to facet_maps_commit()
+ *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h), and its grants
+ *                                                           to facet_maps_commit()
  *     generate_resource_data -> write_into_kernel           facet_resources_save() (facet/workload.h)
  *     get_hooks, generate_docker_args, get_docker_networks, generate_mounts, get_additional_gids,
  *     get_additional_allowed_syscalls -> query_workload_config
@@ -47,7 +49,7 @@
  *     gather_process_measures (gather_process_metrics)      facet_gather_process() (facet/measurement.h)
  *
  * Owner: the caller, of documents, of lists of violations, and of texts that are returned (to be freed with free()).
- * Thread rule: a document is one thread's at a time; any number of threads may read one that nobody changes. Errors,
+ * Thread rule: a document is one thread's at a time; any number of threads may read one that no thread changes. Errors,
  * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. After an error nothing has changed.
  * Source: Backend.AI's proposals "Redefining Accelerator Metadata" and BEP-1016; docs/spec.md.
  */
@@ -100,9 +102,9 @@ struct facet_violation {
 };
 
 /*
- * Everything that is wrong with a document, not only the first. FACET_OK means that it could be judged: it is valid
- * when the list is empty. FACET_INVALID_ARGUMENT: it is not JSON (not UTF-8, cut off, a member twice in an object, a
- * number too large, too deep); the message has line and column. FACET_OUT_OF_RANGE: longer than FACET_DOCUMENT_BYTES.
+ * All errors of a document, not only the first. FACET_OK means that it could be checked: it is valid when the list is
+ * empty. FACET_INVALID_ARGUMENT: it is not JSON (not UTF-8, cut off, a member twice in an object, a number too large,
+ * too deep); the message has line and column. FACET_OUT_OF_RANGE: longer than FACET_DOCUMENT_BYTES.
  */
 FACET_API enum facet_status facet_document_check(uint32_t document, const char *text, size_t bytes,
                                                  struct facet_violations **ret_violations, struct facet_error *error);
@@ -121,13 +123,13 @@ FACET_API enum facet_status facet_spec_create(struct facet_spec **ret_spec, stru
 /* As facet_document_check(); FACET_INVALID_ARGUMENT names the first violation and how many there are. */
 FACET_API enum facet_status facet_spec_read(const char *text, size_t bytes, struct facet_spec **ret_spec,
                                             struct facet_error *error);
-/* Two spaces of indent and a line feed at the end. Checked first: what is written can be read. */
+/* Two spaces of indent and a line feed at the end. Checked first: written text can be read back. */
 FACET_API enum facet_status facet_spec_write(const struct facet_spec *spec, char **ret_text, struct facet_error *error);
 FACET_API void facet_spec_destroy(struct facet_spec *spec); /* NULL is fine */
 
 /* --- resource specs --- */
 
-/* What one device contributes. Its device_name is the first part of the slot's name. */
+/* One device's part of a slot. Its device_name is the first part of the slot's name. */
 struct facet_spec_share {
     const char *device_id;
     int64_t amount_micro;
@@ -221,7 +223,7 @@ struct facet_spec_device {
     const char *device_id;   /* must be given; any characters */
     const char *device_name; /* must be given: "cuda" */
     const char *parent_id;   /* of a partition: the device_id of the device that it is cut from */
-    const char *facet_id;    /* "opencl:0", what `facet run -d` takes */
+    const char *facet_id;    /* "opencl:0", as `facet run -d` takes it */
     const char *uuid;
     const char *serial;
     const char *model_name;
@@ -272,14 +274,14 @@ struct facet_spec_pair {
     const char *value;
 };
 
-/* A driver, runtime or provider: what get_version(), extra_info() and get_node_hwinfo() said of it. */
+/* A driver, runtime or provider: its answers of get_version(), extra_info() and get_node_hwinfo(). */
 struct facet_spec_component {
     uint32_t size;
     uint32_t health;  /* enum facet_spec_health */
     const char *name; /* must be given: "cuda" */
     const char *version;
     const char *status_info;
-    const struct facet_spec_pair *extra;    /* put: added to what is there, key by key */
+    const struct facet_spec_pair *extra;    /* put: added to the present ones, key by key */
     const struct facet_spec_pair *metadata; /* of its health; only with one */
     uint32_t extra_count;
     uint32_t metadata_count;
@@ -317,9 +319,9 @@ FACET_API enum facet_status facet_spec_legacy_devices(const struct facet_spec *s
                                                       struct facet_error *error);
 
 /*
- * What of the node a workload sees (to_device_list): a JSON array of {"device_id", "model_name", "data": {"mem",
- * "proc"}, "slots": {slot: amount}}, devices in the document's order, each once however many slots it gives, and the
- * devices of unified slots always. FACET_NOT_FOUND names a grant whose slot or device is not in the document.
+ * A workload's view of the node (to_device_list): a JSON array of {"device_id", "model_name", "data": {"mem", "proc"},
+ * "slots": {slot: amount}}, devices in the document's order, each once however many slots it gives, and the devices of
+ * unified slots always. FACET_NOT_FOUND names a grant whose slot or device is not in the document.
  */
 FACET_API enum facet_status facet_spec_device_list(const struct facet_spec *spec, const struct facet_spec_grant *grants,
                                                    uint32_t count, char **ret_text, struct facet_error *error);

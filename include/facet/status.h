@@ -2,10 +2,10 @@
 /*
  * Status codes: the one vocabulary in which every Facet call reports how it went.
  *
- * Owns: the table of codes, their names, their texts and what a caller should do about them.
+ * Owns: the table of codes, their names, their texts and the caller's remedies.
  * Never: carries context about one failure; that is struct facet_error (error.h).
  *
- * The ranges tell the caller what to do without knowing the code:
+ * The ranges tell the caller the remedy without knowledge of the code:
  *      0          done
  *     -1 .. -99   the caller asked for something wrong; fix the request
  *   -100 .. -199  not now; wait, free something, or try again
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* X(NAME, name, value, text, what to do) */
+/* X(NAME, name, value, text, remedy) */
 #define FACET_STATUS_TABLE(X)                                                                                          \
     X(OK, ok, 0, "success", "nothing")                                                                                 \
     X(INVALID_ARGUMENT, invalid_argument, -1, "invalid argument", "correct the named argument")                        \
@@ -59,7 +59,7 @@ FACET_API const char *facet_status_name(enum facet_status status);
 /* One short phrase for people ("invalid argument"). Never NULL. */
 FACET_API const char *facet_status_text(enum facet_status status);
 
-/* What the caller should do ("correct the named argument"). Never NULL. */
+/* The caller's remedy ("correct the named argument"). Never NULL. */
 FACET_API const char *facet_status_advice(enum facet_status status);
 
 /* The code with that lower-case name; FACET_INTERNAL when there is none. */

@@ -3,7 +3,7 @@
  * Virtual GPUs as a library: a program carves devices into virtual GPUs, for tenants, models or parts of itself.
  *
  * Owns: the driver (devices that are open, and the virtual GPUs on them), the lives of virtual GPUs, their memory, and
- * what is known of each.
+ * the record of each.
  * Never: knows a vendor; keeps anything outside the driver, of which a program may have several; takes an address of
  * one virtual GPU for another's.
  *
@@ -25,9 +25,9 @@
  * one thread's. Destroying waits for the calls that are under way. A child of fork() has no driver: its calls are
  * FACET_BAD_STATE, closing does nothing; it may open one of its own.
  * Errors, of all functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is
- * gone: destroy it; what is known of it, its status, info, history and target, can still be asked, and watched),
- * FACET_INVALID_ARGUMENT (NULL where a value is required, or a `size` that was not set: nothing was done).
- * docs/promises.md lists the promises and their tests.
+ * gone: destroy it; its status, info, history and target can still be asked for, and watched), FACET_INVALID_ARGUMENT
+ * (NULL where a value is required, or a `size` that was not set: nothing was done). docs/promises.md lists the promises
+ * and their tests.
  */
 #ifndef FACET_VGPU_H
 #define FACET_VGPU_H
@@ -52,13 +52,13 @@ struct facet_driver;
 #define FACET_DRIVER_DEVICES 16u
 #define FACET_DRIVER_VGPUS   4000u
 
-/* What is switched off, of a driver: for all its vGPUs. */
+/* The features that are switched off, of a driver: for all its vGPUs. */
 #define FACET_OFF_MEMORY                                                                                               \
-    (UINT32_C(1) << 0) /* memory virtualization: vGPUs allocate from the device itself, with no                        \
-                          limit of their own, no pools, and pages that never move. Nobody knows then whose an address  \
-                          is: where addresses are pointers (FACET_SESSION_IN_PROCESS) the host's side of a copy is     \
-                          followed wherever it leads, to other vGPUs' memory, too; and what a balancer reads back      \
-                          waits for all that the vGPU has queued */
+    (UINT32_C(1) << 0) /* memory virtualization: vGPUs allocate from the device itself, with no limit of their         \
+                          own, no pools, and pages that never move. The owner of an address is unknown then: if        \
+                          addresses are pointers (FACET_SESSION_IN_PROCESS) the host's side of a copy is followed      \
+                          wherever it leads, to other vGPUs' memory, too; and a balancer's reads wait for all          \
+                          queued work of the vGPU */
 #define FACET_OFF_COMPUTE         (UINT32_C(1) << 1) /* compute virtualization: no shares, bounds, priorities, pausing */
 #define FACET_OFF_TENSOR_CORES    (UINT32_C(1) << 2) /* units that multiply in less than 32 bits */
 #define FACET_OFF_MIXED_PRECISION (UINT32_C(1) << 3) /* f32 is never rounded before it is multiplied */
@@ -70,7 +70,7 @@ struct facet_driver_config {
     uint32_t off;               /* FACET_OFF_* */
     const char *const *devices; /* as `facet devices` names them, ended by NULL; default: the first that can. One that
                                    is named twice is opened twice, each in a process of its own */
-    const char *providers;      /* where to look, as of facet_device_list_open() */
+    const char *providers;      /* the path to search, as of facet_device_list_open() */
     uint32_t place;             /* enum facet_session_place: a child process by default */
     uint32_t vgpus;             /* the most at a time; default 8, at most FACET_DRIVER_VGPUS */
     uint32_t streams;           /* the most of all vGPUs together; default 16, but 4 for each vGPU at least */
@@ -78,14 +78,16 @@ struct facet_driver_config {
     uint64_t slice_ns;          /* of a turn while others wait; default the device's own */
     uint64_t monitor_ns;        /* how often everything is measured; default 100 ms, at least 1 ms */
     uint32_t history;           /* measurements kept of each vGPU; default 600 */
-    uint32_t scaling;           /* 1: shares and units follow demand, within what each asked for (facet/compute.h) */
-    uint32_t publish;           /* 1: `facet metrics` of this user shows the driver, once a second as it is */
+    uint32_t scaling; /* 1: shares and units follow demand, within each vGPU's request and limit (facet/compute.h) */
+    uint32_t publish; /* 1: `facet metrics` of this user shows the driver, once a second as it is */
     uint32_t reserved;
     const struct facet_memory_config *memory; /* of each device; its `size` and zeros as there. Default: all defaults */
 };
 
-/* `config` may be NULL. FACET_NOT_FOUND: no such device, or none that can map and share pages and run kernels, with
- * what was looked at. FACET_OUT_OF_RANGE, FACET_NO_MEMORY, and what opening a provider answers. */
+/*
+ * `config` may be NULL. FACET_NOT_FOUND: no such device, or none that can map and share pages and run kernels, with the
+ * list of examined ones. FACET_OUT_OF_RANGE, FACET_NO_MEMORY, and the status of opening a provider.
+ */
 FACET_API enum facet_status facet_driver_open(const struct facet_driver_config *config,
                                               struct facet_driver **ret_driver, struct facet_error *error);
 
@@ -93,7 +95,8 @@ FACET_API enum facet_status facet_driver_open(const struct facet_driver_config *
  * (facet/monitor.h). NULL is fine. */
 FACET_API void facet_driver_close(struct facet_driver *driver);
 
-/* As it was opened, with every default filled in; the texts in it are borrowed until close. With NULL it does nothing.
+/*
+ * As it was opened, with every default filled in; the texts in it are borrowed until close. With NULL it does nothing.
  */
 FACET_API void facet_driver_get_config(const struct facet_driver *driver, struct facet_driver_config *ret_config);
 
@@ -111,7 +114,7 @@ struct facet_driver_device {
     uint32_t vgpus;
     uint32_t utilization_milli; /* of its units: taken by work, over the last monitoring interval */
     uint64_t busy_ns;           /* counter: time with something on it */
-    uint64_t memory_bytes;      /* what vGPUs can have together */
+    uint64_t memory_bytes;      /* the most that vGPUs can have together */
     uint64_t memory_used_bytes; /* of that, had from the device now */
     uint64_t promised_bytes;    /* the sum of all limits, which may be above memory_bytes */
 };
@@ -131,12 +134,12 @@ struct facet_vgpu_config {
     uint32_t id;            /* any number that no vGPU has now; default: the least of those */
     const char *name;       /* as facet_check_name() has it; default "vgpu-ID" */
     uint64_t memory_bytes;  /* the most it may have, in whole pages; default: all of the device's. Limits may sum above
-                               the device: first come then, or with swap all, in turns. One alone may be above the
-                               device and hold that much with swap; but it launches only while what it holds fits */
+                               the device: first come then, or with swap all, in turns. A single one may exceed the
+                               device and hold that much with swap; but it launches only while its memory fits */
     uint32_t device;        /* FACET_ON_DEVICE(index); default: the one that has promised the least of itself */
     uint32_t streams;       /* numbered from 0; default 1 */
-    uint32_t request_milli; /* guaranteed share of the device's time, as weight; default: best effort, an
-                               equal part of what guarantees leave, among those without one that want the device */
+    uint32_t request_milli; /* guaranteed share of the device's time, as weight; default: best effort, an equal part of
+                               the weight that guarantees leave, among those without one that want the device */
     uint32_t limit_milli;   /* cap; default 1000, none */
     uint32_t priority;      /* FACET_VGPU_PRIORITY(enum facet_priority); default normal */
     uint32_t units;         /* compute units that may work for it at a time; default all */
@@ -147,15 +150,19 @@ struct facet_vgpu_config {
 };
 #define FACET_ON_MIXED_PRECISION (UINT32_C(1) << 0) /* f32 may be rounded to bf16 before it is multiplied */
 
-/* `config` and `ret_id` may be NULL. FACET_ALREADY_EXISTS: the number. FACET_QUOTA: the driver's vGPUs or streams are
- * used up. FACET_OUT_OF_RANGE, FACET_NO_SPACE: what was asked for is more than the device has. After an error nothing
- * is left behind. */
+/*
+ * `config` and `ret_id` may be NULL. FACET_ALREADY_EXISTS: the number. FACET_QUOTA: the driver's vGPUs or streams are
+ * used up. FACET_OUT_OF_RANGE, FACET_NO_SPACE: the request is more than the device has. After an error nothing is left
+ * behind.
+ */
 FACET_API enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct facet_vgpu_config *config,
                                               uint32_t *ret_id, struct facet_error *error);
 
-/* Cancels what is queued, ends what runs at its next point of preemption, and frees all its memory; of a work-group
+/*
+ * Cancels queued work, ends running work at its next point of preemption, and frees all its memory; of a work-group
  * that cannot be interrupted as soon as that ends. Calls of other threads that are under way come to their end first;
- * new ones find nothing. FACET_BAD_STATE: in a watch's function (facet/monitor.h). */
+ * new ones find nothing. FACET_BAD_STATE: in a watch's function (facet/monitor.h).
+ */
 FACET_API enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 
 enum facet_vgpu_status {
@@ -173,9 +180,9 @@ FACET_API enum facet_status facet_vgpu_get_status(struct facet_driver *driver, u
                                                   struct facet_error *error);
 
 /*
- * While it is paused nothing of it runs: kernels stop between two work-groups and go on there later. What is launched
- * is queued; copying and filling at once, and synchronizing, answer FACET_FROZEN. FACET_TIMEOUT: it is paused, but a
- * work-group is still running. Pausing what is paused is fine, as is resuming what runs. FACET_UNSUPPORTED: the
+ * While it is paused nothing of it runs: kernels stop between two work-groups and go on there later. New launches are
+ * queued; copying and filling at once, and synchronizing, answer FACET_FROZEN. FACET_TIMEOUT: it is paused, but a
+ * work-group is still running. Pausing a paused vGPU is fine, as is resuming a running one. FACET_UNSUPPORTED: the
  * device cannot, or compute virtualization is off.
  */
 FACET_API enum facet_status facet_vgpu_pause(struct facet_driver *driver, uint32_t id, struct facet_error *error);
@@ -199,17 +206,17 @@ struct facet_vgpu_info {
     uint32_t request_milli, limit_milli, priority;
     uint32_t given_milli, given_units; /* by scaling, now; 0: as asked for */
     uint32_t memory_milli;             /* reserved, of the limit */
-    uint32_t compute_milli;            /* device time, of what all units could have had in the last interval */
-    uint32_t queued, running;          /* launches and transfers */
-    uint64_t created_ns;               /* CLOCK_MONOTONIC */
+    uint32_t compute_milli;   /* device time, as a part of the most that all units had to give in the last interval */
+    uint32_t queued, running; /* launches and transfers */
+    uint64_t created_ns;      /* CLOCK_MONOTONIC */
     uint64_t memory_limit_bytes;
     uint64_t memory_allocated_bytes; /* as asked for */
     uint64_t memory_reserved_bytes;  /* whole pages */
     uint64_t memory_peak_bytes;
     uint64_t allocations;
     uint64_t launched_total, completed_total;
-    uint64_t busy_ns;  /* device time (facet/compute.h) of what is complete */
-    uint64_t delay_ns; /* what all that is complete waited in queues, summed */
+    uint64_t busy_ns;  /* device time (facet/compute.h) of completed work */
+    uint64_t delay_ns; /* queueing time of all completed work, summed */
     uint64_t failed_total, cancelled_total;
 };
 
@@ -224,9 +231,9 @@ FACET_API enum facet_status facet_vgpu_list(struct facet_driver *driver, struct 
 /* --- memory --- */
 
 /*
- * As the functions of facet/memory.h, which say more, for the space of a vGPU. Freeing waits for no launch, and what
- * launches may still use stays charged until they are over: an allocation that has to wait for that is FACET_BUSY. With
- * memory virtualization off there is only the device's own allocator: tags, alignments above 256, find, resize,
+ * As the functions of facet/memory.h, which say more, for the space of a vGPU. Freeing waits for no launch, and memory
+ * that launches may still use stays charged until they are over: an allocation that has to wait for that is FACET_BUSY.
+ * With memory virtualization off there is only the device's own allocator: tags, alignments above 256, find, resize,
  * defragment, compact, usage, pages and pins are FACET_UNSUPPORTED then.
  */
 FACET_API enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, uint64_t bytes,
@@ -263,10 +270,10 @@ FACET_API enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint
                                                struct facet_defragment_report *ret_report, struct facet_error *error);
 
 /*
- * Brings allocations to the device and keeps them there, where memory swaps (facet_space_pin()): `count` 0 is all that
- * the vGPU has. Launches do so by themselves for as long as they last, so this is for what must not have to come back
- * first. `ret_pin` is a number, never 0 and never used again, which ends with unpin or with the vGPU. What is kept
- * others must do without: their launches wait for it, half a minute at most. FACET_NOT_FOUND: an address in no
+ * Brings allocations to the device and keeps them there, where memory swaps (facet_space_pin()): `count` 0 is all
+ * memory of the vGPU. Launches do so by themselves for as long as they last, so this is for memory that must be there
+ * without a delay. `ret_pin` is a number, never 0 and never used again, which ends with unpin or with the vGPU. Others
+ * must do without the kept memory: their launches wait for it, half a minute at most. FACET_NOT_FOUND: an address in no
  * allocation, a pin that has ended. FACET_OUT_OF_RANGE: more than the device has. FACET_TIMEOUT: others kept the memory
  * for `timeout_ns`. FACET_QUOTA: it keeps FACET_VGPU_PINS of them, or a page would have more than can be counted.
  */
@@ -281,33 +288,33 @@ FACET_API enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32
 
 /*
  * Memory that the host and the device reach by one number: a pointer of this process, and an address of the vGPU for
- * kernels, operations, copies and fills. So pointers that are stored in it are good on both sides. Pages go to whoever
- * touches them.
+ * kernels, operations, copies and fills. So pointers that are stored in it are good on both sides. Pages go to the side
+ * that touches them.
  *
  *     facet_vgpu_allocate_managed(driver, 1, count * sizeof *words, NULL, (void **)&words, &error);
  *     words[7] = 40;                                                  the page comes here, and becomes dirty
  *     facet_kernel_set_memory(kernel, 0, (uintptr_t)words, &error);
- *     facet_vgpu_execute(driver, 1, 0, kernel, &range, NULL, &error); what is dirty goes to the device first
+ *     facet_vgpu_execute(driver, 1, 0, kernel, &range, NULL, &error); dirty pages go to the device first
  *     printf("%lu", words[7]);                                        waits for the kernel, and the page comes here
  *     facet_vgpu_free(driver, 1, (uintptr_t)words, &error);
  *
- * When pages go. To the host when a thread touches one that is not there: it waits until everything is over that its
- * vGPU was given, and until one page has been read. Back to the device before anything is queued or copied on the vGPU:
- * all of its pages that are at the host go, those that were written whole, the others are dropped. Never while anything
- * is queued or runs: what a kernel writes and what the host writes beside it, in one page too, both stay. Where the
- * provider runs in this process on memory of the host (FACET_SESSION_IN_PROCESS, `cpu`) there is only one memory
- * (FACET_MANAGED_SHARED): nothing goes anywhere, and nobody waits.
+ * When pages go. To the host when a thread touches one that is not there: it waits until all work of its vGPU is over,
+ * and until one page has been read. Back to the device before anything is queued or copied on the vGPU: all of its
+ * pages that are at the host go, those that were written whole, the others are dropped. Never while anything is queued
+ * or runs: writes of a kernel and writes of the host beside it, in one page too, both stay. With a provider that runs
+ * in this process on memory of the host (FACET_SESSION_IN_PROCESS, `cpu`) there is only one memory
+ * (FACET_MANAGED_SHARED): no page moves, and no thread waits.
  *
- * What the host may do while kernels run: anything with memory that they do not use. What it writes to memory that they
- * use is seen by what is queued later, and may be seen by what runs; what it reads there may be from before or after a
+ * While kernels run, the host may do anything with memory that they do not use. Later queued work sees the host's
+ * writes to memory that they use, and running work may see them; the host's reads there may be from before or after a
  * kernel's own write. Synchronize first where it matters: only memory that moves waits by itself. No thread may touch
  * the memory that a running kernel waits to see changed: it would wait for that kernel.
  *
  * A thread that touches a page goes on waiting while the vGPU is paused, until it is resumed. When the page cannot be
- * had (the device is lost) it gets SIGBUS, or SIGSEGV before Linux 6.6, as with a file that was cut off; what was at
- * the host stays readable. After free and destroy the addresses are nobody's: SIGSEGV.
+ * had (the device is lost) it gets SIGBUS, or SIGSEGV before Linux 6.6, as with a file that was cut off; pages at the
+ * host stay readable. After free and destroy the addresses are unmapped: SIGSEGV.
  *
- * System calls such as read(2) and write(2) take these pointers when FACET_MANAGED_SYSTEM_CALLS is said; else they
+ * System calls such as read(2) and write(2) take these pointers when FACET_MANAGED_SYSTEM_CALLS is set; else they
  * answer EFAULT for pages that are not at the host: it takes root, access to /dev/userfaultfd, or the sysctl
  * vm.unprivileged_userfaultfd. Functions of this library take them where they take an address of the device, and for
  * nothing else: as the host's side of a copy they are FACET_OUT_OF_RANGE, and structures, texts and results may not lie
@@ -327,12 +334,12 @@ FACET_API enum facet_status facet_vgpu_allocate_managed(struct facet_driver *dri
 #define FACET_MANAGED_SHARED       (UINT32_C(1) << 0) /* host and device have one memory: nothing moves */
 #define FACET_MANAGED_SYSTEM_CALLS (UINT32_C(1) << 1) /* system calls may be given pointers to it */
 
-/* What became of one allocation. Counters are since it was made. */
+/* The record of one managed allocation. Counters are since it was made. */
 struct facet_managed_usage {
     uint32_t size;
     uint32_t flags; /* FACET_MANAGED_* */
     uint64_t address, bytes;
-    uint64_t page_bytes;      /* what moves at a time: the device's page */
+    uint64_t page_bytes;      /* the unit of a move: the device's page */
     uint64_t pages;           /* of that size */
     uint64_t pages_at_host;   /* now; always 0 when it is shared */
     uint64_t pages_dirty;     /* of these, written since they came */

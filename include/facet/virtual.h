@@ -2,7 +2,7 @@
 /*
  * Making several functions out of one: SR-IOV virtual functions, mediated devices, and vendors' virtual GPU types.
  *
- * Owns: writing the kernel's files for that, looking whether it did it, and undoing what was half done.
+ * Owns: writing the kernel's files for that, verifying the effect, and undoing a half-done change.
  * Never: takes a virtual function away from a VM that has it open, or from a driver that it was not told to evict.
  *
  *     int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -11,9 +11,10 @@
  *     facet_mdev_create(root, &(struct facet_mdev_request){.size = sizeof(struct facet_mdev_request), .parent = gpu,
  *                       .type = "i915-GVTg_V5_4", .count = 1}, uuids, &error);
  *
- * What is there and what can be made is in the snapshot of facet/pci.h. All files are below `root`, a descriptor of the
- * directory that holds sys, proc and dev. Each call is all or nothing: when the kernel refuses in the middle, what was
- * before is set up again, and the message names what could not be. A write lasts as long as the driver takes for it.
+ * The snapshot of facet/pci.h has the present functions and the possible types. All files are below `root`, a
+ * descriptor of the directory that holds sys, proc and dev. Each call is all or nothing: when the kernel refuses in the
+ * middle, the former state is set up again, and the message names the parts that could not be. A write lasts as long as
+ * the driver takes for it.
  *
  * Thread rule: any thread; calls on one physical function one after the other. Errors, besides those named:
  * FACET_INVALID_ARGUMENT, FACET_NOT_FOUND (no such function), FACET_PERMISSION, FACET_IO. Outputs are untouched on
@@ -67,7 +68,7 @@ FACET_API enum facet_status facet_mdev_remove(int root, const char *uuid, struct
 /* --- vendors' types of virtual functions --- */
 
 /*
- * Makes a virtual function one of the vendor's virtual GPUs; 0: none again. What it is already is no write.
+ * Makes a virtual function one of the vendor's virtual GPUs; 0: none again. Its present type is no write.
  * FACET_UNSUPPORTED: its driver has no such types, or cannot make this one now: those that it can are named.
  * FACET_BAD_STATE: it is of another type; set that to 0 first. FACET_BUSY: a process has it open.
  */

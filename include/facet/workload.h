@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workloads: what a container or process tree needs to use its devices, who is asked for it, and what is written down.
+ * Workloads: the settings by which a container or process tree uses its devices, the hooks that supply them, and the
+ * resource files.
  *
  * Owns: workload configurations and their forms for Docker, OCI, CDI and plain processes; lifecycle hooks and the order
  * in which they are called; resource files, from which reservations are rebuilt.
@@ -45,8 +46,10 @@ FACET_API enum facet_status facet_workload_write(const struct facet_workload *wo
                                                  struct facet_error *error);
 FACET_API void facet_workload_destroy(struct facet_workload *workload); /* NULL is fine */
 
-/* Settings that are one text each, or a map of them. The adders and setters check what they are given by the schema. A
- * setter replaces what was there. */
+/*
+ * Settings that are one text each, or a map of them. The adders and setters check their arguments by the schema. A
+ * setter replaces the present value.
+ */
 enum facet_workload_text {
     /* Lists: facet_workload_add(). A text that is in it already stays once. */
     FACET_WORKLOAD_CDI_DEVICES = 0,  /* "vendor.com/class=name" */
@@ -57,7 +60,7 @@ enum facet_workload_text {
     /* Maps: facet_workload_set() with a key. */
     FACET_WORKLOAD_ENVIRONMENT = 16,
     FACET_WORKLOAD_SYSCTLS = 17,
-    FACET_WORKLOAD_RESOURCE_DATA = 18, /* what write_into_kernel puts into the resource file */
+    FACET_WORKLOAD_RESOURCE_DATA = 18, /* the texts that write_into_kernel puts into the resource file */
     /* Single: facet_workload_set(), key NULL. */
     FACET_WORKLOAD_IPC_MODE = 32,     /* "private", "shareable", "host", "none" */
     FACET_WORKLOAD_RUNTIME = 33,      /* "nvidia" */
@@ -116,8 +119,10 @@ FACET_API enum facet_status facet_workload_set_memory(struct facet_workload *wor
 FACET_API enum facet_status facet_workload_add_hook(struct facet_workload *workload, const char *source,
                                                     const char *target, struct facet_error *error);
 
-/* Puts `from` into `into`, if what both say together is right by the schema. The names are whose they are, for the
- * message of a conflict. */
+/*
+ * Puts `from` into `into`, if the result is right by the schema. The names are those of the two givers, for the message
+ * of a conflict.
+ */
 FACET_API enum facet_status facet_workload_merge(struct facet_workload *into, const char *into_name,
                                                  const struct facet_workload *from, const char *from_name,
                                                  struct facet_error *error);
@@ -126,7 +131,7 @@ FACET_API enum facet_status facet_workload_merge(struct facet_workload *into, co
 
 enum facet_render {
     FACET_RENDER_DOCKER = 0,      /* the body of POST /containers/create, API 1.44 or later */
-    FACET_RENDER_OCI = 1,         /* what is merged into an OCI runtime's config.json */
+    FACET_RENDER_OCI = 1,         /* the part to merge into an OCI runtime's config.json */
     FACET_RENDER_CDI = 2,         /* a CDI specification with one device */
     FACET_RENDER_ENVIRONMENT = 3, /* {"env": ["K=V", ...]} for a process on the host */
 };
@@ -137,14 +142,14 @@ struct facet_render_options {
     uint32_t reserved;
     const char *cdi_kind;        /* "vendor.com/class"; default "facet.dev/workload" */
     const char *cdi_device;      /* name of the device; default "default" */
-    const char *seccomp_profile; /* JSON: what `system_calls` are added to in Docker and OCI, where the configuration
-                                    has no profile of its own */
+    const char *seccomp_profile; /* JSON: the profile that `system_calls` are added to in Docker and OCI, when the
+                                    configuration has none of its own */
 };
 
 /*
- * What a form cannot say is never dropped in silence: with `ret_left` NULL it is FACET_UNSUPPORTED, and named;
- * otherwise the rest is rendered and *ret_left lists the settings that are left to the caller, empty when there are
- * none. `options` may be NULL. Hooks become mounts and LD_PRELOAD, which is joined to one of `environment`.
+ * A setting that a form cannot express is never dropped in silence: with `ret_left` NULL it is FACET_UNSUPPORTED, and
+ * named; otherwise the rest is rendered and *ret_left lists the settings that are left to the caller, empty when there
+ * are none. `options` may be NULL. Hooks become mounts and LD_PRELOAD, which is joined to one of `environment`.
  */
 FACET_API enum facet_status facet_workload_render(const struct facet_workload *workload, uint32_t form,
                                                   const struct facet_render_options *options, char **ret_text,
@@ -171,7 +176,10 @@ enum facet_workload_type {
     FACET_WORKLOAD_PROCESS_TREE = 1,
 };
 
-/* What hooks are told. They keep nothing of their own: after a restart they are told the same again. */
+/*
+ * The arguments of hooks. Hooks keep no state of their own: after a restart they are called with the same arguments
+ * again.
+ */
 struct facet_lifecycle_workload {
     uint32_t size;
     uint32_t type; /* enum facet_workload_type */
@@ -181,7 +189,8 @@ struct facet_lifecycle_workload {
     uint32_t aborted; /* post_terminate: it never ran, creating it failed */
 };
 
-/* Each may be NULL. `size`, `name` and `context` are the plugin's. One that fails, denies or defers has taken nothing.
+/*
+ * Each may be NULL. `size`, `name` and `context` are the plugin's. One that fails, denies or defers has taken nothing.
  */
 struct facet_lifecycle_hook {
     uint32_t size;
@@ -197,15 +206,15 @@ struct facet_lifecycle_hook {
     /* May defer, but not deny: a workload always ends. */
     enum facet_status (*pre_terminate)(void *context, const struct facet_lifecycle_workload *workload,
                                        struct facet_lifecycle_answer *ret_answer, struct facet_error *error);
-    /* Gives back what pre_create took. Also called, with `aborted`, to undo it. */
+    /* Gives back everything that pre_create took. Also called, with `aborted`, to undo it. */
     enum facet_status (*post_terminate)(void *context, const struct facet_lifecycle_workload *workload,
                                         struct facet_error *error);
 };
 
 /*
- * query_workload_config: asks each hook in order and merges what they add, which is then right by the schema.
- * *ret_answer says who denied or deferred; then, and after a failure or conflict (FACET_ALREADY_EXISTS), those that
- * were asked are undone in reverse, and there is no configuration: *ret_workload is untouched. FACET_OK with
+ * query_workload_config: asks each hook in order and merges their settings, which are then right by the schema.
+ * *ret_answer names the hook that denied or deferred; then, and after a failure or conflict (FACET_ALREADY_EXISTS), the
+ * hooks that were asked are undone in reverse, and there is no configuration: *ret_workload is untouched. FACET_OK with
  * FACET_VERDICT_GO: there is one.
  */
 FACET_API enum facet_status facet_lifecycle_create(const struct facet_lifecycle_hook *const *hooks, uint32_t count,
@@ -222,7 +231,7 @@ FACET_API enum facet_status facet_lifecycle_terminate(const struct facet_lifecyc
                                                       const struct facet_lifecycle_workload *workload,
                                                       struct facet_lifecycle_answer *ret_answer,
                                                       struct facet_error *error);
-/* In reverse, all of them, whatever fails; the first failure is returned. */
+/* In reverse, all of them, even after a failure; the first failure is returned. */
 FACET_API enum facet_status facet_lifecycle_terminated(const struct facet_lifecycle_hook *const *hooks, uint32_t count,
                                                        const struct facet_lifecycle_workload *workload,
                                                        struct facet_error *error);
@@ -230,7 +239,7 @@ FACET_API enum facet_status facet_lifecycle_terminated(const struct facet_lifecy
 /* --- resource files --- */
 
 /*
- * What a workload was given, as it is written beside it and read after a restart (write_into_kernel,
+ * A workload's grants, as they are written beside it and read after a restart (write_into_kernel,
  * reconstruct_from_kernel). Order is kept. Texts are of any bytes but NUL.
  */
 struct facet_resources;
@@ -275,8 +284,8 @@ FACET_API enum facet_status facet_resources_get(const struct facet_resources *re
 
 /*
  * Our own file: a line with format and version, a line a record with texts counted in bytes ("4:cuda"), and a last line
- * with the number of records and a checksum (XXH3, 128 bits) of all before it (docs/spec.md). What is read is all that
- * was written, or FACET_CORRUPT says in which line it is damaged; FACET_UNSUPPORTED: a later version.
+ * with the number of records and a checksum (XXH3, 128 bits) of all before it (docs/spec.md). Reading gives all that
+ * was written, or FACET_CORRUPT with the damaged line; FACET_UNSUPPORTED: a later version.
  */
 FACET_API enum facet_status facet_resources_format(const struct facet_resources *resources, char **ret_text,
                                                    size_t *ret_bytes, struct facet_error *error);
@@ -298,10 +307,10 @@ typedef uint32_t (*facet_slot_type_func)(void *context, const char *slot);
 
 /*
  * KEY=VALUE lines: SCRATCH_SIZE, MOUNTS, SLOTS, UNIFIED_DEVICES, <SLOT>_SHARES, and any others, which are data. Reading
- * takes what that format's own reader takes, and besides ids with colons, and amounts with a unit where the type is not
- * known. Writing refuses (FACET_UNSUPPORTED) what could not be read back as it is: capitals in names, separators in ids
- * and paths, ends of lines, white space at ends, bytes that are no UTF-8, options; and amounts in bytes keep every
- * byte. docs/spec.md lists where it differs, and why. `type` may be NULL: none is known; when writing, slots of bytes
+ * takes all that the format's own reader takes, and besides ids with colons, and amounts with a unit if the type is not
+ * known. Writing refuses (FACET_UNSUPPORTED) text that would be read back differently: capitals in names, separators in
+ * ids and paths, ends of lines, white space at ends, bytes that are no UTF-8, options; and amounts in bytes keep every
+ * byte. docs/spec.md lists the differences, and why. `type` may be NULL: none is known; when writing, slots of bytes
  * are then those named "mem".
  */
 FACET_API enum facet_status facet_resources_parse_legacy(const char *text, size_t bytes, facet_slot_type_func type,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Provider ABI, table `container`: what a container needs to use a device or a partition.
+ * Provider ABI, table `container`: the items by which a container uses a device or a partition.
  *
  * Owns: device nodes, mounts and environment, as plain items.
  * Never: touches a container.
@@ -44,9 +44,9 @@ struct facet_container_ops {
     uint64_t size; /* of this table, as the provider was built */
 
     /*
-     * What a container needs for a device, or for the partition `partition_uuid` of it (NULL or "": the whole device).
-     * List of struct facet_container_item. For a partition the parent's own nodes are left out where they would give
-     * away the whole device.
+     * The items that a container needs for a device, or for the partition `partition_uuid` of it (NULL or "": the whole
+     * device). List of struct facet_container_item. For a partition the parent's own nodes are left out where they
+     * would give away the whole device.
      */
     enum facet_status (*items)(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,
                                void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,

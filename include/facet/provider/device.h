@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Provider ABI, table `device`: which devices there are, what they are, how they fare.
+ * Provider ABI, table `device`: the devices, their properties, their health.
  *
  * Owns: struct facet_device_info, properties, health and events.
  * Never: changes a device. Listing has no side effects on a device and takes no memory on it; opening pays.
@@ -45,7 +45,7 @@ enum facet_device_kind {
 /* Bits of facet_device_info.modes: (1 << enum facet_mode). */
 #define FACET_DEVICE_MODE(mode) (UINT32_C(1) << (mode))
 
-/* Bits of facet_device_info.capabilities: what this device promises. The comment names the operations. */
+/* Bits of facet_device_info.capabilities: the promises of this device. The comment names the operations. */
 #define FACET_CAN_PARTITION       (UINT64_C(1) << 0)  /* partition: all */
 #define FACET_CAN_LIMIT_MEMORY    (UINT64_C(1) << 1)  /* limit: set_memory, get, list, clear */
 #define FACET_CAN_LIMIT_COMPUTE   (UINT64_C(1) << 2)  /* limit: set_compute, get, list, clear */
@@ -162,7 +162,7 @@ struct facet_device_ops {
     /* Since 1.1. */
 
     /*
-     * What else is known of one device: lines "key=value\n", NUL-terminated. Common keys: firmware_version,
+     * Further properties of one device: lines "key=value\n", NUL-terminated. Common keys: firmware_version,
      * compute_capability, chip, clock_memory_mhz, power_limit_mw, temperature_limit_mc, ecc, persistence_mode. The
      * text's length with its terminator is written to *ret_size; FACET_TOO_SMALL when `capacity` bytes cannot hold it.
      */

@@ -5,13 +5,13 @@
  * Owns: loading binaries for a device, ordered launches and transfers, shares, waiting and cancelling.
  * Never: compiles (src/kernel does) and never blocks without a timeout.
  *
- * Device time (`busy_ns`) means one thing wherever it is said of a launch, a stream or a worker: what the device's own
- * scheduler charges for it, whoever else is there. On processors (FACET_DEVICE_CPU), whose units are handed out one by
- * one, it is the processor time of the units that worked for it, summed over them: what other programs had of the
- * processors meanwhile is nobody's. Any other device is handed on as a whole: there it is the device's time, and
- * launches that overlap are counted once: such a stretch goes to the one that was over first. So over any time the sum
- * over all contexts is at most that time, or that time on all units. `sim`, on which launches of several contexts run
- * side by side, charges nothing, and says how long it had each on the device.
+ * Device time (`busy_ns`) means one thing for a launch, a stream or a worker: the time that the device's own scheduler
+ * charges for it, whether or not others share the device. On processors (FACET_DEVICE_CPU), whose units are handed out
+ * one by one, it is the processor time of the units that worked for it, summed over them: processor time of other
+ * programs meanwhile is charged to no launch. Any other device is handed on as a whole: there it is the device's time,
+ * and launches that overlap are counted once: such a stretch goes to the one that was over first. So over any time the
+ * sum over all contexts is at most that time, or that time on all units. `sim`, on which launches of several contexts
+ * run side by side, charges nothing, and says how long it had each on the device.
  */
 #ifndef FACET_PROVIDER_EXECUTION_H
 #define FACET_PROVIDER_EXECUTION_H
@@ -61,16 +61,16 @@ FACET_STATIC_ASSERT(sizeof(struct facet_stream_state) == 40, "ABI: facet_stream_
 
 /* How a device chooses whose launch is next, among contexts. */
 enum facet_scheduling {
-    FACET_SCHEDULE_FAIR = 0,        /* who had least device time for its share; a priority is a bounded head start */
+    FACET_SCHEDULE_FAIR = 0,        /* least device time for its share; a priority is a bounded head start */
     FACET_SCHEDULE_ROUND_ROBIN = 1, /* in turns, whatever they cost */
     FACET_SCHEDULE_PRIORITY = 2,    /* the higher priority always; among equals as fair */
-    FACET_SCHEDULE_FIFO = 3,        /* who has waited for longest, until it wants nothing more */
+    FACET_SCHEDULE_FIFO = 3,        /* the one that has waited for longest, until it wants nothing more */
 };
 
 /*
- * What became of one launch or transfer of a stream, as the device measured it. A queue's time is from `queued_ns` to
- * `start_ns`; between start and end a launch may have waited for others again, or run beside them: `busy_ns` is what it
- * had.
+ * The outcome of one launch or transfer of a stream, as the device measured it. A queue's time is from `queued_ns` to
+ * `start_ns`; between start and end a launch may have waited for others again, or run beside them: `busy_ns` is its own
+ * device time.
  */
 struct facet_launch_record {
     uint32_t size;
@@ -91,7 +91,7 @@ FACET_STATIC_ASSERT(sizeof(struct facet_launch_record) == 136, "ABI: facet_launc
 struct facet_execution_ops {
     uint64_t size; /* of this table, as the provider was built */
 
-    /* Loads a binary. FACET_CORRUPT when it is none for this device; the error says what was expected. */
+    /* Loads a binary. FACET_CORRUPT when it is none for this device; the error names the expected form. */
     enum facet_status (*load)(struct facet_provider_instance *instance, uint64_t context, const void *image,
                               uint64_t bytes, uint64_t *ret_module, struct facet_error *error);
     /* FACET_BUSY while a launch of it is not complete; FACET_NOT_FOUND, a second time too. */
@@ -100,12 +100,14 @@ struct facet_execution_ops {
 
     enum facet_status (*create_stream)(struct facet_provider_instance *instance, uint64_t context, uint64_t *ret_stream,
                                        struct facet_error *error);
-    /* Waits for nothing: what is queued is cancelled. */
+    /* Waits for nothing: queued work is cancelled. */
     enum facet_status (*destroy_stream)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                         struct facet_error *error);
 
-    /* Queues a launch behind what the stream has. FACET_NOT_FOUND (stream, module, kernel), FACET_OUT_OF_RANGE
-     * (dimensions of 0 or too large, argument bytes). */
+    /*
+     * Queues a launch behind the stream's other work. FACET_NOT_FOUND (stream, module, kernel), FACET_OUT_OF_RANGE
+     * (dimensions of 0 or too large, argument bytes).
+     */
     enum facet_status (*launch)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                 const struct facet_launch *launch, const void *arguments, struct facet_error *error);
 
@@ -114,16 +116,16 @@ struct facet_execution_ops {
                                      uint64_t timeout_ns, struct facet_error *error);
     enum facet_status (*query)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                struct facet_stream_state *ret_state, struct facet_error *error);
-    /* Drops what has not begun; what runs is ended where the device can. */
+    /* Drops queued work; ends running work if the device can. */
     enum facet_status (*cancel)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                 struct facet_error *error);
 
     /* Since 1.2. */
 
     /*
-     * Transfers in the order of a stream, like launches. What `write` is given it has copied when it returns. Ranges
-     * are checked when it is queued, and again when its turn has come: memory that was freed in between fails the
-     * stream (FACET_OUT_OF_RANGE in its state). FACET_BUSY: it keeps no more until some is written. Reading needs no
+     * Transfers in the order of a stream, like launches. `write` has copied its bytes when it returns. Ranges are
+     * checked when it is queued, and again when its turn has come: memory that was freed in between fails the stream
+     * (FACET_OUT_OF_RANGE in its state). FACET_BUSY: it keeps no more until some is written. Reading needs no
      * operation: synchronize, then facet_memory_ops.read.
      */
     enum facet_status (*write)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -134,9 +136,10 @@ struct facet_execution_ops {
                               uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error);
 
     /*
-     * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort, what
-     * weights leave is shared alike among those that want something), `limit_milli` its cap (1 to 1000), `priority` an
-     * enum facet_priority. Takes effect at the next decision. Time is device time as measured. FACET_OUT_OF_RANGE.
+     * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort: the
+     * rest of the weights is shared alike among those that want something), `limit_milli` its cap (1 to 1000),
+     * `priority` an enum facet_priority. Takes effect at the next decision. Time is device time as measured.
+     * FACET_OUT_OF_RANGE.
      */
     enum facet_status (*set_share)(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
                                    uint32_t limit_milli, uint32_t priority, struct facet_error *error);
@@ -146,8 +149,10 @@ struct facet_execution_ops {
     enum facet_status (*set_priority)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                       uint32_t priority, struct facet_error *error);
 
-    /* Records (struct facet_launch_record) of a stream whose sequence is above `after`, oldest first: of what is
-     * complete, cancelled ones too, in the order of completion. The last 1024 at least are kept. */
+    /*
+     * Records (struct facet_launch_record) of a stream whose sequence is above `after`, oldest first: of completed
+     * work, cancelled launches too, in the order of completion. The last 1024 at least are kept.
+     */
     enum facet_status (*records)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                  uint64_t after, void *items, uint32_t item_size, uint32_t capacity,
                                  uint32_t *ret_count, struct facet_error *error);
@@ -156,34 +161,40 @@ struct facet_execution_ops {
 
     /*
      * At most `units` compute units work for the context at a time, and at most `launches` of its launches and
-     * transfers are under way: hard bounds, whatever its share. 0: as many as there are. Holds from the next point of
-     * preemption on; a limit of the worker (limit.h) holds as well. Where the device has steps of units, a bound
-     * between two is the next larger one, as with limits. FACET_OUT_OF_RANGE: more units than the device has.
+     * transfers are under way: hard bounds for any share. 0: as many as there are. Holds from the next point of
+     * preemption on; a limit of the worker (limit.h) holds as well. If the device has steps of units, a bound between
+     * two is the next larger one, as with limits. FACET_OUT_OF_RANGE: more units than the device has.
      */
     enum facet_status (*set_bounds)(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
                                     uint32_t launches, struct facet_error *error);
 
-    /* With 1 nothing of the context begins any more; what runs stops at its next point of preemption, and the call
-     * returns when it has. What is queued stays, and more may be queued. With 0 all goes on where it stopped.
-     * What waits for the context's queue (memory.h: copies, unmap) waits while it is paused, some seconds at most.
-     * FACET_TIMEOUT: it is paused, but a work-group is still running after some seconds. */
+    /*
+     * With 1 no work of the context begins any more; running work stops at its next point of preemption, and the call
+     * returns when it has. Queued work stays, and more may be queued. With 0 all goes on from that point. Operations
+     * that wait for the context's queue (memory.h: copies, unmap) wait while it is paused, some seconds at most.
+     * FACET_TIMEOUT: it is paused, but a work-group is still running after some seconds.
+     */
     enum facet_status (*pause)(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,
                                struct facet_error *error);
 
-    /* What `stream` is given from now on begins when all that `other`, of the same context, was given until now is
-     * complete, failed or cancelled. Counts as a launch of `stream`, and leaves a record as a
-     * transfer does. A stream waits for itself anyway. */
+    /*
+     * Work given to `stream` from now on begins when all present work of `other`, of the same context, is complete,
+     * failed or cancelled. Counts as a launch of `stream`, and leaves a record as a transfer does. A stream waits for
+     * itself anyway.
+     */
     enum facet_status (*wait)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                               uint64_t other, struct facet_error *error);
 
-    /* As cancel, but of one launch or transfer, by its sequence (facet_launch_record); what is behind it goes on.
-     * FACET_NOT_FOUND: none of that number is queued or running. */
+    /*
+     * As cancel, but of one launch or transfer, by its sequence (facet_launch_record); the work behind it goes on.
+     * FACET_NOT_FOUND: none of that number is queued or running.
+     */
     enum facet_status (*cancel_launch)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                        uint64_t sequence, struct facet_error *error);
 
     /*
      * The policy among the contexts of a device (enum facet_scheduling), from the next decision on. With `preempt` 0 a
-     * launch that began keeps its units until it ends, and only then somebody else's begins there; with 1, as before
+     * launch that began keeps its units until it ends, and only then another context's begins there; with 1, as before
      * the first call, it makes room. `slice_ns` is how long a turn lasts while others wait; 0: the device's own.
      * FACET_OUT_OF_RANGE.
      */

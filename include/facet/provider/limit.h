@@ -7,8 +7,8 @@
  * the workers of a device stays within the device.
  *
  * A limit binds a worker by name, not the process that happens to call. It is set once: setting it again is
- * FACET_BAD_STATE until it is cleared. Where the device has steps (whole compute units), a request between two steps
- * is granted the next larger one, and `get` says what was granted.
+ * FACET_BAD_STATE until it is cleared. If the device has steps (whole compute units), a request between two steps is
+ * granted the next larger one, and `get` returns the granted amount.
  */
 #ifndef FACET_PROVIDER_LIMIT_H
 #define FACET_PROVIDER_LIMIT_H
@@ -36,7 +36,7 @@ struct facet_worker_limit {
     uint32_t valid;  /* FACET_WORKER_HAS_* */
     uint32_t device; /* index */
     uint32_t compute_units;
-    uint32_t compute_milli; /* granted, at least what was asked for */
+    uint32_t compute_milli; /* granted, at least the requested amount */
     uint32_t reserved;
     uint64_t memory_bytes;
     char worker[FACET_WORKER_SIZE];
@@ -49,8 +49,8 @@ struct facet_limit_ops {
 
     /*
      * Errors of both: FACET_INVALID_ARGUMENT (NULL or malformed worker), FACET_OUT_OF_RANGE (0, or above the device),
-     * FACET_NO_SPACE (with what other workers hold it would exceed the device), FACET_BAD_STATE (set already),
-     * FACET_BUSY (as many workers as the device may have; or the device is partitioned).
+     * FACET_NO_SPACE (with other workers' limits it would exceed the device), FACET_BAD_STATE (set already), FACET_BUSY
+     * (as many workers as the device may have; or the device is partitioned).
      */
     enum facet_status (*set_memory)(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                     uint64_t bytes, struct facet_error *error);

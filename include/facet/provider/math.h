@@ -2,7 +2,7 @@
 /*
  * Provider ABI, table `math` (since 1.4): operations that a vendor's library does better than a kernel of one's own.
  *
- * Owns: what matrix multiply, convolution, activation, batch normalization and attention mean, with their shapes.
+ * Owns: the meaning of matrix multiply, convolution, activation, batch normalization and attention, with their shapes.
  * Never: allocates memory of the context. All operands are addresses of the context, of which every byte that the
  * shapes name must be its memory: FACET_OUT_OF_RANGE, naming the operand. Overlap of an output with another operand is
  * the caller's fault and not looked for, but activation and normalization may work in place.
@@ -51,8 +51,8 @@ enum facet_math_type {
 
 /* For every operation. */
 #define FACET_MATH_NO_TENSOR                                                                                           \
-    (UINT32_C(1) << 0)                      /* no unit that multiplies in less than 32 bits is used: what those are    \
-                                               (tensor cores, AMX, bf16 and int8 dot products) the device knows.       \
+    (UINT32_C(1) << 0)                      /* no unit that multiplies in less than 32 bits (tensor cores, AMX,        \
+                                               bf16 and int8 dot products) is used, as the device defines them.        \
                                                Results may differ in rounding, and are slower */
 #define FACET_MATH_MIXED (UINT32_C(1) << 1) /* f32 may be rounded to bf16 before it is multiplied; added in f32 */
 /* gemm */
@@ -122,9 +122,11 @@ struct facet_normalization {
     uint32_t reserved;
 };
 
-/* softmax(Q * K^T * scale) * V for each of batch x heads. Q and output are batch x heads x queries x dimension, K and V
- * batch x heads x keys x dimension, row-major. No int8. Causal: queries is keys. Where units for 16 bits multiply, the
- * softmax is rounded to the operands' type before it is multiplied with V, as such units take it. */
+/*
+ * softmax(Q * K^T * scale) * V for each of batch x heads. Q and output are batch x heads x queries x dimension, K and V
+ * batch x heads x keys x dimension, row-major. No int8. Causal: queries is keys. If units for 16 bits multiply, the
+ * softmax is rounded to the operands' type before it is multiplied with V, as such units take it.
+ */
 struct facet_attention {
     uint64_t q, k, v, output;
     uint64_t batch, heads, queries, keys, dimension;
@@ -153,7 +155,7 @@ FACET_STATIC_ASSERT(sizeof(struct facet_normalization) == 88, "ABI: facet_normal
 FACET_STATIC_ASSERT(sizeof(struct facet_attention) == 80, "ABI: facet_attention");
 FACET_STATIC_ASSERT(sizeof(struct facet_math) == 272, "ABI: facet_math");
 
-/* What a device has. */
+/* A device's support. */
 struct facet_math_support {
     uint32_t size;
     uint32_t types[FACET_MATH_KINDS]; /* by operation: 1 << enum facet_math_type for each that works */

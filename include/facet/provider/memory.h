@@ -8,7 +8,7 @@
  * Two ways to memory: with FACET_CAN_MAP_MEMORY virtual addresses are reserved, pages created, and pages mapped at
  * addresses, so that pages can move under an address that stays (CUDA VMM is the model). Without it there is only
  * plain alloc and free. With FACET_CAN_SHARE_PAGES contexts map each other's
- * pages, with FACET_CAN_MOVE_PAGES what is mapped moves while it is used.
+ * pages, with FACET_CAN_MOVE_PAGES mapped pages move while they are used.
  *
  * A context whose worker is off the device (snapshot.h) is FACET_BAD_STATE to every operation here and in execution.h,
  * destroy_context included, until the worker is resumed.
@@ -31,8 +31,8 @@ struct facet_provider_instance;
 struct facet_memory_info {
     uint32_t size;
     uint32_t page_bytes;  /* granularity of reserve, create, map and unmap; a power of two */
-    uint64_t total_bytes; /* what this context may have: the device, the partition, or the worker's limit */
-    uint64_t used_bytes;  /* of that, by everyone it is shared with */
+    uint64_t total_bytes; /* the limit of this context: the device, the partition, or the worker's limit */
+    uint64_t used_bytes;  /* of that, used by all contexts that share it */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_memory_info) == 24, "ABI: facet_memory_info");
 
@@ -78,15 +78,17 @@ struct facet_memory_ops {
     enum facet_status (*destroy_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t pages,
                                        struct facet_error *error);
 
-    /* Maps `bytes` of `pages` from `offset` at `address`, inside one reservation where nothing is mapped (FACET_BUSY).
-     * Unmap takes any page-aligned part of what is mapped. A range that is not of whole pages, not inside the pages or
-     * the reservation, or not mapped is FACET_OUT_OF_RANGE and changes nothing.
+    /*
+     * Maps `bytes` of `pages` from `offset` at `address`, inside one reservation at addresses without a mapping
+     * (FACET_BUSY). Unmap takes any page-aligned part of a mapping. A range that is not of whole pages, not inside the
+     * pages or the reservation, or not mapped is FACET_OUT_OF_RANGE and changes nothing.
      *
-     * What was queued before an unmap may use the memory until it is over: unmap answers FACET_BUSY at once, and the
-     * same unmap, asked again, succeeds when that is over, whatever is queued since. From its first answer on the range
-     * is leaving: it is still mapped, but what begins now may not use it (FACET_OUT_OF_RANGE); mapping the same pages
-     * there again takes that back. A device that cannot tell what was queued before from what was queued since may be
-     * busy for as long as anything is, or wait, some seconds at most (FACET_TIMEOUT); then nothing has changed. */
+     * Work that was queued before an unmap may use the memory until it is over: unmap answers FACET_BUSY at once, and
+     * the same unmap, asked again, succeeds when that work is over, even with more queued since. From its first answer
+     * on the range is leaving: it is still mapped, but later work may not use it (FACET_OUT_OF_RANGE); mapping the same
+     * pages there again takes that back. A device that cannot tell earlier queued work from later may be busy for as
+     * long as any is queued, or wait, some seconds at most (FACET_TIMEOUT); then nothing has changed.
+     */
     enum facet_status (*map)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                              uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
     enum facet_status (*unmap)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
@@ -107,23 +109,23 @@ struct facet_memory_ops {
 
     /*
      * From now on every context of this instance on the same device may map these pages, and move to them, by the same
-     * number. They stay charged to whom they were created for, until they are destroyed and the last mapping is gone.
-     * The end of the context that created them destroys them in the sense of destroy_pages: who has them mapped keeps
-     * them. Only that context can share and destroy them: to any other they are FACET_NOT_FOUND. A second time changes
-     * nothing.
+     * number. They stay charged to the context that created them, until they are destroyed and the last mapping is
+     * gone. The end of the context that created them destroys them in the sense of destroy_pages: contexts that have
+     * them mapped keep them. Only that context can share and destroy them: to any other they are FACET_NOT_FOUND. A
+     * second time changes nothing.
      */
     enum facet_status (*share_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t pages,
                                      struct facet_error *error);
 
     /*
-     * Copies what is mapped at `address` to `pages` at `offset`, and maps that there instead, while launches run and
-     * transfers go on. Whoever writes there meanwhile waits for as long as the copy takes; nothing that was written is
-     * lost, and at no moment is there nothing mapped. Other addresses at which the old pages are mapped keep these.
+     * Copies the pages that are mapped at `address` to `pages` at `offset`, and maps those instead, while launches run
+     * and transfers go on. A writer to the range waits for as long as the copy takes; no write is lost, and at no
+     * moment is the range unmapped. Other addresses at which the old pages are mapped keep these.
      *
      * The range is whole pages of one reservation, wholly mapped, in however many pieces: anything else is
-     * FACET_OUT_OF_RANGE, as is what is not inside `pages`. FACET_BUSY: a part of the target is mapped already, by any
-     * context, here included. FACET_UNSUPPORTED: the device cannot do it now; unmap and map do it without launches. On
-     * failure nothing has changed, but the contents of the target.
+     * FACET_OUT_OF_RANGE, as is a range that is not inside `pages`. FACET_BUSY: a part of the target is mapped already,
+     * by any context, here included. FACET_UNSUPPORTED: the device cannot do it now; unmap and map do it without
+     * launches. On failure nothing has changed, but the contents of the target.
      */
     enum facet_status (*move)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                               uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Provider ABI, table `metrics`: what devices, processes and links do, as measured.
+ * Provider ABI, table `metrics`: the measured activity of devices, processes and links.
  *
  * Owns: the readings, each with a validity mask and the moment it was taken.
  * Never: estimates. A field that was not read has its bit clear. Counters grow from an unspecified start and are for
@@ -83,7 +83,7 @@ struct facet_process_metrics {
     uint64_t timestamp_ns;
     uint64_t memory_used_bytes;
     uint64_t memory_reserved_bytes;
-    uint64_t busy_ns;        /* counter: device time (execution.h) of its kernels, what runs included */
+    uint64_t busy_ns;        /* counter: device time (execution.h) of its kernels, running ones included */
     uint32_t compute_milli;  /* share of the device, of the last reading interval */
     uint32_t units_active;   /* compute units at work for it now */
     char worker[64];         /* when the provider knows it; else empty */

@@ -3,11 +3,11 @@
  * Provider ABI, table `partition`: slices of a device with an identity of their own (NVIDIA MIG instances, AMD compute
  * partitions, OpenCL sub-devices).
  *
- * Owns: templates, where they may be placed, and the partitions that exist.
- * Never: identifies a partition by its template: two alike are told apart by uuid, and whatever exists can be listed.
+ * Owns: templates, their possible places, and the partitions that exist.
+ * Never: identifies a partition by its template: two alike are told apart by uuid, and all that exist can be listed.
  *
  * A device has slices, numbered from 0. A template takes `length` neighbouring slices, beginning at one of its allowed
- * starts; partitions never overlap. What else excludes templates from each other (a mode that the whole device is in,
+ * starts; partitions never overlap. Any other exclusion between templates (a mode that the whole device is in,
  * a template there may be one of) shows in facet_partition_placement.free.
  */
 #ifndef FACET_PROVIDER_PARTITION_H
@@ -73,12 +73,14 @@ FACET_STATIC_ASSERT(sizeof(struct facet_partition_info) == 400, "ABI: facet_part
 struct facet_partition_ops {
     uint64_t size; /* of this table, as the provider was built */
 
-    /* What a device can be cut into (struct facet_partition_template). */
+    /* The possible cuts of a device (struct facet_partition_template). */
     enum facet_status (*templates)(struct facet_provider_instance *instance, uint32_t device, void *items,
                                    uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                    struct facet_error *error);
 
-    /* Where a template may begin (struct facet_partition_placement), and where it could be created now. */
+    /*
+     * The possible begins of a template (struct facet_partition_placement), and whether it could be created there now.
+     */
     enum facet_status (*placements)(struct facet_provider_instance *instance, uint32_t device, const char *template_id,
                                     void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                     struct facet_error *error);
@@ -86,13 +88,13 @@ struct facet_partition_ops {
     /*
      * Creates one, beginning at slice `start` or anywhere (FACET_PLACEMENT_ANY).
      * Errors: FACET_NOT_FOUND (device, template), FACET_OUT_OF_RANGE (not a placement of the template), FACET_NO_SPACE
-     * (does not fit with what exists; the message names what is in the way), FACET_BAD_STATE (the device is in a mode
+     * (does not fit beside the present ones; the message names the obstacle), FACET_BAD_STATE (the device is in a mode
      * that excludes it), FACET_BUSY (the device is in use in a way that forbids partitioning).
      */
     enum facet_status (*create)(struct facet_provider_instance *instance, uint32_t device, const char *template_id,
                                 uint32_t start, struct facet_partition_info *ret_info, struct facet_error *error);
 
-    /* The partitions that exist on a device, whoever made them (struct facet_partition_info), in order of start. */
+    /* The partitions that exist on a device, made by any program (struct facet_partition_info), in order of start. */
     enum facet_status (*list)(struct facet_provider_instance *instance, uint32_t device, void *items,
                               uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Provider ABI, table `snapshot`: saving what workers have on a device, and bringing it back.
+ * Provider ABI, table `snapshot`: saving the state of workers on a device, and bringing it back.
  *
  * Owns: the two operations. The file around the provider's bytes (identity, checksum) is the host's.
  * Never: leaves a worker half saved or half restored: either operation succeeds whole or changes nothing.
@@ -28,7 +28,7 @@ struct facet_snapshot_ops {
      * `fd`, and takes it off the device. `worker` NULL: every worker of the device. With fd -1 the state is kept in
      * host memory of this instance, for `resume` with -1.
      * Writing begins where `fd` stands. FACET_NOT_FOUND when the worker has nothing on the device; FACET_BAD_STATE when
-     * it is already off it, and so to whoever uses its contexts meanwhile (memory.h).
+     * it is already off it, as for any use of its contexts meanwhile (memory.h).
      */
     enum facet_status (*snapshot)(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,
                                   struct facet_error *error);

@@ -3,11 +3,11 @@
  * Provider ABI: how devices, NICs, switches and sockets are joined.
  *
  * Owns: nodes and links, the answers of facet_device_ops.nodes and .links.
- * Never: says what it did not read; a bandwidth that is not known has its bit clear.
+ * Never: makes up a value; an unknown bandwidth has its bit clear.
  *
- * Each pair of nodes that the provider can say something about has one link, with a < b. A pair without a link is
- * unknown, not apart. Links are what traffic sees between the two (a path through a switch is one link between the
- * devices), so that the cost of a pair is one look-up.
+ * Each pair of nodes with known data has one link, with a < b. A pair without a link is unknown, not apart. Links are
+ * as traffic sees them (a path through a switch is one link between the devices), so that the cost of a pair is one
+ * look-up.
  */
 #ifndef FACET_PROVIDER_TOPOLOGY_H
 #define FACET_PROVIDER_TOPOLOGY_H
@@ -33,7 +33,7 @@ enum facet_node_kind {
 
 struct facet_topology_node {
     uint32_t size;
-    uint32_t index;  /* place in the list, what links refer to */
+    uint32_t index;  /* place in the list, to which links refer */
     uint32_t kind;   /* enum facet_node_kind */
     uint32_t valid;  /* FACET_NODE_HAS_* */
     uint32_t device; /* of a device: its index */
