@@ -399,6 +399,78 @@ def test_every_library_has_its_package():
     assert names and not absent, absent
 
 
+# ---- same-code, check-words ----
+
+CODE = """/* One. */
+#define TWICE(x) ((x) + (x)) /* of x */
+#define PAIR (1, 2)
+static const char *text = "/* no comment */ // none"; // one
+int f(void)
+{
+    return TWICE('"'); /* "two" */
+}
+"""
+
+
+def test_same_code_sees_every_token_and_no_comment():
+    same = load("same-code").same
+    for old, new in [("/* One. */", "/*\n * Two,\n * three.\n */"), ("// one", ""), (" /* of x */", ""), ("    return", "\n\treturn"),
+                     ('/* "two" */', "/* it's two */"), ("((x) + (x))", "((x)  + \\\n (x))")]:
+        assert same("a.c", CODE, CODE.replace(old, new)), new
+    for old, new in [("(x) + (x)", "(x) - (x)"), ("/* no comment */ // none", "/* no */ // none"), ("TWICE(x)", "TWICE (x)"), ("'\"'", "'b'"),
+                     ("PAIR (1", "PAIR(1"), ("(1, 2)\n", "(1, 2) "), ("int f", "intf"), ("/* One. */", "/* One. NOLINT(x) */")]:
+        changed = CODE.replace(old, new)
+        assert changed != CODE and not same("a.c", CODE, changed), new
+    assert same("a.py", '"""One."""\nx = 1  # two\n', '"""Two."""\nx = 1\n') and not same("a.py", "x = 1\n", "x = 2\n")
+    assert not same("a.py", '"""One."""\nprint(__doc__)\n', '"""Two."""\nprint(__doc__)\n')
+    assert same("a.md", "one", "two") and not same("a.sh", "# one\n", "# two\n") and not same("a.c", None, CODE)
+
+
+def test_same_code_names_each_changed_file():
+    with tempfile.TemporaryDirectory() as folder:
+        def git(*arguments):
+            subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a", *arguments], cwd=folder, check=True,
+                           stdout=subprocess.DEVNULL)
+        root = Path(folder)
+        write(root, {"a/one.c": CODE, "a/two.h": CODE, "b/three.c": CODE, "b/four.c": CODE})
+        git("init", "-q")
+        git("add", ".")
+        git("commit", "-q", "-m", "all")
+        write(root, {"a/one.c": CODE.replace("One", "Two"), "b/three.c": CODE.replace("(1", "(3"), "b/five.c": ""})
+        (root / "b/four.c").unlink()
+        for rooms, status, said in [((), 1, ["same a/one.c", "differs b/five.c", "differs b/four.c", "differs b/three.c"]),
+                                    (("a",), 0, ["same a/one.c"])]:
+            result = subprocess.run([ROOT / "tools" / "same-code", "HEAD", *rooms], cwd=folder, check=False, text=True,
+                                    stdout=subprocess.PIPE)
+            lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+            assert (result.returncode, lines[:-1]) == (status, said), result
+
+
+def test_words_counts_each_phrase_by_room():
+    tool = load("check-words")
+    phrases = {
+        "who": "A lock is for who waits.", "what": "It frees memory. What is gone is gone for good.", "body": "It wakes nobody, ever.",
+        "same": "The same. ", "owns": "Owns: what lock.h says.", "seed": "Source: seed 001.", "image": "The thread knocks.",
+    }
+    for kind, phrase in phrases.items():
+        for text in (f"/* {phrase} */\n", f"/*\n * {phrase.replace(' ', chr(10) + ' * ', 1)}\n */\n", f"// {phrase}\n"):
+            counts = tool.count([("src/base/lock.c", text)])["src/base"]
+            assert counts[kind] == 1 and tool.total(counts) == 1, (kind, text, counts)
+    assert tool.count([("src/base/a.c", "/* One\n */\n")])["src/base"]["lonely"] == 1
+    plainly = "/* The thread that holds the lock. The caller who waits: bury() ends it, and so does lock->door. */ char s[] = \"nobody\";\n"
+    rooms = tool.count([("src/base/a.c", plainly), ("include/facet/a.h", "/* One two. */"), ("tests/a.c", ""), ("docs/a.md", "nobody")])
+    assert {name: tool.total(counts) for name, counts in rooms.items()} == {"src/base": 0, "include": 0, "tests": 0}
+    assert rooms["include"]["words"] == 2
+
+
+def test_words_goal_is_a_tenth_in_every_room():
+    tool = load("check-words")
+    ten = tool.count([("src/base/a.c", "/* nobody */ int x; /* somebody */\n")])
+    assert tool.above_goal(ten, tool.read_baseline("# old\nsrc/base 20\n")) == []
+    assert tool.above_goal(ten, {"src/base": 19}) == ["src/base"] and tool.above_goal(ten, {}) == ["src/base"]
+    assert set(tool.read_baseline((ROOT / tool.BASELINE).read_text())) > {"src/base", "include", "tests/unit"}
+
+
 def main():
     tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
     print(f"1..{len(tests)}", flush=True)
