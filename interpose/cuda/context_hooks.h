@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which entry points of initialisation, lookup, devices and contexts are changed (hooks.h says how to read it).
- */
+/* Owns: the list of hooked entry points for initialisation and lookup; hooks.h explains its columns. */
 #ifndef FACET_CUDA_CONTEXT_HOOKS_H
 #define FACET_CUDA_CONTEXT_HOOKS_H
 

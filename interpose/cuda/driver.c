@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening the driver, and where our exported names lead. Never: initialises it. */
+/* Owns: opening the driver, and the targets of our exported names. Never: initialises it. */
 #include "driver.h"
 
 #include <dlfcn.h>

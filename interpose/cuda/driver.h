@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver behind us: opened at the first call of any function.
+ * The real driver: opened at the first call of any function.
  *
- * Owns: its handle, and what hooks call of it (hooks.h).
- * Never: is opened in a constructor; is asked for a name twice.
+ * Owns: its handle, and the tables of its functions that hooks call (hooks.h).
+ * Never: is opened in a constructor; looks a name up twice.
  *
- * Where there is no driver every function answers CUDA_ERROR_NO_DEVICE: our library is there, so the program could open
- * it, and that is what a driver says in whose machine is no GPU. A function that the driver lacks answers
+ * Without a driver every function answers CUDA_ERROR_NO_DEVICE. The program could open our library, so it expects a
+ * driver, and that is the answer of a driver on a machine without a GPU. A function that the driver lacks answers
  * CUDA_ERROR_NOT_SUPPORTED.
  */
 #ifndef FACET_CUDA_DRIVER_H
@@ -20,7 +20,7 @@ bool facet_cuda_driver_open(void);
 /* The driver's own exported function, NULL when it has none of that name. After facet_cuda_driver_open() was true. */
 void *facet_cuda_driver_symbol(const char *name);
 
-/* From within process.c: no child inherits a driver half opened. */
+/* Called from process.c, so that no child inherits a half-opened driver. */
 void facet_cuda_driver_before_fork(void);
 void facet_cuda_driver_after_fork(void);
 

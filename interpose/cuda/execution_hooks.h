@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which entry points of launches and streams are changed (hooks.h says how to read it), and which the hooks call.
+/*
+ * Owns: the list of hooked entry points for launches and streams, and of the functions that these hooks call. hooks.h
+ * explains its columns.
  */
 #ifndef FACET_CUDA_EXECUTION_HOOKS_H
 #define FACET_CUDA_EXECUTION_HOOKS_H
 
-/* What has a form for the per-thread default stream, which came with CUDA 7.0 or with the function. */
+/* A function that has a form for the per-thread default stream, since CUDA 7.0 or since the function exists. */
 #define FACET_CUDA_BOTH_HOOKS(X, symbol, name, version)                                                                \
     X(symbol, name, version, LEGACY) X(symbol##_ptsz, name, (version) < 7000 ? 7000 : (version), PER_THREAD)
 
-/* The same of what takes no stream. */
+/* A function with such a form that takes no stream argument. */
 #define FACET_CUDA_WAITED(X, symbol, name, version)                                                                    \
     X(symbol, name, version, LEGACY) X(symbol##_ptds, name, 7000, PER_THREAD)
 
@@ -79,7 +81,7 @@
     FACET_CUDA_BOTH_HOOKS(X, cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030)                        \
     FACET_CUDA_BOTH_HOOKS(X, cuStreamEndCapture, "cuStreamEndCapture", 10000)
 
-/* By what a program learns that launches are complete, and what that is learned by: wait.c. */
+/* Calls by which a program learns that launches are complete, and the events that they refer to: wait.c. */
 #define FACET_CUDA_WAIT_HOOKS(X)                                                                                       \
     FACET_CUDA_BOTH_HOOKS(X, cuStreamSynchronize, "cuStreamSynchronize", 2000)                                         \
     FACET_CUDA_BOTH_HOOKS(X, cuStreamQuery, "cuStreamQuery", 2000)                                                     \

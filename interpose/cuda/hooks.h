@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one list of the driver's entry points that are changed. Everything else is passed through.
+ * The one list of the driver's entry points that have a hook. Every other entry point is passed through.
  *
- * Owns: the list. Lookup by name and version, the addresses of the driver's own, and the check that every hook is
- * exported are made from it.
- * Never: names a function that is not changed: what passes through costs nothing.
+ * Owns: the list. Lookup by name and version, the table of the driver's own functions, and the check that every hook is
+ * exported are generated from it.
+ * Never: names a function without a hook: a call that is passed through costs nothing.
  *
  * A line is X(exported symbol, name asked for, version from which a request means it, default stream):
- *   the version is that in which this form came, as CUDA counts (12020 = 12.2);
- *   the default stream is LEGACY, PER_THREAD (forms _ptsz and _ptds), or ANY for what knows no streams.
+ *   - the version is that in which this form came, as CUDA counts (12020 = 12.2);
+ *   - the default stream is LEGACY, PER_THREAD (forms _ptsz and _ptds), or ANY for functions that use no stream.
  *
  * Each part lists its own lines in its own header; they are joined here.
  *
- * The function that a hook is, is named facet_<exported symbol> and declared below. The exported symbol itself is a
- * jump (kit/forward.h): to the hook in a tenant whose driver has the function, else to the driver's. So a hook may call
- * what facet_cuda_driver has under its own name without looking whether it is there.
+ * A hook is named facet_<exported symbol> and declared below. The exported symbol itself is a jump (kit/forward.h): to
+ * the hook in a tenant whose driver has the function, else to the driver. So a hook may call its own function in
+ * facet_cuda_driver without checking for NULL.
  */
 #ifndef FACET_CUDA_HOOKS_H
 #define FACET_CUDA_HOOKS_H
@@ -41,7 +41,9 @@
 FACET_CUDA_HOOKS(FACET_CUDA_DECLARE)
 #undef FACET_CUDA_DECLARE
 
-/* The driver's own functions, by exported symbol; filled before the first hook is called, NULL where it has none. */
+/*
+ * The driver's own functions, by exported symbol; filled before the first hook runs, NULL where the driver lacks one.
+ */
 struct facet_cuda_driver {
 #define FACET_CUDA_FIELD(symbol, name, version, stream) __typeof__(&symbol) symbol;
     FACET_CUDA_HOOKS(FACET_CUDA_FIELD)
@@ -49,7 +51,7 @@ struct facet_cuda_driver {
 };
 extern struct facet_cuda_driver facet_cuda_driver;
 
-/* The driver's functions that hooks call and nobody hooks: facet_cuda_plain.cuCtxGetDevice(...). */
+/* Functions of the driver that hooks call and that have no hook: facet_cuda_plain.cuCtxGetDevice(...). */
 #define FACET_CUDA_PLAIN(X)                                                                                            \
     X(cuDriverGetVersion)                                                                                              \
     X(cuCtxGetDevice)                                                                                                  \

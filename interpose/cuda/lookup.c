@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: cuGetProcAddress in its two forms. Never: answers what the driver did not. */
+/* Owns: cuGetProcAddress in its two forms. Never: finds a function for which the driver found none. */
 #include "lookup.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ struct hook {
     int version, stream;
     void *function;
     void *const *own;       /* the driver's exported symbol */
-    _Atomic(void *) answer; /* what its lookup answers for exactly this form, where that is something else */
+    _Atomic(void *) answer; /* the driver's answer for exactly this form, where that is an unexported function */
 };
 
 static struct hook hooks[] = {
@@ -42,7 +42,7 @@ void *facet_cuda_hook(const char *symbol)
     return NULL;
 }
 
-/* The exported symbol that is exactly there, as the loader knows it. */
+/* The exported symbol that begins exactly at this address, according to the loader. */
 static const char *exported_at(void *address)
 {
     Dl_info info;
@@ -72,7 +72,7 @@ static void *ask(const struct hook *hook)
     return answer;
 }
 
-/* An answer that is itself exported is another form; it is what its symbol says. */
+/* An answer that is itself exported is another form, and has a hook or none under its own symbol. */
 void facet_cuda_lookup_learn(void)
 {
     int newest = 0;
@@ -89,8 +89,8 @@ void facet_cuda_lookup_learn(void)
 }
 
 /*
- * Of the hooks of this name the one that stands for this very function. The name is compared too: functions that do
- * nothing may be one and the same in the driver.
+ * The hook for exactly this function. The name is compared too, because a driver may use one address for several
+ * functions that do nothing.
  */
 static void *swap(const char *name, void *address)
 {

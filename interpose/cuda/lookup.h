@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the driver's functions have a hook.
+ * Finding the hook of a driver function.
  *
- * Owns: hooks by exported symbol, and by the address that the driver answers. A form of a hooked name that we do not
- * know passes through and is counted (facet_interposer.unknown_forms): it is what a driver newer than our list has.
- * Never: takes one form of a function for another: a name alone says nothing of what it takes.
+ * Owns: hooks by exported symbol, and by the address that the driver answers. An unknown form of a hooked name comes
+ * from a driver newer than our list; it passes through and is counted (facet_interposer.unknown_forms).
+ * Never: takes one form of a function for another: forms of one name differ in their arguments.
  */
 #ifndef FACET_CUDA_LOOKUP_H
 #define FACET_CUDA_LOOKUP_H
@@ -13,8 +13,8 @@
 void *facet_cuda_hook(const char *symbol);
 
 /*
- * Once, when the driver has been opened: asks its lookup for each hook's form, by name, version and default stream.
- * Some drivers answer with functions that are none of those they export.
+ * Called once, when the driver has been opened. Asks the driver for each hook's form, by name, version and default
+ * stream, because some drivers answer with functions that they do not export.
  */
 void facet_cuda_lookup_learn(void);
 

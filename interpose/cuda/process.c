@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: attaching, fork, and which vGPU a device is. Never: holds its lock while the driver is called. */
+/* Owns: attaching, fork, and the mapping from devices to vGPUs. Never: holds its lock during a call to the driver. */
 #include "process.h"
 
 #include <errno.h>
@@ -61,7 +61,10 @@ static void after_fork(void)
     facet_cuda_memory_after_fork();
 }
 
-/* The slots and what they hold are the parent's. The child pays for what it makes itself, from its first call on. */
+/*
+ * The slots and their charges belong to the parent. The child is charged for its own allocations, from its first call
+ * on.
+ */
 static void after_fork_in_child(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
@@ -77,8 +80,8 @@ static void after_fork_in_child(void)
 }
 
 /*
- * Without the ledger, or without handlers, this process never attaches. The handlers come first: from then on a fork
- * waits for whoever has a lock.
+ * A process without the ledger or without fork handlers never attaches. The handlers come first, so that every later
+ * fork waits for the threads that hold a lock.
  */
 static void handle_fork(void)
 {
@@ -100,7 +103,9 @@ static bool is_ours(const char *address)
     return strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0;
 }
 
-/* The driver reads the variable at its own cuInit. Written only where it is another: others may be reading it. */
+/*
+ * The driver reads the variable in its own cuInit. It is written only if it changes: other threads may be reading it.
+ */
 static bool show_devices(void)
 {
     const char *addresses[FACET_CUDA_TENANTS], *now = getenv(VISIBLE_DEVICES);
@@ -112,7 +117,7 @@ static bool show_devices(void)
            ((now && strcmp(now, list) == 0) || setenv(VISIBLE_DEVICES, list, 1) == 0);
 }
 
-/* Keeps those that the program wants to see, in its order. */
+/* Keeps only the vGPUs that the program wants to see, in its order. */
 static bool attach(void)
 {
     struct facet_tenant all[FACET_CUDA_TENANTS];
@@ -134,7 +139,7 @@ static bool attach(void)
     return false;
 }
 
-/* `shows`: the driver may be about to read what it is to show, and the program may have changed that since. */
+/* `shows`: the driver may be about to read the variable, and the program may have changed it since the attach. */
 static CUresult enter(bool shows)
 {
     int saved = errno;
@@ -176,7 +181,7 @@ uint32_t facet_cuda_current_device(void)
     return (uint32_t)device;
 }
 
-/* Drivers before 13.0 say a context's device only of the current one. */
+/* Drivers before 13.0 tell the device of the current context only. */
 static CUresult context_device(CUcontext context, CUdevice *ret_device)
 {
     CUcontext popped;

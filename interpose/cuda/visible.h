@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of its vGPUs a program wants to see, and in which order: CUDA_VISIBLE_DEVICES, by the driver's rules.
+ * The vGPUs that a program wants to see, and their order: CUDA_VISIBLE_DEVICES, by the driver's rules.
  *
  * Owns: reading the list and writing one that the driver understands. Pure: no environment, no driver.
  * Never: makes more visible than the vGPUs.
@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 /*
- * The vGPUs that `list` names, as indices into `addresses` ("GPU-..." or "MIG-..."): an item is an index, or the
- * beginning of one address and no other. The first that names nothing ends the list; one that is named twice makes none
+ * The vGPUs that `list` names, as indices into `addresses` ("GPU-..." or "MIG-..."). An item is an index, or the
+ * beginning of exactly one address. The first item that matches none ends the list; a vGPU named twice makes none
  * visible. NULL names all. Returns how many; `chosen` has room for `count`.
  */
 uint32_t facet_cuda_visible_choose(const char *list, const char *const *addresses, uint32_t count, uint32_t *chosen);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies of rows and boxes, batches of copies, of moves and of decompressions, in stream order.
- * Never: looks into what it cannot size, nor into batches that lack an array: those are the driver's to refuse, as what
- * is small.
+ * Owns: copies of rows and boxes, and batches of copies, moves and decompressions, in stream order.
+ * Never: sizes an operation whose form it does not know, or a batch that lacks an array. Both count as size 0 and go
+ * straight to the driver, which refuses the invalid ones.
  */
 #include "transfer.h"
 
 #define BOTH FACET_CUDA_TRANSFERS
 
-/* `all`: what has to be there besides. */
+/* `all`: whether the other required arrays are present. */
 static uint64_t sum(bool all, const size_t *sizes, size_t count)
 {
     return all ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
 }
 
-/* Elements of one byte, as far as the operands tell. */
+/* The operands do not tell the size of an element, so it counts as one byte. */
 static uint64_t box_at(const void *list, size_t index)
 {
     const CUextent3D *extent = &((const CUDA_MEMCPY3D_BATCH_OP *)list)[index].extent;
@@ -27,7 +27,7 @@ static uint64_t boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
     return facet_flight_batch(list, count, box_at);
 }
 
-/* What comes out need not be said; it is more than what goes in. */
+/* A caller may leave the output size 0; where it is set, it exceeds the input size. */
 static uint64_t decompressed_at(const void *list, size_t index)
 {
     const CUmemDecompressParams *one = &((const CUmemDecompressParams *)list)[index];

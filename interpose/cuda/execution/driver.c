@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what following launches asks of CUDA's driver. Never: calls a function that is hooked. */
+/* Owns: CUDA's implementation of the calls that the kit's launch tracking needs. Never: calls a hooked function. */
 #include "interpose/kit/execution/driver.h"
 
 #include "base/clock.h"
@@ -48,7 +48,7 @@ static bool stream_joins_legacy(void *stream)
            !(flags & CU_STREAM_NON_BLOCKING);
 }
 
-/* The legacy stream cannot be captured, and asking for it while another is would end that one's. */
+/* The legacy stream cannot be captured. Querying it while another stream is captured would end that capture. */
 static bool stream_captured(void *stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -71,7 +71,7 @@ static enum facet_flight_state stream_state(void *stream, void *context)
     return state_of(result == CUDA_SUCCESS ? facet_cuda_driver.cuStreamQuery(stream) : result);
 }
 
-/* An event is made in the current context, which need not be the stream's. */
+/* The driver creates an event in the current context, which may differ from the stream's. */
 static void *event_new(void *context)
 {
     CUcontext current = NULL, popped;
@@ -112,7 +112,7 @@ static bool event_distance(void *from, void *to, int64_t *ret_ns)
     return true;
 }
 
-/* What it asks ends no capture of another thread. */
+/* Relaxed mode: queries by the helper thread must not end a capture in another thread. */
 static void helper_begins(void)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the calls that run kernels and graphs. Never: changes what they are given. */
+/* Owns: the calls that run kernels and graphs. Never: changes their arguments. */
 #include "interpose/cuda/memory/code.h"
 #include "interpose/cuda/memory/graph.h"
 #include "launch.h"
 
 /*
- * A driver that loads lazily loads a function by its first launch: what that takes is charged (memory/code.h). A launch
- * of a kind that the thread knows is no first, and nothing is asked; nor is a driver that captures.
+ * A driver that loads lazily loads a function at its first launch, and that memory is charged (memory/code.h). If the
+ * thread has launched this kind before, it is loaded already and nothing needs checking. While a capture is going on
+ * the driver is not asked: the question could end it.
  */
 #define LAUNCH(stream, function, size, call)                                                                           \
     FACET_CUDA_LAUNCH(stream, function, size,                                                                          \
@@ -77,7 +78,7 @@ static CUresult end_all(struct facet_flight *launches, const CUDA_LAUNCH_PARAMS 
     return result;
 }
 
-/* More than there can be vGPUs are more than there are devices: the driver says so. */
+/* A process has at most FACET_FLIGHT_DEVICES vGPUs, so the driver shows no more devices and refuses a longer list. */
 CUresult facet_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
 {
     struct facet_flight launches[FACET_FLIGHT_DEVICES];
@@ -94,7 +95,7 @@ CUresult facet_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, un
     return end_all(launches, list, count, facet_cuda_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags));
 }
 
-/* ---- the forms of before 4.0 ---- */
+/* ---- the forms from before CUDA 4.0 ---- */
 
 static uint64_t old_grid(int width, int height)
 {
@@ -118,7 +119,7 @@ CUresult facet_cuLaunchGridAsync(CUfunction function, int width, int height, CUs
                       facet_cuda_driver.cuLaunchGridAsync(function, width, height, stream));
 }
 
-/* ---- graphs: one launch of all that is in it ---- */
+/* ---- graphs: the whole graph counts as one launch ---- */
 
 static CUresult launch_graph(CUgraphExec executable, CUstream stream)
 {
@@ -132,7 +133,10 @@ static CUresult launch_graph_ptsz(CUgraphExec executable, CUstream stream)
                       facet_cuda_driver.cuGraphLaunch_ptsz(executable, stream));
 }
 
-/* Where some graph allocates, this one may: then there is room for it before it waits for its turn. */
+/*
+ * If any graph of the process allocates, this one may. Its memory is then reserved before the launch waits for its
+ * turn.
+ */
 static CUresult launch_that_allocates(CUgraphExec executable, CUstream stream, bool per_thread)
 {
     struct facet_graph_needs hold;

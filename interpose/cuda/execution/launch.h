@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a CUDA launch in the words of interpose/kit/execution. Never: more than those words. */
+/* Owns: the kit's launch macro with CUDA's result type and codes. Never: adds behaviour to it. */
 #ifndef FACET_CUDA_LAUNCH_H
 #define FACET_CUDA_LAUNCH_H
 
@@ -8,7 +8,7 @@
 
 _Static_assert(CUDA_SUCCESS == 0, "what a launch of the kit takes for success");
 
-/* The body of a hook: `call` is the driver's. */
+/* The body of a hook; `call` is the call to the driver. */
 #define FACET_CUDA_LAUNCH(stream, object, size, call)                                                                  \
     FACET_FLIGHT_LAUNCH(CUresult, CUDA_ERROR_SYSTEM_NOT_READY, stream, object, size, call)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the calls that end a stream. Never: ends one that is none. */
+/* Owns: the calls that destroy a stream. Never: tracks the end of a default stream, which has none. */
 #include "interpose/kit/execution/stream.h"
 
 #include "interpose/cuda/hooks.h"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the body of a copy's or fill's hook, and how much one moves. Never: changes what the call is given. */
+/* Owns: the body of the hook of a copy or fill, and the sizes of copies. Never: changes the arguments of the call. */
 #ifndef FACET_CUDA_TRANSFER_H
 #define FACET_CUDA_TRANSFER_H
 
 #include "interpose/kit/execution/transfer.h"
 #include "launch.h"
 
-/* How much is moved. Nothing is as large as what overflows: that is the driver's to refuse, as what is small. */
+/*
+ * The number of bytes. A product that overflows counts as 0: no memory is that large, and the driver refuses the call.
+ */
 static inline uint64_t facet_cuda_transfer_times(uint64_t one, uint64_t other)
 {
     uint64_t product;
@@ -41,7 +43,7 @@ static inline uint64_t facet_cuda_transfer_box_of_peer(const CUDA_MEMCPY3D_PEER 
                               facet_cuda_driver.name(__VA_ARGS__));                                                    \
     }
 
-/* Both forms of a call. */
+/* Both forms of a call: for the legacy and for the per-thread default stream. */
 #define FACET_CUDA_TRANSFERS(name, parameters, amount, ...)                                                            \
     FACET_CUDA_TRANSFER(name, parameters, false, amount, __VA_ARGS__)                                                  \
     FACET_CUDA_TRANSFER(name##_ptsz, parameters, true, amount, __VA_ARGS__)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the calls by which a program learns that launches are complete: what it learned is reported before it goes on.
- * Never: waits for more than the driver did.
+ * Owns: the calls by which a program learns that launches are complete. Each reports the completions before it returns.
+ * Never: waits longer than the driver did.
  */
 #include "interpose/kit/execution/wait.h"
 
@@ -90,7 +90,7 @@ CUresult facet_cuEventQuery(CUevent event)
     return waited_for(event, facet_cuda_driver.cuEventQuery(event));
 }
 
-/* It tells a time only of two that are complete. */
+/* The driver measures a time only between two complete events, so success means that both are complete. */
 CUresult facet_cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 {
     return waited_for(end, waited_for(start, facet_cuda_driver.cuEventElapsedTime(milliseconds, start, end)));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies and fills of bytes, rows and boxes without a stream: they are of the default one (transfer.h).
- * Never: waits for them more than the driver does: those within the device go on when the call has returned.
+ * Owns: copies and fills of bytes, rows and boxes without a stream argument: they run in the default one (transfer.h).
+ * Never: waits longer than the driver: a copy within the device may go on after the call has returned.
  *
- * A program has waited for what comes to the host, and for all that was before it in its stream.
+ * After a copy to the host, the program has waited for that copy and for all earlier work of its stream.
  */
 #include "interpose/kit/execution/wait.h"
 #include "transfer.h"
 
-static const CUstream stream = NULL; /* of each of them */
+static const CUstream stream = NULL; /* the stream of every call in this file */
 
 #define BOTH(name, parameters, amount, ...)                                                                            \
     FACET_CUDA_TRANSFER(name, parameters, false, amount, __VA_ARGS__)                                                  \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: arrays and mipmapped arrays, whose size the driver does not tell: it is reckoned from what they are.
- * Never: charges those whose memory comes by mapping: the memory mapped has been charged.
+ * Owns: arrays and mipmapped arrays. The driver does not tell their size; it is computed from their descriptors.
+ * Never: charges arrays whose memory the program maps: that memory has been charged.
  */
 #include "charge.h"
 #include "held.h"
@@ -10,7 +10,7 @@
 #define ROW_STEP   UINT64_C(512)
 #define ARRAY_STEP (UINT64_C(64) << 10)
 
-/* Bits of a channel. What is not listed is taken for the largest there is: compressed and video formats have less. */
+/* Bits of a channel. Unlisted formats count as 32, the largest: compressed and video formats have fewer. */
 static uint64_t channel_bits(CUarray_format format)
 {
     switch (format) {
@@ -44,7 +44,7 @@ static uint64_t half(uint64_t size, unsigned level)
     return level < 64 && size >> level ? size >> level : 1;
 }
 
-/* Layers are as many in each level; all else halves. */
+/* The number of layers is the same in each level; the other dimensions halve. */
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
 {
     uint64_t row = times(half(array->Width, level), array->NumChannels * channel_bits(array->Format) / 8);
@@ -54,7 +54,7 @@ static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
     return times(times(facet_cuda_round(row, ROW_STEP), half(array->Height, level)), slices);
 }
 
-/* Levels end where the largest side is one texel: what is asked beyond that is not made. */
+/* The last level is the one whose largest side is one texel: the driver makes none beyond it. */
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
 {
     uint64_t sum = 0, longest = array->Width > array->Height ? array->Width : array->Height;
@@ -99,9 +99,9 @@ static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, 
     return result;
 }
 
-/* ---- what the quota refuses, and the driver may refuse anyway ---- */
+/* ---- after the quota has refused: would the driver refuse too? ---- */
 
-#define FEW  64u /* texels of each dimension: a format may want several */
+#define FEW  64u /* texels of each dimension: some formats need several */
 #define LESS 4u
 
 static size_t least(size_t one, size_t other)
@@ -133,7 +133,9 @@ static CUDA_ARRAY3D_DESCRIPTOR part_of(const CUDA_ARRAY3D_DESCRIPTOR *array, siz
     return part;
 }
 
-/* A dimension may be more than the driver makes. The faces of a cube have sides of one length. */
+/*
+ * Checks each dimension alone: it may exceed the driver's limit. A cube is skipped, because its faces must be square.
+ */
 static CUresult judge_sides(const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
 {
     CUDA_ARRAY3D_DESCRIPTOR wide = part_of(array, LESS), high = wide, deep = wide;
@@ -150,7 +152,7 @@ static CUresult judge_sides(const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_level
     return result;
 }
 
-/* By a small one of its kind: no driver makes one that is too large for its memory, but not too large to be one. */
+/* Tries a small array of the same kind. A driver that makes the small one lacks only memory for the large one. */
 static CUresult refuse(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
 {
     uint32_t device = facet_cuda_current_device();
@@ -164,7 +166,7 @@ static CUresult refuse(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, 
     return facet_cuda_refuse(device, judged);
 }
 
-/* A descriptor that is none is the driver's to refuse. */
+/* A NULL descriptor is charged nothing: the driver refuses it. */
 static CUresult admit(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels, unsigned levels,
                       struct facet_cuda_charge *ret_charge)
 {
@@ -250,7 +252,7 @@ CUresult facet_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3
     return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_mipmapped);
 }
 
-/* What was mapped into it goes, too. */
+/* Memory that was mapped into the array is released with it. */
 static CUresult end(uint64_t handle, CUresult (*destroy)(uint64_t, CUstream))
 {
     struct facet_cuda_hold *held = facet_cuda_held_take(handle);

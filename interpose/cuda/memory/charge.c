@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what charge.h says. Never: holds a lock while the driver is called. */
+/* Owns: taking, keeping and releasing charges. Never: holds a lock while the driver is called. */
 #include "charge.h"
 
 #include "context.h"
@@ -39,7 +39,7 @@ CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cu
     return result;
 }
 
-/* Frozen memory is waited for outside. */
+/* Waits for frozen memory before it enters transit. */
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
 {
     struct facet_tenant *tenant = facet_cuda_tenant(device);
@@ -133,7 +133,7 @@ void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry
         release(&(struct facet_cuda_charge){.tenant = tenant, .by_region = small}, bytes);
 }
 
-/* The last block of a region takes it along. */
+/* Freeing the last block of a region frees the region. */
 static uint64_t in_transit(const struct facet_ledger_entry *entry)
 {
     return entry->kind == FACET_CUDA_SMALL ? FACET_REGION_BYTES : entry->bytes;
@@ -144,7 +144,7 @@ static uint32_t place_of(const struct facet_ledger_entry *entry)
     return entry->kind == FACET_CUDA_MANAGED ? FACET_TRANSIT_ANY_DEVICE : entry->device;
 }
 
-/* Most small blocks are in the notes of their regions (linear.c), all else is in the ledger. */
+/* Most small blocks are in the notes of their regions (linear.c), all others are in the ledger. */
 static bool take(uint64_t key, struct facet_ledger_entry *ret_entry)
 {
     struct facet_ledger_entry small = {.bytes = 1, .kind = FACET_CUDA_SMALL};
@@ -180,7 +180,7 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     if (known && result == CUDA_SUCCESS)
         facet_cuda_charge_gone(key, &entry);
     else if (known && !put_back(key, &entry))
-        entry.bytes = 0; /* charged for good: it lives, and nobody remembers it */
+        entry.bytes = 0; /* stays charged for good: the memory lives, but its ledger entry is lost */
     facet_transit_leave();
     if (known && result != CUDA_SUCCESS && ended != facet_cuda_contexts_ended())
         facet_cuda_context_settle(entry.owner, ended);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Charging memory: reserve before the driver is called, remember by pointer or handle, give back when it is freed.
+ * Charging memory: reserve before the driver is called, record by pointer or handle, release when it is freed.
  *
- * Owns: the order of those, the sizes that are charged, and what a key in the ledger is of.
- * Never: calls the driver; lets memory that could not be remembered live uncharged.
+ * Owns: the order of these steps, the sizes that are charged, and the meaning of a key in the ledger.
+ * Never: calls the driver; lets memory that could not be recorded live uncharged.
  *
- * What is charged, by kind:
- *   plain: from 1 MiB on what was asked, in steps of 2 MiB, as the driver takes it.
- *   small: below that, each region of 2 MiB in which any of it lies (linear.h).
- *   managed: what was asked, in steps of 512 bytes and 2 MiB, on each GPU, wherever it is (managed.c).
- *   pitched: as plain, of the pitch that the driver chose times the height.
- *   arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing for those whose
- *     memory the program maps itself.
- *   pools: what a pool holds of the device, whoever uses it (interpose/kit/memory/pool.h).
- *   graphs: what the driver holds for them of the device (graph.h).
- *   virtual: what cuMemCreate made, until its last handle and mapping have gone (virtual.c).
- *   contexts: what their making took of the device (context.h), green ones besides (green.h).
- *   modules: what their loading took, and what of them is loaded later (code.h).
- * Not charged: memory of the host; what another process, or another API, shared, and has paid for.
+ * Charges by kind:
+ *   - plain: from 1 MiB on the requested size, in steps of 2 MiB, as the driver allocates it.
+ *   - small: below that, each region of 2 MiB that contains a part of it (linear.h).
+ *   - managed: the requested size, in steps of 512 bytes and 2 MiB, on each GPU, wherever it is (managed.c).
+ *   - pitched: as plain, of the pitch that the driver chose times the height.
+ *   - arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing if the program
+ *     maps the memory itself.
+ *   - pools: the memory that a pool holds, in use or not (interpose/kit/memory/pool.h).
+ *   - graphs: the memory that the driver holds for them (graph.h).
+ *   - virtual: the memory of cuMemCreate, until its last handle and mapping are gone (virtual.c).
+ *   - contexts: the memory that creating them took (context.h), also for green ones (green.h).
+ *   - modules: the memory that loading them took, and later loading of their parts (code.h).
+ *
+ * Not charged: memory of the host; memory that another process or another API shared, because its owner was charged.
  */
 #ifndef FACET_CUDA_CHARGE_H
 #define FACET_CUDA_CHARGE_H
@@ -29,7 +30,7 @@
 
 #define FACET_CUDA_POOL_GROWTH (UINT64_C(32) << 20) /* drivers let a pool grow in steps of this */
 
-/* What is plain, and arrays, die with a context, their owner. Pools and graphs are charged by the kit. */
+/* Plain memory and arrays are freed with a context, their owner. The kit charges pools and graphs. */
 enum facet_cuda_kind {
     FACET_CUDA_PLAIN = FACET_MEMORY_PLAIN,
     FACET_CUDA_MANAGED = FACET_MEMORY_MANAGED,
@@ -42,7 +43,7 @@ struct facet_cuda_charge {
     struct facet_tenant *tenant;
     uint64_t bytes;
     uint64_t owner; /* facet_cuda_owner() */
-    uint64_t ended; /* contexts, before the driver was called (context.h) */
+    uint64_t ended; /* number of contexts that had ended before the driver was called (context.h) */
     uint32_t device;
     bool by_region; /* whole regions, which the slot counts as such (linear.c) */
 };
@@ -58,49 +59,52 @@ static inline uint64_t facet_cuda_round(uint64_t bytes, uint64_t step)
     return facet_memory_round(bytes, step);
 }
 
-/* What the driver takes for `bytes` of linear memory. */
+/* The size that the driver allocates for `bytes` of linear memory. */
 static inline uint64_t facet_cuda_granted(uint64_t bytes)
 {
     return facet_cuda_round(bytes, bytes >> 20 ? UINT64_C(2) << 20 : 512);
 }
 
-/* CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left, also after pools let go of what nobody uses. */
+/* CUDA_ERROR_OUT_OF_MEMORY when the quota has too little left, even after pools have released unused memory. */
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
 /*
- * The same for the current context, before the driver has judged the call: in transit until facet_cuda_charge_end();
- * refused, it is left already, and not counted as denied: the driver may refuse the call anyway (judge.h). Not with the
- * contexts held (context.h).
+ * Takes a charge for the current context, before the driver has checked the call. On success the call is in transit
+ * until facet_cuda_charge_end(). A refusal leaves transit, and is not counted as denied: the driver may refuse the call
+ * anyway (judge.h). The caller must not hold the contexts (context.h).
  */
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
-/* What begins so by other ways: it will be the current context's. In transit, before the driver is called. */
+/*
+ * Makes the current context the owner of a charge that was begun in another way. In transit, before the driver is
+ * called.
+ */
 void facet_cuda_charge_owned(struct facet_cuda_charge *charge);
 
-/* No longer in transit; what was kept for a context that has ended meanwhile is given back. */
+/* Leaves transit. If the owning context has ended since the beginning, its charges are released. */
 void facet_cuda_charge_end(const struct facet_cuda_charge *charge);
 
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
 
-/* Makes a charge larger or smaller, as it turned out; the second before the driver has judged the call, as above. */
+/* Adjusts a charge to the actual size. The second, for use before the driver has checked the call, counts no denial. */
 CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes);
 CUresult facet_cuda_charge_try_resize(struct facet_cuda_charge *charge, uint64_t bytes);
 
-/* Remembers what was paid; false when memory is out: the caller undoes the allocation and drops the charge. */
+/* Records the charge; false when memory is out: the caller then frees the allocation and drops the charge. */
 bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle);
 
 /*
- * Frees something by `handle`: taken out before the driver is called, as another thread may get the same handle right
- * after; `free_it` calls the driver. What the driver did not free is put back. In transit meanwhile, but for what is a
- * pool's. Not with the contexts held.
+ * Frees the object of `handle` by calling `free_it`, which calls the driver. The entry is taken out before that call,
+ * because another thread may get the same handle right after it; it is put back if the driver refuses. In transit
+ * meanwhile, except for memory of a pool. The caller must not hold the contexts.
  */
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
                                 CUstream stream);
 
-/* What has been taken out of the ledger under `key`, and is no more, is given back. */
+/* Releases the charge of an entry that was taken out of the ledger under `key`, when its memory has been freed. */
 void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry);
 
-/* The current context, or what it is a part of, as the owner of what is made now; 0 when there is none. */
+/* The owner of memory that is allocated now: the current context, or the primary one of a green context; 0 if none. */
 uint64_t facet_cuda_owner(void);
 
 #endif

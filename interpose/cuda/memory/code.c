@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what code.h says. Never: touches its list but with the contexts held. */
+/* Owns: measuring and charging modules and libraries. Never: touches its list without holding the contexts. */
 #include "code.h"
 
 #include <stdatomic.h>
@@ -13,9 +13,9 @@
 struct image {
     struct image *next;
     const void *handle;
-    CUcontext context; /* with which it dies; NULL: a library */
+    CUcontext context; /* the module is unloaded with this context; NULL: a library */
     uint64_t bytes[FACET_CUDA_TENANTS];
-    uint64_t owed[FACET_CUDA_TENANTS]; /* is loaded, and the quota did not reach for it: asked for again */
+    uint64_t owed[FACET_CUDA_TENANTS]; /* loaded beyond the quota; the next charge includes it */
 };
 
 /* One call, watched on some devices. */
@@ -25,7 +25,7 @@ struct watch {
 };
 
 static struct image *images;
-static struct image rest; /* what belongs to none, and contexts pay for */
+static struct image rest; /* code that belongs to no known image; its contexts are charged */
 
 static struct image *find(const void *handle)
 {
@@ -47,7 +47,7 @@ static void watch_device(struct watch *watch, uint32_t device)
         facet_cuda_measure_begin(&watch->measures[device], device, context);
 }
 
-/* A module is of the current context; a library goes into every context. */
+/* A module belongs to the current context; a library is loaded into every context. */
 static void begin(struct watch *watch, bool everywhere)
 {
     facet_cuda_contexts_hold();
@@ -90,7 +90,7 @@ static CUresult charge_on(uint32_t device, uint64_t growth, struct image *image)
     return result;
 }
 
-/* Adds what the call took to the image. */
+/* Adds the growth during the call to the image. */
 static CUresult charge(struct watch *watch, struct image *image)
 {
     CUresult result = CUDA_SUCCESS;
@@ -101,7 +101,7 @@ static CUresult charge(struct watch *watch, struct image *image)
     return result;
 }
 
-/* What was just loaded; what is refused the caller unloads. */
+/* Records an image that was just loaded. On failure the caller unloads it. */
 static CUresult keep(struct watch *watch, const void *handle, bool library)
 {
     struct image *image = calloc(1, sizeof *image);
@@ -121,9 +121,9 @@ static CUresult keep(struct watch *watch, const void *handle, bool library)
     return result;
 }
 
-/* ---- what need not be watched again ---- */
+/* ---- objects that need no second measurement ---- */
 
-/* A name in an image, or a handle in a context. */
+/* The key of a name in an image, or of a handle in a context. */
 static uint64_t key_of(const void *one, const void *other, const char *name)
 {
     uint64_t hash = (uintptr_t)one * UINT64_C(0x9e3779b97f4a7c15) ^ (uintptr_t)other;
@@ -140,7 +140,7 @@ static bool is_loaded(uint64_t key)
     return facet_cuda_process.ledger && facet_ledger_find(facet_cuda_process.ledger, key, &entry);
 }
 
-/* When it cannot be remembered, it is watched again. */
+/* If the ledger has no memory for the note, the object is measured again next time. */
 static void remember(uint64_t key)
 {
     facet_ledger_add(facet_cuda_process.ledger, key, (struct facet_ledger_entry){.kind = FACET_CUDA_LOADED});
@@ -159,13 +159,13 @@ static void ignore(uint64_t key, const struct facet_ledger_entry *entry, void *n
     (void)nothing;
 }
 
-/* Handles may come again as soon as something has been unloaded. */
+/* After an unload, the driver may reuse handles. */
 static void forget_loaded(void)
 {
     facet_ledger_drain(facet_cuda_process.ledger, is_note, ignore, NULL);
 }
 
-/* Launched before; two in one place displace each other, and are asked for again. */
+/* Functions that were launched before. A collision displaces the older one, which is then looked up again. */
 #define SEEN 1024u
 
 static _Atomic(CUfunction) seen[SEEN];
@@ -257,9 +257,9 @@ CUresult facet_cuLibraryUnload(CUlibrary library)
     return unloaded(library, facet_cuda_driver.cuLibraryUnload(library));
 }
 
-/* ---- what is loaded when it is asked for ---- */
+/* ---- objects that are loaded when the program asks for them ---- */
 
-/* `image` is that of which something is asked, or NULL; `key` is of what is asked. */
+/* `handle`: the image asked, or NULL; `key`: the object asked for. */
 static CUresult grown(struct watch *watch, const void *handle, uint64_t key, CUresult result)
 {
     struct image *found = find(handle);
@@ -298,7 +298,7 @@ ASK(cuLibraryGetManaged, library, asked, (CUdeviceptr * pointer, size_t *bytes, 
 ASK(cuLibraryGetUnifiedFunction, library, asked, (void **function, CUlibrary library, const char *asked), function,
     library, asked)
 
-/* Drivers before 12.5 do not say of which library a kernel is. */
+/* Drivers before 12.5 do not tell a kernel's library. */
 static CUlibrary library_of(CUkernel kernel)
 {
     CUlibrary library = NULL;
@@ -329,9 +329,9 @@ CUresult facet_cuFuncLoad(CUfunction function)
     return grown(&watch, NULL, 0, facet_cuda_driver.cuFuncLoad(function));
 }
 
-/* ---- what is loaded by its first launch ---- */
+/* ---- functions that are loaded by their first launch ---- */
 
-static struct watch launching; /* by whoever holds the contexts */
+static struct watch launching; /* used by the thread that holds the contexts */
 
 static bool is_lazy(void)
 {
@@ -358,7 +358,7 @@ bool facet_cuda_code_launch_begin(CUfunction function)
     return true;
 }
 
-/* The kernel runs, whatever it took: what is refused is asked for again with the next that is loaded. */
+/* The kernel runs whatever the result. A refused charge is included in the next one. */
 CUresult facet_cuda_code_launch_end(CUfunction function, CUresult result)
 {
     if (result == CUDA_SUCCESS && charge(&launching, &rest) == CUDA_SUCCESS)

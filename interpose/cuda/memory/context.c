@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what context.h says. Never: measures while another thread makes or ends a context: the lock is held over the
- * driver's call.
+ * Owns: creating, charging and ending contexts. Never: measures while another thread makes or ends a context: the lock
+ * is held during the driver's call.
  */
 #include "context.h"
 
@@ -24,16 +24,17 @@ struct context {
     struct context *next;
     CUcontext handle;
     bool primary;
-    unsigned awaited; /* by so many, without the lock: until then it does not end */
+    unsigned
+        awaited; /* number of threads that wait for its work without the lock; it is not ended before they are done */
     struct facet_cuda_charge charge;
 };
 
-#define ENDED_KNOWN     64u  /* by how many later ones the end of a context is remembered */
+#define ENDED_KNOWN     64u  /* how many ended contexts are remembered */
 #define SETTLE_TRIES    1000 /* about a millisecond each */
 #define SETTLE_PAUSE_NS 1000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* one that was awaited is so no more */
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* signalled when such a wait is over */
 static struct context *contexts;
 static _Atomic uint64_t ended_count;
 static uint64_t ended_last[ENDED_KNOWN]; /* handles */
@@ -47,7 +48,7 @@ static struct context **place_of(CUcontext handle)
     return at;
 }
 
-/* With the lock, which is let go meanwhile. */
+/* Waits until no thread waits for the context's work. Called with the lock, which the wait releases. */
 static void leave_alone(CUcontext handle)
 {
     struct context *at;
@@ -74,7 +75,7 @@ static struct context *primary_of(uint32_t device)
     return at;
 }
 
-/* Charges a context that was just made; what is refused has to be ended again. */
+/* Charges a context that was just made. On failure the caller ends it. */
 static CUresult adopt(CUcontext handle, bool primary, struct facet_cuda_measure *measure)
 {
     struct context *context = malloc(sizeof *context);
@@ -141,9 +142,9 @@ static void drain(CUcontext owner)
 }
 
 /*
- * Gives back what was allocated in a context. Whoever frees takes his block out of what is known, and puts it back if
- * the driver refuses, as it does once the context is gone: what he holds meanwhile would be missed. So he is waited
- * for; who takes longer than that sees afterwards that contexts have ended, and settles.
+ * Releases all that was allocated in a context. A thread that frees takes its block out of the ledger first, and puts
+ * it back if the driver refuses, as it does once the context has ended; this would miss the block meanwhile. So it
+ * waits for such threads. One that takes longer sees afterwards that contexts have ended, and settles.
  */
 static void give_all_back(const struct context *context)
 {
@@ -161,7 +162,7 @@ uint64_t facet_cuda_contexts_ended(void)
     return ended_count;
 }
 
-/* Whether it ended after the first so many, and no other has its handle now. */
+/* Whether the context ended after the first `before` ends, and no live context has the same handle. */
 static bool has_ended(CUcontext handle, uint64_t before)
 {
     bool found = false;
@@ -171,8 +172,10 @@ static bool has_ended(CUcontext handle, uint64_t before)
     return found && !*place_of(handle);
 }
 
-/* Who comes from a call that a program makes where it must not, as in a callback of a stream, may be what a context's
- * end waits for: so not for ever. What is left then stays charged. */
+/*
+ * The wait is bounded, because the caller may be in a stream's callback, where a program must not make such calls, and
+ * the lock's holder may be waiting for that callback. Then the rest stays charged.
+ */
 void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before)
 {
     int tries = SETTLE_TRIES;
@@ -187,7 +190,7 @@ void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before)
     pthread_mutex_unlock(&lock);
 }
 
-/* And what the context itself cost. Pools and virtual memory are the device's, and stay. */
+/* Releases the context's own charge too. Pools and virtual memory belong to the device, and stay. */
 static void ended(struct context **at)
 {
     struct context *context = *at;
@@ -203,7 +206,7 @@ static void ended(struct context **at)
     free(context);
 }
 
-/* What cuCtxCreate's forms have in common: `make` calls the driver's. */
+/* The common part of cuCtxCreate's forms: `make` calls the driver's function. */
 struct making {
     CUcontext *context;
     void *extra;
@@ -272,7 +275,7 @@ CUresult facet_cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned fla
                   make_fourth);
 }
 
-/* Those that work with OpenGL or VDPAU cost what others do. */
+/* Contexts that work with OpenGL or VDPAU are charged like others. */
 static CUresult make_for_gl(const struct making *making)
 {
     return facet_cuda_driver.cuGLCtxCreate(making->context, making->flags, making->device);
@@ -345,7 +348,7 @@ CUresult facet_cuCtxDestroy_v2(CUcontext context)
     return destroy(context, facet_cuda_driver.cuCtxDestroy_v2);
 }
 
-/* The last of those who attached to it ends it: then it cannot be asked any more. */
+/* The last detach ends the context: then the driver does not know it any more. */
 CUresult facet_cuCtxDetach(CUcontext handle)
 {
     unsigned version;
@@ -367,7 +370,7 @@ CUresult facet_cuCtxDetach(CUcontext handle)
     return result;
 }
 
-/* Larger stacks, heaps and buffers are the context's; smaller ones are not given back before it ends. */
+/* Larger stacks, heaps and buffers are charged to the context. Smaller ones release nothing before it ends. */
 CUresult facet_cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct facet_cuda_measure measure;
@@ -412,7 +415,7 @@ static CUresult retain_first(CUcontext *context, CUdevice device)
     return result;
 }
 
-/* Retained again and again by programs: only who finds it not there yet measures. */
+/* Programs retain the primary context often: only the first retain measures. */
 CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device)
 {
     return primary_of((uint32_t)device) ? facet_cuda_driver.cuDevicePrimaryCtxRetain(ret_context, device)
@@ -440,7 +443,7 @@ CUcontext facet_cuda_primary_look(CUdevice device)
     return gone;
 }
 
-/* The last release, and every reset, ends it. */
+/* The last release ends the context, and so does every reset. */
 static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
 {
     CUcontext gone = NULL;
@@ -491,7 +494,7 @@ static bool wait_for(CUcontext handle)
     return result == CUDA_SUCCESS;
 }
 
-/* Without the lock, which a program may need before its contexts can come to their ends. */
+/* Waits without the lock: work in the contexts may depend on a thread of the program that needs it. */
 bool facet_cuda_contexts_wait(void)
 {
     bool quiet = true;
@@ -527,6 +530,6 @@ void facet_cuda_contexts_forked(void)
         contexts = gone->next;
         free(gone);
     }
-    left = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* those who waited are not here */
+    left = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* the child has none of the waiting threads */
     pthread_mutex_unlock(&lock);
 }

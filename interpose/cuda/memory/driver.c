@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what interpose/kit/memory asks of CUDA's driver. Never: charges anything. */
+/* Owns: CUDA's implementation of the calls that interpose/kit/memory needs. Never: charges anything. */
 #include "charge.h"
 
 #include "vendor/cuda/graph_memory.h"
@@ -36,7 +36,7 @@ static void pool_trim(void *pool)
     facet_cuda_driver.cuMemPoolTrimTo(pool, 0);
 }
 
-/* The default one of some device, or its current one. */
+/* Finds the device whose default or current pool this is. */
 static uint32_t pool_device(void *pool, uint32_t otherwise)
 {
     CUmemoryPool found = NULL;

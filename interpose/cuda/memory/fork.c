@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, graphs, pools, green ones,
- * swapping. Never: more.
+/*
+ * Owns: the lock order of memory, which holds everywhere: contexts, virtual, graphs, pools, green contexts, swapping.
+ * Never: anything else.
  */
 #include "interpose/cuda/process.h"
 

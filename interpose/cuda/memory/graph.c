@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what graph.h says. Never: holds a lock while a graph is launched. */
+/* Owns: the hooks of graphs that allocate. Never: holds a lock while a graph is launched. */
 #include "graph.h"
 
 bool facet_cuda_is_capturing(CUstream stream, bool per_thread)
@@ -24,7 +24,7 @@ static bool edges_of(void *graph, void **from, void **to, size_t *count)
     return facet_cuda_plain.cuGraphGetEdges(graph, (CUgraphNode *)from, (CUgraphNode *)to, count) == CUDA_SUCCESS;
 }
 
-/* Host memory is nobody's quota. */
+/* Memory of the host counts against no quota. */
 static void look_at_allocation(struct facet_graph_node *node)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS_v1 parameters = {.bytesize = 0};
@@ -70,7 +70,7 @@ static int destroy(uint64_t executable)
     return facet_cuda_driver.cuGraphExecDestroy((CUgraphExec)(uintptr_t)executable);
 }
 
-/* Drivers before 11.4 have no nodes that allocate, nor the functions to ask for them. */
+/* Drivers before 11.4 have no nodes that allocate, nor functions to query them. */
 static bool can_allocate(void)
 {
     return facet_cuda_plain.cuGraphMemAllocNodeGetParams;
@@ -101,7 +101,7 @@ INSTANTIATE(cuGraphInstantiate_v2,
             graph, error_node, log, size)
 INSTANTIATE(cuGraphInstantiateWithFlags, (CUgraphExec * executable, CUgraph graph, unsigned long long flags),
             executable, graph, flags)
-/* What is uploaded at once needs room before it is made, as where it is launched. */
+/* An upload at instantiation maps memory, so the room is reserved before, as for a launch. */
 static CUresult with_parameters(CUgraphExec *executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters,
                                 CUresult (*driver)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))
 {
@@ -137,8 +137,10 @@ CUresult facet_cuGraphExecDestroy(CUgraphExec executable)
 
 /* ---- launches ---- */
 
-/* Of a stream that cannot be asked the driver says what is wrong. What is launched into a capture is a part of the
- * graph that comes of it. */
+/*
+ * A stream that cannot be queried counts as not running: the driver reports the error. A launch into a capture becomes
+ * part of the captured graph.
+ */
 static bool runs_at_once(CUstream stream, bool per_thread)
 {
     CUresult (*ask)(CUstream, CUstreamCaptureStatus *) =
@@ -164,7 +166,7 @@ CUresult facet_cuda_graph_launched(const struct facet_graph_needs *hold, CUresul
     return result;
 }
 
-/* An upload maps what a launch would. */
+/* An upload maps the same memory as a launch. */
 static CUresult upload(CUgraphExec executable, CUstream stream, bool per_thread,
                        CUresult (*driver)(CUgraphExec, CUstream))
 {

@@ -2,12 +2,12 @@
 /*
  * Memory that CUDA's graphs allocate, over interpose/kit/memory/graph.h.
  *
- * Owns: what a launch asks before the driver is called, and whether a stream is captured.
- * Never: changes a graph, or what a capture does.
+ * Owns: the reservation of a launch before the driver is called, and the check whether a stream is captured.
+ * Never: changes a graph, or the effect of a capture.
  *
- * The driver holds memory for graphs apart from pools, from their launch (or upload) until it is told to let go
- * (cuDeviceGraphMemTrim). A graph that does not fit is refused, CUDA_ERROR_OUT_OF_MEMORY, and the driver is not called.
- * What an executable may need is seen when it is instantiated; bodies of conditions allocate nothing.
+ * The driver holds memory for graphs apart from pools, from their launch (or upload) until cuDeviceGraphMemTrim. A
+ * graph that does not fit is refused, CUDA_ERROR_OUT_OF_MEMORY, without a call to the driver. The need of an executable
+ * is determined when it is instantiated; bodies of conditional nodes allocate nothing.
  */
 #ifndef FACET_CUDA_GRAPH_H
 #define FACET_CUDA_GRAPH_H
@@ -18,10 +18,13 @@
 
 _Static_assert(FACET_CUDA_TENANTS <= FACET_GRAPH_DEVICES, "each has a place");
 
-/* Whether a stream is being captured, or cannot be used because another is. `per_thread`: what NULL means. */
+/*
+ * Whether a stream is being captured, or cannot be used because another is. `per_thread`: NULL is the per-thread
+ * default stream.
+ */
 bool facet_cuda_is_capturing(CUstream stream, bool per_thread);
 
-/* Around a launch: what is reserved for it, and what becomes of that; `result` is the driver's, and is returned. */
+/* Around a launch: the first reserves memory, the second settles the reservation and returns `result`, the driver's. */
 CUresult facet_cuda_graph_hold(CUgraphExec executable, CUstream stream, bool per_thread,
                                struct facet_graph_needs *ret_hold);
 CUresult facet_cuda_graph_launched(const struct facet_graph_needs *hold, CUresult result);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what green.h says. Never: holds the list's lock while the driver is called. */
+/*
+ * Owns: the list of green contexts, and their creation and end. Never: holds the list's lock while the driver is
+ * called.
+ */
 #include "green.h"
 
 #include <pthread.h>
@@ -21,7 +24,7 @@ struct green {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct green *greens;
-static _Atomic uint32_t count; /* so that who has none need not look */
+static _Atomic uint32_t count; /* number in the list, so that a process without any need not take the lock */
 
 CUcontext facet_cuda_green_whole(CUcontext context)
 {
@@ -62,7 +65,7 @@ static struct green *take(CUgreenCtx handle)
     return found;
 }
 
-/* Charges what was just made; what is refused has to be ended again. */
+/* Charges a green context that was just made. On failure the caller ends it. */
 static CUresult adopt(CUgreenCtx handle, CUcontext whole, struct facet_cuda_measure *measure)
 {
     struct green *green = malloc(sizeof *green);
@@ -81,7 +84,7 @@ static CUresult adopt(CUgreenCtx handle, CUcontext whole, struct facet_cuda_meas
     return result;
 }
 
-/* In a primary context that is there: so what each of the two takes is known. */
+/* The primary context exists already, so that the growth measured here is the green context's alone. */
 static CUresult create(CUgreenCtx *green, CUcontext whole, CUdevResourceDesc description, CUdevice device,
                        unsigned flags)
 {
@@ -118,7 +121,7 @@ CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description
     return result;
 }
 
-/* Its streams can do no more; the primary context goes with it when nobody else holds it. */
+/* Its streams end with it; the primary context ends too when it has no other holder. */
 CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
 {
     CUcontext context = NULL, gone = NULL;

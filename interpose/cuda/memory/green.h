@@ -2,18 +2,18 @@
 /*
  * Green contexts: parts of a device's primary context.
  *
- * Owns: the list of the living ones, and what each of them was charged beside the primary one.
+ * Owns: the list of the living ones, and the charge of each beside the primary one's.
  * Never: ends one, or keeps one alive.
  *
- * A green context holds the primary one, which is charged as always, and pays itself for what its making took besides.
- * Memory that is allocated while it is current is the primary context's, and lives on when it is destroyed.
+ * A green context retains the primary one, which is charged as usual, and has a charge of its own for the memory that
+ * creating it took. Memory that is allocated while it is current belongs to the primary context, and outlives it.
  */
 #ifndef FACET_CUDA_GREEN_H
 #define FACET_CUDA_GREEN_H
 
 #include "vendor/cuda/green.h"
 
-/* The context that owns what is allocated in `context`: that of which it is a part, or itself. */
+/* The context that owns memory allocated in `context`: the primary one of a green context, or itself. */
 CUcontext facet_cuda_green_whole(CUcontext context);
 
 void facet_cuda_greens_before_fork(void);

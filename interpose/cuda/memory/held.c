@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what held.h says, and the calls that map into arrays and bind to multicast objects. Never: reads a list before
- * the driver has taken it. */
+/*
+ * Owns: the list of holds, and the calls that map into arrays and bind to multicast objects. Never: reads an argument
+ * list before the driver has accepted it.
+ */
 #include "held.h"
 
 #include <stdatomic.h>
@@ -17,11 +19,11 @@ struct facet_cuda_hold {
     struct facet_virtual *memory;
 };
 
-/* Under the lock of virtual memory, as its own counts are. */
+/* Protected by the lock of virtual memory, as that memory's reference counts are. */
 static struct facet_cuda_hold *holds;
 static _Atomic bool any;
 
-/* Held over the driver's call, in transit. */
+/* Held during the driver's call, which is in transit. */
 static void lock(void)
 {
     facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
@@ -43,7 +45,7 @@ static struct facet_cuda_hold *find(uint64_t array, const struct facet_virtual *
     return hold;
 }
 
-/* Memory of somebody else is nobody's charge. Where it cannot be noted, it stays charged for good. */
+/* Memory of another process has no charge here. If the hold cannot be recorded, the memory stays charged for good. */
 static void add(uint64_t by, uint64_t offset, bool is_array, struct facet_virtual *memory)
 {
     if (!memory || (is_array && find(by, memory)))
@@ -59,7 +61,7 @@ static void add(uint64_t by, uint64_t offset, bool is_array, struct facet_virtua
 
 /* ---- sparse arrays ---- */
 
-/* Both kinds of arrays stand in one place of the entry. */
+/* The union gives both kinds of arrays at the same place. */
 static void mapped(const CUarrayMapInfo *list, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -143,7 +145,7 @@ void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone)
     unlock();
 }
 
-/* Who has shut the gate is not in transit himself. */
+/* The caller has shut the transit gate, so it must not enter transit. */
 void facet_cuda_held_gone(uint64_t array)
 {
     if (!atomic_load_explicit(&any, memory_order_relaxed))
@@ -167,7 +169,7 @@ CUresult facet_cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t of
     return result;
 }
 
-/* What a pool gave is the pool's, which stays charged for what it holds. */
+/* Memory of a pool belongs to the pool, which stays charged for it. */
 CUresult facet_cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr pointer, size_t size,
                                    unsigned long long flags)
 {
@@ -179,7 +181,7 @@ CUresult facet_cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t o
     return result;
 }
 
-/* Of one device's memory, for an object has that of several at the same offset. */
+/* Only one device's memory: an object may have memory of several devices at one offset. */
 static void unbound(uint64_t object, CUdevice device, uint64_t offset, uint64_t size)
 {
     for (struct facet_cuda_hold **at = &holds; *at;) {
@@ -206,7 +208,7 @@ CUresult facet_cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice d
     return result;
 }
 
-/* What they held was the parent's. */
+/* The holds were the parent's. */
 void facet_cuda_held_forked(void)
 {
     while (holds) {

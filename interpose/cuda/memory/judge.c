@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what judge.h says. Never: is asked before the quota has refused. */
+/* Owns: the answer to a refused allocation. Never: is asked before the quota has refused. */
 #include "judge.h"
 
 CUresult facet_cuda_refuse(uint32_t device, CUresult judged)

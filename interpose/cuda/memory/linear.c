@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what linear.h says. Never: holds a lock. */
+/* Owns: charging small and plain linear memory. Never: holds a lock. */
 #include "linear.h"
 
 #include "interpose/kit/memory/region.h"
@@ -11,7 +11,7 @@ static bool is_small(uint64_t bytes)
     return bytes < UINT64_C(1) << 20;
 }
 
-/* Of those that are charged already any may have room. */
+/* If regions are charged already, any of them may have room, so nothing is reserved. */
 static CUresult begin_small(uint32_t device, struct facet_cuda_charge *ret_charge)
 {
     struct facet_cuda_charge charge = {.tenant = facet_cuda_tenant(device), .device = device, .by_region = true};
@@ -37,7 +37,7 @@ CUresult facet_cuda_linear_begin(uint32_t device, uint64_t bytes, struct facet_c
                            : facet_cuda_charge_begin(device, facet_cuda_granted(bytes), ret_charge);
 }
 
-/* What the charge has left behind it is the regions'. */
+/* Moves the charge to the regions of the block. */
 static CUresult pay_regions(struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
 {
     uint64_t left = 0;

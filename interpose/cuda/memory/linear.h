@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Charging linear memory that is not managed: below 1 MiB by the regions of 2 MiB out of which the driver gives it
- * (interpose/kit/memory/region.h), from there on for itself.
+ * Charging linear memory that is not managed. Blocks below 1 MiB are charged by the regions of 2 MiB from which the
+ * driver allocates them (interpose/kit/memory/region.h), larger ones by their own size.
  *
- * Owns: which of the two, and what is paid before the driver is asked.
- * Never: calls the driver. It alone knows where a small block comes to lie: what turns out to need a region for which
- * the quota has no room is freed again by the caller. Where no region is charged that could have room, it is not asked.
+ * Owns: the choice between the two, and the reservation before the driver is called.
+ * Never: calls the driver. Only the driver decides where a small block lies. If it lies in a region for which the quota
+ * has no room, the caller frees it. If no region is charged yet, one is reserved before the driver is called.
  */
 #ifndef FACET_CUDA_LINEAR_H
 #define FACET_CUDA_LINEAR_H
@@ -15,8 +15,10 @@
 /* As facet_cuda_charge_begin(). */
 CUresult facet_cuda_linear_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
-/* Behind the driver's success: remembers it. On failure, which is one of memory, the caller frees it; the charge has
- * been dropped. `bytes`: as it turned out. */
+/*
+ * Records the allocation after the driver's success. On failure, which means out of memory, the charge has been dropped
+ * and the caller frees the memory. `bytes`: the actual size.
+ */
 CUresult facet_cuda_linear_keep(struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer);
 
 #endif

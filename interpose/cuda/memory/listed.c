@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what listed.h says. Never: asks before the driver was initialised, or in a constructor. */
+/* Owns: NVML's lists and totals. Never: opens the library before the driver was initialised, or in a constructor. */
 #include "listed.h"
 
 #include <dlfcn.h>
@@ -10,13 +10,13 @@
 #include "vendor/cuda/nvml.h"
 
 #define MOST_PROCESSES 512u
-#define FIRST_PIDS     "pid:[4026531836]" /* the namespace in which the kernel itself counts: PROC_PID_INIT_INO */
+#define FIRST_PIDS     "pid:[4026531836]" /* PROC_PID_INIT_INO: the initial namespace */
 
 static const char *const folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib", NULL};
 static const struct facet_real real = {
     .soname = "libnvidia-ml.so.1", .variable = "FACET_REAL_NVML", .folders = folders};
 
-/* Of the forms of a list the newest that the library has: entries of the two differ. */
+/* The newest form of each list that the library has: their entries differ. */
 typedef nvmlReturn_t list_v2(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
 typedef nvmlReturn_t list_v1(nvmlDevice_t, unsigned *, nvmlProcessInfo_v1_t *);
 
@@ -25,7 +25,7 @@ static struct {
     __typeof__(&nvmlInit_v2) init;
     __typeof__(&nvmlDeviceGetHandleByUUID) by_uuid;
     __typeof__(&nvmlDeviceGetMemoryInfo) memory;
-    list_v2 *lists_v2[2]; /* who computes by itself, and through the MPS daemon */
+    list_v2 *lists_v2[2]; /* processes that compute directly, and through the MPS daemon */
     list_v1 *lists_v1[2];
 } library;
 
@@ -61,12 +61,12 @@ static bool open_library(void)
     return library.usable;
 }
 
-/* MIG devices are asked for by theirs. */
+/* A MIG device has a UUID of its own. */
 static bool find_device(const struct facet_tenant *tenant, nvmlDevice_t *ret_device)
 {
     char uuid[sizeof tenant->policy->device.address];
 
-    memcpy(uuid, tenant->policy->device.address, sizeof uuid); /* which ends, as attaching saw to (process.c) */
+    memcpy(uuid, tenant->policy->device.address, sizeof uuid); /* terminated: attaching has checked it (process.c) */
     return library.by_uuid(uuid, ret_device) == NVML_SUCCESS;
 }
 

@@ -2,8 +2,8 @@
 /*
  * This process as NVIDIA's management library lists it.
  *
- * Owns: opening that library, the vendor's own and not our twin of it, and looking for this process in its lists.
- * Never: keeps what it found.
+ * Owns: opening that library, the vendor's own and not our replacement, and finding this process in its lists.
+ * Never: caches a result.
  */
 #ifndef FACET_CUDA_LISTED_H
 #define FACET_CUDA_LISTED_H
@@ -13,17 +13,19 @@
 
 #include "limiter/tenant.h"
 
-/* What this process holds of the tenant's device. False when it is in no list, or the list cannot be had. One thread at
- * a time. */
+/*
+ * The bytes that this process holds on the tenant's device. False when it is in no list, or there is no list. One
+ * thread at a time.
+ */
 bool facet_cuda_listed(const struct facet_tenant *tenant, uint64_t *ret_bytes);
 
-/* Whether this process would be listed if it held anything: where processes are counted as the driver counts them. */
+/* Whether this process would be listed if it held memory: if its pid namespace is the one that the driver uses. */
 bool facet_cuda_listed_tells(const struct facet_tenant *tenant);
 
-/* What all processes together hold of the tenant's device; asked for without a context. One thread at a time. */
+/* The bytes that all processes together hold on the tenant's device; needs no context. One thread at a time. */
 bool facet_cuda_listed_device(const struct facet_tenant *tenant, uint64_t *ret_bytes);
 
-/* In the child of fork(): the library is asked for its devices anew. */
+/* In the child of fork(): opens the library anew. */
 void facet_cuda_listed_forked(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: cuMemAllocManaged (interpose/kit/memory/managed.h). Never: looks where its pages are. */
+/* Owns: cuMemAllocManaged (interpose/kit/memory/managed.h). Never: checks where its pages are. */
 #include "interpose/kit/memory/managed.h"
 
 #include "charge.h"
 #include "judge.h"
 
-/* Frozen memory is waited for before anything is charged. */
+/* Waits for frozen memory before anything is charged. */
 static enum facet_memory_refusal take(uint64_t bytes, struct facet_memory_charge *ret_refusing)
 {
     if (!facet_cuda_tenant(0))
@@ -31,7 +31,7 @@ static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, CU
     return result;
 }
 
-/* A driver may make more than a device has: then nothing but the quota is against it, too. */
+/* A driver may allocate more than a device has: then only the quota refuses. */
 static CUresult refuse(uint32_t device, const CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
     CUdeviceptr made = 0;
@@ -45,7 +45,7 @@ static CUresult refuse(uint32_t device, const CUdeviceptr *pointer, size_t bytes
     return facet_cuda_refuse(device, judged);
 }
 
-/* The driver may keep it anywhere, and in any steps. */
+/* The driver may keep the memory on any device, in steps that it chooses. */
 CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
     struct facet_cuda_charge charge = {.bytes = facet_cuda_granted(bytes), .device = facet_cuda_current_device()};

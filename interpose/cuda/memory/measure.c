@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what measure.h says. Never: asks more often than pools change while it asks, and then a few times at most. */
+/* Owns: readings of the memory in use, and differences of them. Never: repeats a reading more than a few times. */
 #include "measure.h"
 
 #include <string.h>
@@ -12,10 +12,10 @@
 
 #define TRIES 4
 
-/* Where NVML's figure of this process is known to be of this process. */
+/* Devices where NVML's figure for our pid is known to be ours. */
 static bool trusted[FACET_CUDA_TENANTS];
 
-/* Descriptors by which devices are held, plus one; 0: it is not held. */
+/* Descriptors of the devices' locks, plus one; 0: not locked. */
 static int turns[FACET_CUDA_TENANTS];
 
 static bool by_process(const struct facet_tenant *tenant, int64_t *ret_bytes)
@@ -47,7 +47,7 @@ static bool by_device(const struct facet_tenant *tenant, CUcontext context, int6
     return result == CUDA_SUCCESS;
 }
 
-/* What is in use and charged to nobody; 0 where nobody can be asked. */
+/* Memory in use that is charged to no tenant; 0 when there is no source. */
 static int64_t unexplained(const struct facet_tenant *tenant, uint32_t device, CUcontext context)
 {
     int64_t bytes = 0;
@@ -57,7 +57,7 @@ static int64_t unexplained(const struct facet_tenant *tenant, uint32_t device, C
     return by_device(tenant, context, &bytes) ? bytes : 0;
 }
 
-/* What pools and graphs have lost unseen is charged no more. */
+/* Releases the charge of memory that pools and graphs have lost on their own. */
 static void settle(uint32_t device)
 {
     if (facet_graphs_were())
@@ -71,7 +71,7 @@ static uint64_t charged(const struct facet_tenant *tenant)
     return facet_slot_memory(tenant->slot);
 }
 
-/* A pool may shrink between the two looks at it: then it is looked at again. */
+/* A pool may shrink between the two reads: then the reading is repeated. */
 static int64_t read_now(const struct facet_tenant *tenant, uint32_t device, CUcontext context)
 {
     int64_t bytes = 0;
@@ -88,7 +88,7 @@ static int64_t read_now(const struct facet_tenant *tenant, uint32_t device, CUco
     return bytes;
 }
 
-/* With new allocations held off. */
+/* Reads while new allocations are held off. */
 static int64_t take_reading(const struct facet_tenant *tenant, uint32_t device, CUcontext context,
                             struct facet_transit *ret_left)
 {
@@ -98,7 +98,7 @@ static int64_t take_reading(const struct facet_tenant *tenant, uint32_t device, 
     return bytes;
 }
 
-/* Two that look at the device as a whole at once would each take the other's for its own. */
+/* Two processes that compare totals of the device at once would each count the other's growth. */
 static void take_turn(const struct facet_tenant *tenant, uint32_t device, bool first)
 {
     bool alone = first ? facet_cuda_listed_tells(tenant) : trusted[device];
@@ -134,7 +134,7 @@ void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t devic
     }
 }
 
-/* A list that has our number before we have anything has another process of that number. */
+/* If NVML lists our pid before we hold anything, the entry is another process's: pids of two namespaces collide. */
 uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext context)
 {
     const struct facet_tenant *tenant = facet_cuda_tenant(measure->device);

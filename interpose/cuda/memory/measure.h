@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call of the driver takes of a device besides what it was asked for: contexts, code, limits.
+ * Measuring the device memory that a driver call takes as a side effect: contexts, code, limits.
  *
- * Owns: the two ways of asking how much is held, and which of them is used when.
- * Never: charges anything; believes a figure of NVML that may be another process's. All of it is called with the
- * contexts held (context.h), from before the driver's call until what it took is charged: lest two find the same.
- * Waits without end for nobody: what other threads have in transit when their time is up is reckoned with.
+ * Owns: the two ways of reading how much is held, and the choice between them.
+ * Never: charges anything; trusts a figure of NVML that may be another process's. Every function is called with the
+ * contexts held (context.h), from before the driver's call until the growth is charged, so that two threads do not
+ * count the same growth. Every wait for other threads is bounded; their allocations still in transit are taken into
+ * account.
  *
- * By process: NVML's figure of this process, less what it was charged. Exact whatever other processes do. Used on a
- * device where this process was in NVML's list right after its first context was made, and was not before. In a
- * namespace of process ids it is not: NVML names processes by the machine's numbers.
- * By device: what NVML says is in use of the whole device, or else cuMemGetInfo, less what the vGPU was charged. The
- * latter can be asked in a context only: of a device's first one, what is in use afterwards and was charged to nobody
- * in the vGPU is taken for it. Processes of the device's vGPUs measure so one after another (facet_tenant_hold_device),
- * but what others allocate meanwhile is seen, so no call is taken to have cost more than FACET_CUDA_MEASURE_MOST. Used
- * where there is no NVML, or it does not list us.
+ * By process: NVML's figure for this process, less its charges. Exact whatever other processes do. Used on a device
+ * where NVML listed this process right after its first context was made, and did not before. In a pid namespace it does
+ * not: NVML uses the machine's numbers.
+ * By device: NVML's figure for the whole device, or else cuMemGetInfo, less the vGPU's charges. The latter needs a
+ * context, so for a device's first one all uncharged memory in use afterwards counts as its cost. Processes of the
+ * device's vGPUs measure one after another (facet_tenant_hold_device). Allocations of other processes still disturb a
+ * reading, so a call counts as at most FACET_CUDA_MEASURE_MOST. Used without NVML, or where it does not list this
+ * process.
  *
- * Both are differences. A thread of this process that allocates or frees at the same moment shifts them by what it is
- * about to be given, or has just lost: so each reading waits for a moment in which nothing is in transit, and new
- * allocations wait for the reading (interpose/kit/transit.h). Where there is no such moment, for a driver's call takes
- * long, what was in transit at the first reading and is no more is taken out of the growth: rather too little is
- * charged than a neighbour's gigabytes. Pools and graphs, which shrink unseen, are settled within it. Not seen in
- * transit: what graphs are about to take, what is being swapped, plain memory that cuMemFreeAsync frees later, and
- * other processes' allocations.
+ * Both are differences. A thread that allocates or frees at the same moment shifts them, so each reading waits until
+ * nothing is in transit, and new allocations wait for the reading (interpose/kit/transit.h). If a driver call takes too
+ * long for that, memory that was in transit at the first reading and is no more is subtracted from the growth: charging
+ * too little is better than charging another thread's gigabytes. Pools and graphs, which shrink unseen, are settled
+ * within a reading. Transit does not cover memory that graphs are about to take, swapping, plain memory that
+ * cuMemFreeAsync frees later, and other processes' allocations.
  */
 #ifndef FACET_CUDA_MEASURE_H
 #define FACET_CUDA_MEASURE_H
@@ -35,28 +35,28 @@
 
 #define FACET_CUDA_MEASURE_MOST (UINT64_C(512) << 20)
 
-/* How long others are waited for that measure the same device as a whole: each takes as long as a context to make. */
+/* The longest wait for other processes that measure the same device; each takes as long as creating a context. */
 #define FACET_CUDA_MEASURE_WAIT_NS UINT64_C(5000000000)
 
-/* How long until nothing is in transit; a driver's call for GiBs takes milliseconds. */
+/* The longest wait until nothing is in transit; a driver call for GiBs takes milliseconds. */
 #define FACET_CUDA_TRANSIT_WAIT_NS UINT64_C(50000000)
 
 struct facet_cuda_measure {
     uint32_t device;
-    bool first;                /* no context of ours was there to ask in */
-    bool listed;               /* of a first one: NVML had our number before */
-    int64_t managed;           /* of a first one: what is charged of managed memory, and held elsewhere; below 0 */
-    int64_t before;            /* what was in use and charged to nobody; less than 0 where the driver has yet to give */
-    struct facet_transit left; /* in transit all the same, as `before` was read */
+    bool first;      /* the process had no context on the device */
+    bool listed;     /* first: NVML listed our pid before */
+    int64_t managed; /* first: minus the managed memory, which is charged here but may be held elsewhere */
+    int64_t before;  /* uncharged memory in use; negative if the driver has not yet allocated charged memory */
+    struct facet_transit left; /* still in transit when `before` was read */
 };
 
-/* Before the driver's call; `context` is one of the device's, NULL when this process has none there. */
+/* Called before the driver; `context` is one of the device's, NULL when this process has none there. */
 void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t device, CUcontext context);
 
-/* Behind it: how many bytes it took. */
+/* Called after the driver: the bytes that the call took. */
 uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext context);
 
-/* What was measured is charged, or given up: called as the contexts are let go. */
+/* Called when the contexts are released: the measurement has been charged or abandoned. */
 void facet_cuda_measures_end(void);
 
 void facet_cuda_measures_forked(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: linear memory: plain and pitched, and freeing all that has a pointer. Never: rounds what is asked. */
+/* Owns: linear memory: plain and pitched, and freeing by pointer. Never: rounds a requested size. */
 #include "charge.h"
 #include "graph.h"
 #include "interpose/cuda/swap/swap.h"
@@ -12,7 +12,7 @@ static CUresult free_sync(uint64_t pointer, CUstream stream)
     return facet_cuda_driver.cuMemFree_v2(pointer);
 }
 
-/* What became of an allocation whose charge was begun. */
+/* Completes an allocation: records its charge, or drops it. */
 static CUresult settle(struct facet_cuda_charge *charge, CUresult result, uint64_t bytes, CUdeviceptr pointer)
 {
     if (result != CUDA_SUCCESS) {
@@ -37,7 +37,7 @@ static CUresult refuse(uint32_t device, const CUdeviceptr *pointer, size_t bytes
     return facet_cuda_refuse(device, judged);
 }
 
-/* What is to be swapped is made without the driver's judgement: not without a context. */
+/* Swappable memory is made without asking cuMemAlloc, which would refuse without a context; so that is checked here. */
 static bool is_swapped(uint32_t device, size_t bytes)
 {
     return facet_cuda_swap_takes(device, bytes) && facet_cuda_owner();
@@ -65,7 +65,7 @@ static uint64_t pitched(uint64_t pitch, uint64_t height)
     return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
 }
 
-/* Rows as the driver would choose them; what it would refuse goes to it. */
+/* The pitch is the one that drivers choose. Arguments that the driver would refuse are left to it. */
 static bool is_swapped_pitch(uint32_t device, const size_t *pitch, size_t width, size_t height, unsigned element)
 {
     uint64_t bytes;
@@ -74,7 +74,7 @@ static bool is_swapped_pitch(uint32_t device, const size_t *pitch, size_t width,
            !__builtin_mul_overflow(facet_cuda_round(width, 512), height, &bytes) && is_swapped(device, bytes);
 }
 
-/* As many rows of that width as no device has memory for. */
+/* Asks the driver for so many rows of that width that no device has memory for them. */
 static CUresult refuse_pitched(uint32_t device, const CUdeviceptr *pointer, const size_t *pitch, size_t width,
                                unsigned element)
 {
@@ -90,7 +90,7 @@ static CUresult refuse_pitched(uint32_t device, const CUdeviceptr *pointer, cons
     return facet_cuda_refuse(device, judged);
 }
 
-/* The pitch is known only afterwards: until then it is taken for what drivers choose. */
+/* The pitch is known only after the call: until then it is assumed to be the one that drivers choose. */
 CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
     uint32_t device = facet_cuda_current_device();
@@ -108,14 +108,14 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
     return settle(&charge, result, made ? pitched(*pitch, height) : 0, made ? *pointer : 0);
 }
 
-/* The forms of old, with pointers of 32 bits: a 64-bit driver has them, and most likely no memory there. */
+/* The old forms, with 32-bit pointers: a 64-bit driver exports them, and probably has no memory there. */
 CUresult facet_cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes)
 {
     uint32_t device = facet_cuda_current_device();
     struct facet_cuda_charge charge;
     CUresult result = facet_cuda_linear_begin(device, bytes, &charge);
 
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) /* judged in the form of now, which takes any size */
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) /* judged by the current form, which takes any size */
         return refuse(device, pointer ? &(CUdeviceptr){0} : NULL, bytes);
     if (result != CUDA_SUCCESS)
         return result;
@@ -170,8 +170,8 @@ static CUresult free_async_ptsz(uint64_t pointer, CUstream stream)
 }
 
 /*
- * Given back when the release is enqueued. A pool holds the memory until its stream is there, and so is charged; of
- * what was allocated without a pool the driver keeps the order, and nobody can tell when it is done.
+ * The charge is released when the free is enqueued. For memory of a pool, the pool stays charged until the stream gets
+ * there. For other memory there is no way to learn when the driver has freed it.
  */
 CUresult facet_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: CUDA's pools, over interpose/kit/memory/pool.h. Never: touches a stream that is being captured: the graph that
- * comes of it pays when it holds memory. */
+/*
+ * Owns: CUDA's pools, over interpose/kit/memory/pool.h. Never: charges an allocation that is captured: the resulting
+ * graph is charged when it holds memory.
+ */
 #include "interpose/kit/memory/pool.h"
 
 #include "graph.h"
 #include "judge.h"
 
 struct taking {
-    struct facet_pool_taking common; /* first: what the kit is given */
+    struct facet_pool_taking common; /* first: the kit gets a pointer to it */
     CUdeviceptr *pointer;
     size_t bytes;
     CUmemoryPool pool;
@@ -26,7 +28,7 @@ static int call_driver(struct facet_pool_taking *common)
     return (int)result;
 }
 
-/* What the pool grew by goes, too: the stream has to be there for that. */
+/* Waits for the stream, because only then the trim releases the pool's growth. */
 static void undo(struct facet_pool_taking *common)
 {
     struct taking *taking = (struct taking *)common;
@@ -81,13 +83,13 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, 
     CUresult result = take(&taking, device);
 
     if (result == CUDA_ERROR_OUT_OF_MEMORY && facet_graphs_were()) {
-        facet_graphs_let_go(device); /* not with the pools' lock */
+        facet_graphs_let_go(device); /* without holding the pools' lock */
         result = take(&taking, device);
     }
     return taking.common.refused_by ? refuse(&taking, device) : result;
 }
 
-/* By way of the pool that the driver would choose, so that the pool that grows is the one that is watched. */
+/* Names the driver's current pool explicitly, so that the pool that grows is the one that was charged. */
 static CUresult allocate_from_current(CUdeviceptr *pointer, size_t bytes, CUstream stream, bool per_thread)
 {
     uint32_t device = facet_cuda_stream_device(stream);
@@ -125,8 +127,10 @@ CUresult facet_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, 
     return allocate(pointer, bytes, pool, facet_cuda_stream_device(stream), stream, true);
 }
 
-/* Managed memory is charged wherever a pool would have it, as that of cuMemAllocManaged is. The host's other memory is
- * nobody's quota. */
+/*
+ * Managed memory is charged wherever the pool places it, as that of cuMemAllocManaged is. Other host memory counts
+ * against no quota.
+ */
 static enum facet_pool_place place_of(const CUmemLocation *location, CUmemAllocationType type, uint32_t *ret_device)
 {
     bool there = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
@@ -137,7 +141,7 @@ static enum facet_pool_place place_of(const CUmemLocation *location, CUmemAlloca
     return there ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
 }
 
-/* Where it could not be remembered, it is found again when something is allocated from it. */
+/* A pool that cannot be recorded is destroyed again. */
 CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
     CUresult result = facet_cuda_driver.cuMemPoolCreate(pool, properties);
@@ -152,7 +156,7 @@ CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *propert
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A pool that the driver has for a place: which it is is known now, and cannot be asked of the pool. */
+/* Records the place of a pool that the driver has for it: the pool itself cannot be asked later. */
 static CUresult meet(CUresult result, CUmemoryPool const *pool, const CUmemLocation *location, CUmemAllocationType type)
 {
     uint32_t device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how much memory a program is told of. Never: refuses: what the driver answers is the most that is there. */
+/* Owns: the amounts of memory that a program sees. Never: raises them above the driver's answer. */
 #include "charge.h"
 #include "graph.h"
 #include "interpose/kit/memory/pool.h"
@@ -10,9 +10,9 @@ static uint64_t smaller(uint64_t one, uint64_t other)
 }
 
 /*
- * The driver's answer, within the quota. Other tenants are on the device, too: free is what both leave; but that others
- * give way to a vGPU with oversubscription. `whole`: what is free is the device's exact figure. Neither that figure nor
- * the device's memory shows that somebody died whose memory was swapped out.
+ * Limits the driver's answer to the quota. Other tenants use the device too, so the free amount is the smaller of both;
+ * but a vGPU with oversubscription makes others give way. `whole`: the free amount is the device's exact figure.
+ * Neither figure shows that a tenant died whose memory was swapped out.
  */
 static void narrow(struct facet_tenant *tenant, bool whole, uint64_t *is_free, uint64_t *total)
 {
@@ -51,7 +51,7 @@ CUresult facet_cuMemGetInfo_v2(size_t *is_free, size_t *total)
     return result;
 }
 
-/* In 32 bits: what does not fit is the most that does, as the driver says it. */
+/* The 32-bit form: a larger amount is reported as the largest that fits, as the driver does. */
 CUresult facet_cuMemGetInfo(unsigned *is_free, unsigned *total)
 {
     uint64_t in_vgpu_free = UINT32_MAX, in_vgpu = UINT32_MAX;

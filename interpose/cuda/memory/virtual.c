@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: CUDA's virtual memory, over interpose/kit/memory/virtual.h; what gives memory back is in transit before the
- * lock is taken. Never: charges what is of no device of ours.
+ * Owns: CUDA's virtual memory, over interpose/kit/memory/virtual.h. Calls that release memory enter transit before they
+ * take the lock. Never: charges memory that is not on a device of ours.
  */
 #include "interpose/kit/memory/virtual.h"
 
@@ -46,7 +46,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const
     return result;
 }
 
-/* Of anything but a device the id is none: it is not ours to read. What is wrong is the driver's to refuse. */
+/* The id is meaningful only for a device. The driver refuses other arguments itself. */
 CUresult facet_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                            unsigned long long flags)
 {

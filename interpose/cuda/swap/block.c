@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what block.h says. Never: holds the list's lock while the driver moves or maps something. */
+/*
+ * Owns: the list of blocks, and their chunks' memory. Never: holds the list's lock while the driver moves or maps
+ * memory.
+ */
 #include "block.h"
 
 #include <pthread.h>
@@ -73,7 +76,7 @@ static CUresult bring_in(struct facet_cuda_block *block, uint32_t index)
 
     if (result != CUDA_SUCCESS)
         return result;
-    atomic_store(&slot_of(block)->short_bytes, 0); /* it goes on: nobody needs to give more as yet */
+    atomic_store(&slot_of(block)->short_bytes, 0); /* the device had memory, so other vGPUs need not give up more */
     result = map(block, index, handle);
     if (result == CUDA_SUCCESS)
         result = fill(block, index);
@@ -259,7 +262,7 @@ bool facet_cuda_blocks_range(CUdeviceptr address, CUdeviceptr *ret_base, size_t 
     return block;
 }
 
-/* ---- all of them; by who has the door to itself, so that no block comes or goes ---- */
+/* ---- all blocks; called by the thread that holds the gate exclusively, so that the list does not change ---- */
 
 static uint64_t missing_of(const struct facet_cuda_block *block)
 {
@@ -315,7 +318,7 @@ void facet_cuda_blocks_after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The parent's memory is not the child's; what the list took is as lost as the parent's contexts are. */
+/* The list describes the parent's memory. Its entries are leaked, as are the parent's contexts. */
 void facet_cuda_blocks_forked(void)
 {
     atomic_store(&blocks, NULL);

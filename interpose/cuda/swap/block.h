@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocations that can be swapped: addresses for good, memory in chunks that come and go.
+ * Allocations that can be swapped: the addresses stay, the memory behind them comes and goes in chunks.
  *
- * Owns: the list of them, and the calls by which a chunk gets memory, moves to the host, and comes back.
- * Never: decides when. Chunks are touched by who has the door to itself, or by who makes or frees their block.
+ * Owns: the list of blocks, and the operations that give a chunk memory, move it to the host, and bring it back.
+ * Never: decides when. Only a thread that holds the quiesce gate (door.h) exclusively touches chunks, or the thread
+ * that makes or frees their block.
  *
- * A chunk without memory has either a copy of its bytes on the host, or none because nothing was ever in it. The host's
- * memory is pinned when the chunk first leaves, and kept until the block goes: pinning is what takes long.
+ * A chunk without memory has a copy of its bytes on the host, or none if it was never written. The host memory is
+ * pinned when the chunk first leaves, and kept until the block is freed, because pinning is slow.
  */
 #ifndef FACET_CUDA_BLOCK_H
 #define FACET_CUDA_BLOCK_H
 
 #include "interpose/cuda/memory/charge.h"
 
-/* The driver's granularity, and what is moved at a time: large enough that mapping costs little beside copying. */
+/* The driver's granularity, and the unit of moving: large enough that mapping costs little compared to copying. */
 #define FACET_CUDA_PAGE  (UINT64_C(2) << 20)
 #define FACET_CUDA_CHUNK (UINT64_C(32) << 20)
 
 struct facet_cuda_chunk {
     CUmemGenericAllocationHandle handle; /* 0: without memory */
     void *host;                          /* NULL: not pinned yet */
-    bool on_host;                        /* the bytes are there */
+    bool on_host;                        /* the host has the bytes */
 };
 
 struct facet_cuda_block {
@@ -33,28 +34,30 @@ struct facet_cuda_block {
     struct facet_cuda_chunk chunks[];
 };
 
-/* Addresses without memory, charged; in no list yet. */
+/* Reserves addresses without memory and takes the charge. The block is in no list yet. */
 CUresult facet_cuda_block_make(uint32_t device, uint64_t asked, struct facet_cuda_block **ret_block);
 
-/* All that it has, and its charge. `context_ended`: what was pinned in it is gone already. */
+/* Frees the block's memory and its charge. `context_ended`: the driver has freed the pinned host memory already. */
 void facet_cuda_block_free(struct facet_cuda_block *block, bool context_ended);
 
 void facet_cuda_blocks_add(struct facet_cuda_block *block);
 /* Takes out the block that begins at `address`; NULL when there is none. */
 struct facet_cuda_block *facet_cuda_blocks_take(CUdeviceptr address);
-/* Takes out one of a context, until there is none: NULL. */
+/* Takes out one block of a context; NULL when there is none left. */
 struct facet_cuda_block *facet_cuda_blocks_take_of(CUcontext context);
-/* Where the block that has `address` begins, and how much of it was asked for. */
+/* The beginning and the requested size of the block that contains `address`. */
 bool facet_cuda_blocks_range(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes);
 
-/* Memory for every chunk of the block, with its bytes. What the driver answered first that was no success. */
+/* Gives every chunk of the block memory, with its bytes. Returns the first result that is not success. */
 CUresult facet_cuda_block_bring_in(struct facet_cuda_block *block);
 
-/* The same for all blocks; and how many bytes are still without. */
+/* Does so for all blocks; `*ret_missing` is the number of bytes still without memory. */
 CUresult facet_cuda_blocks_bring_in(uint64_t *ret_missing);
 
-/* Sends so many bytes of a device to the host, or a chunk more. Newest first, so that what stays is always the same.
- * Returns what went: less when the host has no memory for it, and nothing is lost. */
+/*
+ * Sends at least `bytes` of a device to the host, rounded up to chunks. Newest first, so that the same blocks always
+ * stay. Returns the bytes sent: fewer when the host has no memory for them, and nothing is lost.
+ */
 uint64_t facet_cuda_blocks_send_out(uint32_t device, uint64_t bytes);
 
 void facet_cuda_blocks_before_fork(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what door.h says. Never: calls the driver. */
+/* Owns: the gate's state and the count of threads inside. Never: calls the driver. */
 #include "door.h"
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include "move.h"
 
 #define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
-#define PATIENCE_NS   (500 * FACET_NS_PER_MS) /* with a door that closes; longer each time it was in vain */
+#define PATIENCE_NS   (500 * FACET_NS_PER_MS) /* limit of the wait at a closing gate; doubles each time */
 #define PATIENCE_MOST (60 * FACET_NS_PER_S)
 
 static _Atomic uint32_t state, inside; /* futex words */
 static _Atomic uint64_t closing_ns, patience_ns = PATIENCE_NS;
 
-/* A dlopened library may have a word or two of the fast kind of thread's memory. */
+/* A dlopened library may use a word or two of static TLS. */
 static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
 static _Thread_local bool comes_again __attribute__((tls_model("initial-exec")));
 static _Thread_local CUresult refusal __attribute__((tls_model("initial-exec")));
@@ -53,7 +53,7 @@ static void knock(void)
         atomic_store(&patience_ns, 2 * patience);
 }
 
-/* True: inside. False with CUDA_SUCCESS: look again. */
+/* True: the thread is inside. False with CUDA_SUCCESS: try again. */
 static bool wait_at_door(CUresult *ret_result)
 {
     uint32_t now = atomic_load(&state);
@@ -68,7 +68,10 @@ static bool wait_at_door(CUresult *ret_result)
     return false;
 }
 
-/* Counted first, then the door is read; who closes it writes it first, then reads the count: one sees the other. */
+/*
+ * A thread counts itself first and then reads the state. A thread that closes writes the state first and then reads the
+ * count, so at least one of the two sees the other.
+ */
 CUresult facet_cuda_swap_enter(void)
 {
     CUresult result = CUDA_SUCCESS;
@@ -88,7 +91,7 @@ CUresult facet_cuda_swap_enter(void)
     return result;
 }
 
-/* The coarse clock is enough for what is judged by the tenth of a second. */
+/* The coarse clock is enough: its reader compares in tenths of a second. */
 static void note_use(void)
 {
     struct timespec now;
@@ -101,7 +104,7 @@ static void note_use(void)
 
 CUresult facet_cuda_swap_leave(CUresult result)
 {
-    if (!is_inside) /* it waited in the middle, and did not come in again */
+    if (!is_inside) /* the thread left the gate to wait for its turn, and could not enter again */
         return refusal;
     is_inside = false;
     note_use();
@@ -122,7 +125,7 @@ bool facet_cuda_door_take_again(void)
     return !comes_again || facet_cuda_swap_enter() == CUDA_SUCCESS;
 }
 
-/* Who frees makes room, and does not wait for others to: a door that closes is opened again. */
+/* Freeing makes room, so it does not wait for other vGPUs to make some: it opens a closing gate again. */
 void facet_cuda_door_hold(void)
 {
     for (;;) {
@@ -169,7 +172,7 @@ void facet_cuda_door_open_and_enter(void)
     facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_OPEN);
 }
 
-/* Only the forking thread is there, and it was not inside. */
+/* The child has only the forking thread, which was not inside. */
 void facet_cuda_door_forked(void)
 {
     atomic_store(&state, FACET_CUDA_DOOR_OPEN);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the stubs of guard.h, and the way through them: in by the door, the call, out by the door.
- * Never: knows what a call takes. Arguments are copied as they are: those in registers, and eight words of the stack,
- * which is more than any function has that touches memory. None of these takes or returns a floating-point number.
+ * Owns: the stubs of guard.h: each enters the quiesce gate (door.h), calls its target, and leaves the gate.
+ * Never: interprets the arguments. It copies them as they are: those in registers, and eight words of the stack, which
+ * is more than any function that touches memory has. No such function takes or returns a floating-point number.
  */
 #include "interpose/cuda/swap/guard_count.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which stub is whose. Never: lets a function through unguarded. */
+/* Owns: the assignment of stubs to functions. Never: lets a function through unguarded. */
 #include "guard.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ void *facet_cuda_guard_targets[FACET_CUDA_GUARDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t used;
 
-/* Copies, fills and launches, what does the same as a node of a graph, and what judges or describes a pointer. */
+/* Copies, fills, launches, their forms as graph nodes, and functions that check or describe a pointer. */
 static const char *const beginnings[] = {
     "cuMemcpy",
     "cuMemset",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what move.h says. Never: waits for its turn with the door in hand: who is told to give way can. */
+/*
+ * Owns: the helper thread that sends memory out, and bringing it in. Never: waits for its turn while it holds the gate:
+ * the helper must be able to give way.
+ */
 #include "move.h"
 
 #include <pthread.h>
@@ -14,15 +17,15 @@
 #include "interpose/kit/quiet_thread.h"
 
 #define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
-#define ASK_AGAIN_NS  FACET_NS_PER_MS /* a device that refused */
-#define REFUSED_NS    FACET_NS_PER_S  /* by a device, when nobody is left who could make room */
+#define ASK_AGAIN_NS  FACET_NS_PER_MS /* after the device refused */
+#define REFUSED_NS    FACET_NS_PER_S  /* after which a refusal is final, when no other vGPU can make room */
 #define NOT_QUIET_NS  (50 * FACET_NS_PER_MS)
-#define STAYS_NS      (5 * FACET_NS_PER_S) /* until the host is asked for memory again */
+#define STAYS_NS      (5 * FACET_NS_PER_S) /* until the next attempt to get host memory */
 #define PARK_TRIES    200                  /* times 5 ms, at exit */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool running, exit_handled;
-static _Atomic uint32_t ending, moving; /* moving: the helper is at it */
+static _Atomic uint32_t ending, moving; /* moving: the helper is sending out */
 
 static struct facet_tenant *tenant_at(uint32_t index)
 {
@@ -43,13 +46,13 @@ static uint64_t most_of(const struct facet_tenant *tenant)
 /* ---- in ---- */
 
 struct arrival {
-    struct facet_tenant *waits_for; /* whose turn it is not; NULL: all vGPUs of the process may come in */
-    uint32_t residence;             /* of it, as of the look */
-    bool last;                      /* all may come in, and nobody else can make room */
-    uint64_t refused_ns;            /* since when the device refuses then */
+    struct facet_tenant *waits_for; /* a vGPU that may not come in yet; NULL: all of the process's vGPUs may */
+    uint32_t residence;             /* the futex word of that vGPU, read before the look */
+    bool last;                      /* all may come in, and no other vGPU can make room */
+    uint64_t refused_ns;            /* when the device first refused in that state; 0: it did not */
 };
 
-/* Announced before the word is read, so that its change is not missed. */
+/* Reads the futex word before the policy, so that the wait does not miss a change. */
 static void look(struct arrival *arrival)
 {
     arrival->waits_for = NULL;
@@ -116,8 +119,7 @@ static void tell_shortage(void)
     }
 }
 
-/* Away, and the device's turn to say whether it has the memory. False: not done, `*ret_result` why if it is for good.
- */
+/* Tries to bring all memory in from AWAY. False: not done; a final reason is in `*ret_result`. */
 static bool try_in(struct arrival *arrival, CUresult *ret_result)
 {
     uint64_t missing, now_ns;
@@ -139,7 +141,7 @@ static bool try_in(struct arrival *arrival, CUresult *ret_result)
     return false;
 }
 
-/* One look. True: there is nothing more to do here. */
+/* One attempt. True: there is nothing more to do here. */
 static bool step_in(struct arrival *arrival, bool *ret_inside, CUresult *ret_result)
 {
     if (is_lost())
@@ -152,7 +154,7 @@ static bool step_in(struct arrival *arrival, bool *ret_inside, CUresult *ret_res
         return false;
     }
     if (!facet_cuda_door_change(FACET_CUDA_DOOR_AWAY, FACET_CUDA_DOOR_MOVING))
-        return true; /* somebody else moves: the caller waits for him at the door */
+        return true; /* another thread moves: the caller waits for it at the gate */
     *ret_inside = try_in(arrival, ret_result);
     return *ret_inside;
 }
@@ -172,7 +174,7 @@ bool facet_cuda_move_in(CUresult *ret_result)
 
 /* ---- out ---- */
 
-/* How much of this process is to go, of one vGPU: its part of what the vGPU's processes have too much. */
+/* This process's part of one vGPU's excess, in bytes. */
 static uint64_t excess_of(struct facet_tenant *tenant)
 {
     uint64_t most = most_of(tenant), own = atomic_load(&tenant->slot->resident_bytes);
@@ -196,8 +198,9 @@ static bool any_excess(void)
     return excess;
 }
 
-/* Nobody is inside and the device has done all it was given: the door is ours. A capture would not survive the
- * question.
+/*
+ * True: no thread is inside, the device has drained, and the caller holds the gate. The query that finds out would end
+ * a capture, so it fails during one.
  */
 static bool close_door(void)
 {
@@ -210,7 +213,7 @@ static bool close_door(void)
     return false;
 }
 
-/* Since a part is away nothing was given to the device. */
+/* In AWAY the device is idle: nothing has been submitted since. */
 static bool take_door(void)
 {
     return facet_cuda_door_change(FACET_CUDA_DOOR_AWAY, FACET_CUDA_DOOR_MOVING) || close_door();
@@ -238,7 +241,7 @@ static void say_whether_it_stays(bool stays)
             ring(tenant_at(i));
 }
 
-/* How long until the next attempt; 0: it was done. */
+/* The time until the next attempt; 0: done. */
 static uint64_t move_out(void)
 {
     bool stays = false;
@@ -256,7 +259,7 @@ static uint64_t move_out(void)
     return stays ? STAYS_NS : 0;
 }
 
-/* The first vGPU's word is waited for; those of others are looked at as often. */
+/* Waits on the first vGPU's word; with several vGPUs, polls the others at the same interval. */
 static void rest(uint32_t seen)
 {
     facet_futex_wait(&tenant_at(0)->policy->residence, seen,
@@ -284,7 +287,7 @@ static void *run(void *unused)
     return unused;
 }
 
-/* Runs before the driver's own destructors: what is being moved is, and nothing more. */
+/* Runs before the driver's own destructors: lets a move in progress finish and starts no other. */
 static void on_exit_of_process(void)
 {
     atomic_store(&ending, 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what swap.h says. Never: moves memory itself (move.h). */
+/*
+ * Owns: the entry to swapping for the other files, and the hooks that differ in a process that swaps. Never: moves
+ * memory itself (move.h).
+ */
 #include "swap.h"
 
 #include <fcntl.h>
@@ -16,8 +19,8 @@
 #include "guard.h"
 #include "move.h"
 
-#define LEAST_BYTES (UINT64_C(1) << 20) /* what is smaller comes out of the driver's slabs, and stays */
-#define TRIES       8                   /* to find the device quiet, for an allocation that it has no memory for */
+#define LEAST_BYTES (UINT64_C(1) << 20) /* smaller allocations come from the driver's slabs, and are not swapped */
+#define TRIES       8                   /* attempts to drain the device for an allocation that it has no memory for */
 
 _Atomic bool facet_cuda_swap_used;
 
@@ -39,7 +42,7 @@ static bool is_oversubscribed(const char *dir)
     return is;
 }
 
-/* The program may have fetched every function before cuInit, so that attaching would be too late to ask. */
+/* Called before attaching: the program may fetch every function before cuInit. */
 static void look_at_segments(void)
 {
     const char *given = getenv(FACET_ENV_VGPU_DIR);
@@ -66,7 +69,7 @@ void facet_cuda_swap_attached(void)
 
 /* ---- functions that lead elsewhere ---- */
 
-/* The driver knows mappings, of which one allocation has several, or just now none. */
+/* The driver knows mappings; an allocation has several of them, or none while it is away. */
 static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
     CUdeviceptr first;
@@ -81,7 +84,7 @@ static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr point
     return CUDA_SUCCESS;
 }
 
-/* Whether it asks for where an allocation begins or ends, and the answer then. */
+/* Answers the attributes for the beginning and the size of an allocation; false for others. */
 static bool answers_range(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
     bool begins = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
@@ -117,7 +120,7 @@ static CUresult pointer_attributes(unsigned count, CUpointer_attribute *attribut
     return result;
 }
 
-/* A handle by which others reach memory that may leave would soon lead to somebody else's. */
+/* A handle by which another process reaches memory that may leave could soon lead to another allocation's memory. */
 static CUresult no_handle(void *handle, CUdeviceptr pointer, size_t bytes, int type, unsigned long long flags)
 {
     CUdeviceptr first;
@@ -172,8 +175,8 @@ static bool is_whole(const struct facet_cuda_block *block)
 }
 
 /*
- * The device has no memory for it now: it is made without, and brought in with all the rest, by this thread or by who
- * is at it already. Who comes in finds everything there.
+ * The device has no memory for the block now. It is marked away and brought in with all the rest, by this thread or by
+ * one that is moving already. A thread that enters the gate finds all memory on the device.
  */
 static CUresult wait_for_memory(const struct facet_cuda_block *block)
 {
@@ -214,7 +217,7 @@ CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_
     return result;
 }
 
-/* As the driver's own does, it waits for what the context has been given. */
+/* Like the driver's own cuMemFree, waits for all work of the context. */
 static void wait_and_free(struct facet_cuda_block *block)
 {
     CUcontext popped;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Oversubscription: memory that leaves the device for the host's and comes back under the same address (ADR 21).
+ * Oversubscription: memory that moves from the device to the host and back under the same address (ADR 21).
  *
- * Owns: what the rest of the interposer calls: whether this process swaps, where a function leads in one that does,
- * allocations that can be swapped, and what ends them.
+ * Owns: the interface for the rest of the interposer: whether this process swaps, the target of a function if it does,
+ * allocations that can be swapped, and their end.
  * Never: costs anything in a process that does not swap, where no function leads to it.
  *
- * A process works with all of its swappable memory on the device, or with none of it: a kernel may touch any address.
- * So every function that touches memory goes through a door (door.h), which is closed while any of it is away.
+ * A process works with all of its swappable memory on the device, or with none, because a kernel may touch any address.
+ * So every function that touches memory passes a quiesce gate (door.h), which is closed while any memory is away.
  */
 #ifndef FACET_CUDA_SWAP_H
 #define FACET_CUDA_SWAP_H
@@ -17,36 +17,40 @@
 /* Whether a vGPU of this process was made with oversubscription. Looks at the segments once. */
 bool facet_cuda_swaps(void);
 
-/* The process has just attached: its launches wait outside the door. */
+/* Called when the process has just attached. Its launches then wait for their turn outside the gate. */
 void facet_cuda_swap_attached(void);
 
-/* Where a function of that name leads which would lead to `target`: through the door, if it touches memory. */
+/* The target of a function of that name instead of `target`: a stub that passes the gate, if it touches memory. */
 void *facet_cuda_swap_target(const char *name, void *target);
 
-/* Whether linear memory of this device, in the current context, is to be had here; then by facet_cuda_swap_allocate(),
- * which charges it, too. */
+/*
+ * Whether linear memory of this device, in the current context, can be swapped. If so, facet_cuda_swap_allocate()
+ * allocates and charges it.
+ */
 bool facet_cuda_swap_takes(uint32_t device, uint64_t bytes);
 CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_t bytes);
 
-extern _Atomic bool facet_cuda_swap_used; /* there was such memory */
+extern _Atomic bool facet_cuda_swap_used; /* the process has allocated such memory */
 bool facet_cuda_swap_free_slow(CUdeviceptr pointer, CUresult *ret_result);
 
-/* False when the pointer is none of ours, and the driver is to free it. */
+/* False when the pointer is not a swappable block: the driver frees it. */
 static inline bool facet_cuda_swap_free(CUdeviceptr pointer, CUresult *ret_result)
 {
     return atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed) &&
            facet_cuda_swap_free_slow(pointer, ret_result);
 }
 
-/* Around what may end a context: nothing is moved between the two, the second of which is given what the first
- * returned. */
+/* Around a call that may end a context: nothing moves between the two. The second gets the result of the first. */
 bool facet_cuda_swap_hold(void);
 void facet_cuda_swap_release(bool held);
 
-/* What the driver refuses for memory of cuMemAlloc(), as if this were its: the handle behind it, unmapping it. */
+/*
+ * Whether the pointer is a swappable block. Like the driver for memory of cuMemAlloc(), the caller then refuses to
+ * unmap it or to give its handle.
+ */
 bool facet_cuda_swap_has(CUdeviceptr pointer);
 
-/* Between them: the context is no more, nor is what was allocated in it. */
+/* Called between these two: the context has ended, and all its allocations with it. */
 void facet_cuda_swap_context_ended(CUcontext context);
 
 void facet_cuda_swap_before_fork(void);
