@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what begin.h says. Never: ends a device that the program has begun. */
+/* Owns: beginning, charging and resetting devices. Never: ends a device that the program has begun. */
 #include "begin.h"
 
 #include <pthread.h>
@@ -19,8 +19,8 @@ _Atomic bool facet_hip_begun[FACET_HIP_TENANTS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct facet_memory_charge charges[FACET_HIP_TENANTS];
-static uint64_t besides[FACET_HIP_TENANTS]; /* what is charged with a device, and nobody measures */
-static _Thread_local bool begins;           /* older runtimes call what they export */
+static uint64_t besides[FACET_HIP_TENANTS]; /* charged with a device without being measured */
+static _Thread_local bool begins;           /* older runtimes call their own exported functions */
 
 bool facet_hip_devices_hold(void)
 {
@@ -37,7 +37,7 @@ void facet_hip_devices_let_go(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Waiting for a stream in which nothing is begins the device, and changes nothing else. */
+/* Waiting for an empty stream begins the device, and changes nothing else. */
 static hipError_t begin_and_charge(uint32_t device, const struct facet_hip_measure *measure)
 {
     hipError_t result = facet_hip_driver.hipStreamSynchronize(NULL);
@@ -47,11 +47,11 @@ static hipError_t begin_and_charge(uint32_t device, const struct facet_hip_measu
     uint64_t bytes = facet_hip_measure_growth(measure) + besides[device];
     result = facet_hip_refusal(facet_charge_take(device, bytes, &charges[device]));
     if (result != hipSuccess && !besides[device])
-        facet_hip_driver.hipDeviceReset(); /* nothing of the program's is there yet */
+        facet_hip_driver.hipDeviceReset(); /* the program has nothing on the device yet */
     return result;
 }
 
-/* On the thread's device. */
+/* Measures the thread's current device. */
 static hipError_t measure(uint32_t device)
 {
     struct facet_hip_measure measure;
@@ -109,7 +109,7 @@ void facet_hip_begin_without(uint32_t device, uint64_t bytes)
     besides[device] -= bytes;
 }
 
-/* Gives back what the device cost and what was allocated on it. Pools are asked; virtual memory stays. */
+/* Releases the charges of the device and of allocations on it. Pools are settled; virtual memory stays. */
 static void ended(uint32_t device)
 {
     facet_charge_ended(facet_hip_owner(device));
@@ -151,7 +151,7 @@ hipError_t facet_hipDevicePrimaryCtxReset(hipDevice_t device)
     return reset((uint32_t)device, facet_hip_driver.hipDevicePrimaryCtxReset);
 }
 
-/* What a program may use a device with before it has allocated anything there. */
+/* Calls by which a program may begin a device before it has allocated anything there. */
 #define BEGINS(symbol, parameters, ...)                                                                                \
     hipError_t facet_##symbol parameters                                                                               \
     {                                                                                                                  \
@@ -179,7 +179,7 @@ hipError_t facet_hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
     return result == hipSuccess ? facet_hip_driver.hipDeviceGetDefaultMemPool(pool, device) : result;
 }
 
-/* A runtime may fork within a call around which the devices are held: the compiler is a program of its own. */
+/* A runtime may fork within a call during which the devices are held: its compiler is a program of its own. */
 static _Thread_local bool held_for_fork;
 
 void facet_hip_begin_before_fork(void)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a device costs this process before anything is allocated, and what goes when the device is reset.
+ * The cost of a device before anything is allocated on it, and the end of its memory when it is reset.
  *
- * Owns: which devices have begun, and what each was charged for it.
- * Never: measures while another thread begins or ends one: the lock is held over the runtime's calls.
+ * Owns: the set of devices that have begun, and the charge of each for that.
+ * Never: measures while another thread begins or ends a device: the lock is held during the runtime's calls.
  *
- * A runtime begins a device when it is first used: queues, code, room for what kernels spill. What that takes is
- * measured (measure.h). A quota that is smaller is told so by the first call: hipErrorOutOfMemory.
+ * A runtime begins a device when it is first used: queues, code, memory to which kernels spill registers. The memory
+ * that this takes is measured (measure.h). If the quota is smaller, the first call fails: hipErrorOutOfMemory.
  */
 #ifndef FACET_HIP_BEGIN_H
 #define FACET_HIP_BEGIN_H
@@ -20,7 +20,7 @@ extern _Atomic bool facet_hip_begun[FACET_HIP_TENANTS];
 
 hipError_t facet_hip_begin_slow(uint32_t device);
 
-/* Begins a device and charges it, once. A device that is none is for the runtime to judge. */
+/* Begins a device and charges it, once. The runtime refuses an invalid device itself. */
 static inline hipError_t facet_hip_begin(uint32_t device)
 {
     if (__builtin_expect(
@@ -30,15 +30,15 @@ static inline hipError_t facet_hip_begin(uint32_t device)
 }
 
 /*
- * Holds all devices for this thread: none begins or ends meanwhile. False when it does so already: a call of the
- * runtime's within another.
+ * Holds all devices for this thread, so that none begins or ends meanwhile. False when this thread holds them already:
+ * the runtime made this call within another.
  */
 bool facet_hip_devices_hold(void);
 void facet_hip_devices_let_go(void);
 
 /*
- * Held: so much besides is charged with a device when it begins, and now when it has; or no more. False when the quota
- * does not reach for it: then the caller sees to it.
+ * With the devices held: adds bytes to a device's charge, at once if it has begun, else when it begins; the second
+ * removes them. False when the quota has too little left: the caller handles that.
  */
 bool facet_hip_begin_with(uint32_t device, uint64_t bytes);
 void facet_hip_begin_without(uint32_t device, uint64_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which entry points of lookup and of devices' beginning are changed (hooks.h says how to read it). */
+/* Owns: the list of hooked entry points for lookup and for beginning devices; hooks.h explains it. */
 #ifndef FACET_HIP_CORE_HOOKS_H
 #define FACET_HIP_CORE_HOOKS_H
 
@@ -8,7 +8,7 @@
     X(hipGetProcAddress)                                                                                               \
     X(hipGetDriverEntryPoint)                                                                                          \
     X(hipGetDriverEntryPoint_spt)                                                                                      \
-    /* begin.c: what a program may begin a device with, and what ends one */                                           \
+    /* begin.c: calls that may begin a device, and calls that end one */                                               \
     X(hipHostMalloc)                                                                                                   \
     X(hipHostAlloc)                                                                                                    \
     X(hipMallocHost)                                                                                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: finding and opening the runtime, and where our exported names lead. Never: initialises it. */
+/* Owns: finding and opening the runtime, and the targets of our exported names. Never: initialises it. */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ static void *handle; /* both written before `searched` */
 
 static const char *const folders[] = {"/opt/rocm/lib", "/opt/rocm/lib64", "/opt/rocm/hip/lib", NULL};
 
-/* Where nobody in the program says which one it wants: the newest. */
+/* Without a loaded runtime in the program, the newest. */
 static const char *const sonames[] = {NAME ".7", NAME ".6", NAME ".5", NAME};
 
 static bool take(const char *path, void *context)
@@ -62,7 +62,7 @@ static void fill(void *from)
 #undef FILL
 }
 
-/* The runtime reads which devices it may show at its own first call; attaching sets that (process.h). */
+/* The runtime reads the list of visible devices at its first call; attaching sets that list (process.h). */
 bool facet_hip_driver_open(void)
 {
     if (!atomic_load_explicit(&searched, memory_order_acquire)) {
@@ -122,7 +122,10 @@ static bool answers_text(const char *name)
     return false;
 }
 
-/* What reaches no device: texts, the compiler, and what hipcc's output registers when the program starts. */
+/*
+ * Functions that reach no device: texts, the compiler, and the calls by which hipcc's output registers at program
+ * start.
+ */
 static bool is_harmless(const char *name)
 {
     return answers_text(name) || strncmp(name, "hip", 3) != 0 || strncmp(name, "hiprtc", 6) == 0 ||

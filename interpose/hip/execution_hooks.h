@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which entry points of launches and streams are changed (hooks.h says how to read it), and which the hooks call.
+/*
+ * Owns: the list of hooked entry points for launches and streams, and of the functions that these hooks call; hooks.h
+ * explains it.
  */
 #ifndef FACET_HIP_EXECUTION_HOOKS_H
 #define FACET_HIP_EXECUTION_HOOKS_H
 
-/* What has a form for the per-thread default stream. */
+/* A function that has a form for the per-thread default stream. */
 #define FACET_HIP_BOTH_HOOKS(X, symbol) X(symbol) X(symbol##_spt)
 
 #define FACET_HIP_KERNEL_HOOKS(X)                                                                                      \
@@ -97,8 +99,10 @@
     X(hipStreamBeginCaptureToGraph)                                                                                    \
     FACET_HIP_BOTH_HOOKS(X, hipStreamEndCapture)
 
-/* By what a program learns that launches are complete, and what that is learned by: wait.c. Before any launch, a
- * program may begin a device with the first four. */
+/*
+ * Calls by which a program learns that launches are complete, and the events that they refer to: wait.c. The first four
+ * may begin a device.
+ */
 #define FACET_HIP_WAIT_HOOKS(X)                                                                                        \
     X(hipDeviceSynchronize)                                                                                            \
     X(hipCtxSynchronize)                                                                                               \

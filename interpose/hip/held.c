@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what held.h says. Never: keeps a file open, or a figure. */
+/* Owns: reading the compute driver's files. Never: keeps a file open, or caches a figure. */
 #include "held.h"
 
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 
 #define KFD        "/sys/class/kfd/kfd"
 #define MOST_NODES 256u
-#define MOST_PARTS 8u                 /* of a GPU that is cut, where the driver gives all of them the whole's id */
-#define FIRST_PIDS "pid:[4026531836]" /* the namespace in which the kernel itself counts: PROC_PID_INIT_INO */
+#define MOST_PARTS 8u                 /* parts of a partitioned GPU, if the driver gives each the GPU's own id */
+#define FIRST_PIDS "pid:[4026531836]" /* PROC_PID_INIT_INO: the initial namespace */
 
-/* A device's nodes, looked for once. */
+/* A device's nodes, searched once. */
 static struct {
     bool searched;
     uint32_t count;

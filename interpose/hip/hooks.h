@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one list of the runtime's entry points that are changed. Everything else is passed through.
+ * The one list of the runtime's entry points that have a hook. Every other entry point is passed through.
  *
- * Owns: the list. The hooks' declarations, the addresses of the runtime's own, and lookups are made from it.
- * Never: names a function that is not changed: what passes through costs a jump.
+ * Owns: the list. The hooks' declarations, the table of the runtime's own functions, and lookups are generated from it.
+ * Never: names a function without a hook: a call that is passed through costs one jump.
  *
- * A line is X(exported symbol); each part lists its own lines in its own header, and they are joined here. The function
- * that a hook is, is named facet_<exported symbol>. The exported symbol itself is a jump (kit/forward.h): to the hook
- * in a tenant whose runtime has the function, else to the runtime's. So a hook may call what facet_hip_driver has under
- * its own name without looking whether it is there.
+ * A line is X(exported symbol); each part lists its own lines in its own header, and they are joined here. A hook is
+ * named facet_<exported symbol>. The exported symbol itself is a jump (kit/forward.h): to the hook in a tenant whose
+ * runtime has the function, else to the runtime. So a hook may call its own function in facet_hip_driver without
+ * checking for NULL.
  */
 #ifndef FACET_HIP_HOOKS_H
 #define FACET_HIP_HOOKS_H
@@ -30,14 +30,14 @@
 FACET_HIP_HOOKS(FACET_HIP_DECLARE)
 #undef FACET_HIP_DECLARE
 
-/* The runtime's own functions; filled before the first hook is called, NULL where it has none. */
+/* The runtime's own functions; filled before the first hook runs, NULL where the runtime lacks one. */
 struct facet_hip_driver {
 #define FACET_HIP_FIELD(symbol) __typeof__(&symbol) symbol;
     FACET_HIP_HOOKS(FACET_HIP_FIELD)
 };
 extern struct facet_hip_driver facet_hip_driver;
 
-/* The runtime's functions that hooks call and nobody hooks: facet_hip_plain.hipGetDevice(...). */
+/* Functions of the runtime that hooks call and that have no hook: facet_hip_plain.hipGetDevice(...). */
 #define FACET_HIP_PLAIN(X)                                                                                             \
     FACET_HIP_MEMORY_PLAIN(X)                                                                                          \
     FACET_HIP_EXECUTION_PLAIN(X)

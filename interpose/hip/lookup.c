@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: hipGetProcAddress, hipGetDriverEntryPoint. Never: answers what the runtime did not. */
+/* Owns: hipGetProcAddress, hipGetDriverEntryPoint. Never: finds a function for which the runtime found none. */
 #include "lookup.h"
 
 #include <string.h>
@@ -27,8 +27,9 @@ void *facet_hip_hook(const char *symbol)
 }
 
 /*
- * The form of a name that stands for this very function: hipMalloc, hipLaunchKernel_spt, hipGetDevicePropertiesR0600.
- * The name is compared, too: functions that do nothing may be one and the same in the runtime.
+ * The hook for exactly this function, in any form of its name: hipMalloc, hipLaunchKernel_spt,
+ * hipGetDevicePropertiesR0600. The name is compared too, because a runtime may use one address for several functions
+ * that do nothing.
  */
 static void *swap(const char *name, void *address)
 {

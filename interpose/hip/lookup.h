@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime's own lookups of entry points, and ours of hooks.
+ * The runtime's own lookups of entry points, and our lookup of hooks.
  *
- * Owns: swapping what the runtime answered for the hook of that very function.
+ * Owns: replacing the runtime's answer by the hook of that very function.
  * Never: takes a function for another: the runtime maps some names to others (hipGetDeviceProperties).
  */
 #ifndef FACET_HIP_LOOKUP_H

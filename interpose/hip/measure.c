@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what measure.h says. Never: asks more often than until two answers agree, and then a few times at most. */
+/*
+ * Owns: readings of the memory in use, and differences of them. Never: repeats a reading more than a few times, or
+ * after two have agreed.
+ */
 #include "measure.h"
 
 #include <sched.h>
@@ -18,7 +21,7 @@ static bool by_process(const struct facet_tenant *tenant, uint32_t device, int64
     return listed;
 }
 
-/* 0 where nobody can be asked. */
+/* Returns 0 when the runtime has no answer. */
 static int64_t by_device(const struct facet_tenant *tenant, uint32_t device)
 {
     size_t is_free = 0, total = 0;
@@ -35,7 +38,7 @@ static int64_t by_device(const struct facet_tenant *tenant, uint32_t device)
     return (int64_t)(total - is_free) - (int64_t)facet_usage_memory(tenant->usage);
 }
 
-/* Before a process's first call there are no files of it, and it holds nothing. */
+/* Before its first call a process has no files in the driver, and holds nothing. */
 void facet_hip_measure_begin(struct facet_hip_measure *measure, uint32_t device)
 {
     const struct facet_tenant *tenant = facet_hip_tenant(device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which entry points of memory are changed (hooks.h says how to read it), and which the hooks call besides. */
+/* Owns: the list of hooked entry points for memory, and of the functions that these hooks call; hooks.h explains it. */
 #ifndef FACET_HIP_MEMORY_HOOKS_H
 #define FACET_HIP_MEMORY_HOOKS_H
 

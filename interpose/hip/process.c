@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: attaching, fork, and which vGPU a device is. Never: holds its lock while the runtime is called. */
+/* Owns: attaching, fork, and the mapping from devices to vGPUs. Never: holds its lock during a call to the runtime. */
 #include "process.h"
 
 #include <errno.h>
@@ -63,7 +63,10 @@ static void after_fork(void)
     facet_hip_memory_after_fork();
 }
 
-/* The slots and what they hold are the parent's. The child pays for what it makes itself, from its first call on. */
+/*
+ * The slots and their charges belong to the parent. The child is charged for its own allocations, from its first call
+ * on.
+ */
 static void after_fork_in_child(void)
 {
     for (uint32_t i = 0; i < facet_hip_process.count; i++)
@@ -79,8 +82,8 @@ static void after_fork_in_child(void)
 }
 
 /*
- * Without the ledger, or without handlers, this process never attaches. The handlers come first: from then on a fork
- * waits for whoever has a lock.
+ * A process without the ledger or without fork handlers never attaches. The handlers come first, so that every later
+ * fork waits for the threads that hold a lock.
  */
 static void handle_fork(void)
 {
@@ -102,7 +105,9 @@ static bool is_ours(const char *address)
     return strncmp(address, VENDOR_HIP_ADDRESS, strlen(VENDOR_HIP_ADDRESS)) == 0;
 }
 
-/* Those that the program wants to see, as indices; how many. HIP's own variable comes before its other name. */
+/*
+ * The vGPUs that the program wants to see, as indices; returns how many. HIP's variable takes precedence over CUDA's.
+ */
 static uint32_t choose(const char *const *addresses, uint32_t count, uint32_t *chosen)
 {
     const char *hip = getenv(HIP_DEVICES);
@@ -113,7 +118,7 @@ static uint32_t choose(const char *const *addresses, uint32_t count, uint32_t *c
     return facet_hip_visible_choose(hip ? hip : getenv(CUDA_DEVICES), addresses, chosen, count);
 }
 
-/* Written only where it is another: others may be reading it. */
+/* Writes only if the value changes: other threads may be reading it. */
 static bool set(const char *name, const char *value)
 {
     const char *now = getenv(name);
@@ -121,7 +126,7 @@ static bool set(const char *name, const char *value)
     return (now && strcmp(now, value) == 0) || setenv(name, value, 1) == 0;
 }
 
-/* The runtime reads the variables when it is first used for a device. */
+/* The runtime reads the variables when a device is first used. */
 static bool show_devices(void)
 {
     const char *addresses[FACET_HIP_TENANTS];
@@ -157,7 +162,7 @@ static bool attach(void)
     return false;
 }
 
-/* `shows`: the runtime may be about to read what it is to show, and the program may have changed that since. */
+/* `shows`: the runtime may be about to read the variables, and the program may have changed them since the attach. */
 static bool enter(bool shows)
 {
     int saved = errno;
@@ -189,7 +194,10 @@ struct facet_tenant *facet_hip_tenant_slow(uint32_t device)
     return &facet_hip_process.tenants[device];
 }
 
-/* Whether there is a choice of devices. Another thread may be entering: what it fills in is there once it says so. */
+/*
+ * Whether there is more than one device. Another thread may be attaching: its writes are visible once the state says
+ * so.
+ */
 static bool has_several_devices(void)
 {
     bool attached = atomic_load_explicit(&facet_hip_process.state, memory_order_acquire) == STATE_ATTACHED;

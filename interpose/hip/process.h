@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This process as a tenant: one vGPU or several, attached before the runtime's first call, anew after fork.
+ * This process as a tenant: of one vGPU or several, attached before the runtime's first call, and anew after a fork.
  *
- * Owns: the tenants, which of them a device is, and the ledger of what was charged.
+ * Owns: the tenants, the mapping from devices to them, and the ledger of charges.
  * Never: prints, exits, or lets a program run unlimited because attaching failed.
  *
- * FACET_VGPU_DIR names the segment's folder, or several with ':' between them, one for each GPU. Unset: the program is
- * in no vGPU, nothing is hooked at all, and every lookup answers with the runtime's own functions.
+ * FACET_VGPU_DIR names the segment's folder, or several with ':' between them, one for each GPU. If it is unset, the
+ * program is in no vGPU, nothing is hooked, and every lookup answers with the runtime's own functions.
  */
 #ifndef FACET_HIP_PROCESS_H
 #define FACET_HIP_PROCESS_H
@@ -22,7 +22,7 @@
 
 struct facet_hip_process {
     _Atomic uint32_t state; /* private to process.c, but for the fast path below */
-    uint32_t count; /* of tenants; device N of the runtime is tenant N, for the runtime was told so (process.c) */
+    uint32_t count; /* number of tenants; device N of the runtime is tenant N, by ROCR_VISIBLE_DEVICES (process.c) */
     struct facet_tenant tenants[FACET_HIP_TENANTS];
     struct facet_ledger *ledger;
 };
@@ -30,28 +30,31 @@ extern struct facet_hip_process facet_hip_process;
 
 #define FACET_HIP_ATTACHED 1u
 
-/* Before anything that fork may find half done: the handlers of fork. */
+/* Installs the fork handlers; called before any state that a fork must not find half changed. */
 void facet_hip_process_prepare(void);
 
 /* Whether this process is meant to be in a vGPU. Reads the environment once. */
 bool facet_hip_is_tenant(void);
 
 /*
- * Before the runtime's first call: attaches, and makes the vGPUs' devices the only ones that the runtime shows, in
- * their order: ROCR_VISIBLE_DEVICES by uuid. What the program, or who started it, set there, and in HIP_VISIBLE_DEVICES
- * or CUDA_VISIBLE_DEVICES, chooses among the vGPUs: numbers count them, uuids are theirs; so it may choose less and
- * another order, never more. Those two are set again to name all that is left: a child of this process chooses the
- * same. False when a vGPU cannot be used: the program does not run without its limits.
+ * Called before the runtime's first call. Attaches, and makes the vGPUs' devices the only ones that the runtime shows,
+ * in their order, by setting ROCR_VISIBLE_DEVICES to their uuids. The values that this variable, HIP_VISIBLE_DEVICES
+ * and CUDA_VISIBLE_DEVICES had before choose among the vGPUs, by number or by uuid: they can select fewer, or another
+ * order, never more. The latter two are set to name all of the selected ones, so that a child of this process selects
+ * the same. False when a vGPU cannot be used: the program does not run without its limits.
  */
 bool facet_hip_attach(void);
 
-/* The same before the first call of each of the runtime's functions: what the program set there after it was attached,
- * as by what hipcc registers at its start, chooses nothing any more. */
+/*
+ * facet_hip_attach() before the first call of each of the runtime's functions. It also sets the variables again,
+ * because the program may have changed them since the attach, which hipcc's registration may have caused before main();
+ * that change selects nothing.
+ */
 bool facet_hip_attach_to_call(void);
 
 struct facet_tenant *facet_hip_tenant_slow(uint32_t device);
 
-/* The tenant that `device` is, or NULL when there is none: then the caller refuses. Attaches a child of fork() anew. */
+/* The tenant of `device`, or NULL when there is none: the caller then refuses. Attaches anew in a child of fork(). */
 static inline struct facet_tenant *facet_hip_tenant(uint32_t device)
 {
     if (__builtin_expect(atomic_load_explicit(&facet_hip_process.state, memory_order_acquire) == FACET_HIP_ATTACHED &&
@@ -61,14 +64,16 @@ static inline struct facet_tenant *facet_hip_tenant(uint32_t device)
     return facet_hip_tenant_slow(device);
 }
 
-/* The calling thread's device; with one vGPU it is 0, and nobody is asked. */
+/* The calling thread's device. With one vGPU it is 0 without a call to the runtime. */
 uint32_t facet_hip_current_device(void);
 
-/* The device of a stream; with one vGPU it is 0, and nobody is asked. The thread's own has begun before the runtime is
- * asked, which may do that; where it cannot, it is the answer, and whoever begins that is refused. */
+/*
+ * The device of a stream. With one vGPU it is 0 without a call to the runtime. Otherwise the thread's own device begins
+ * first, because a query might begin it; if it cannot, it is the answer, and the caller's attempt to begin it fails.
+ */
 uint32_t facet_hip_stream_device(hipStream_t stream);
 
-/* Called by memory/fork.c's owner, process.c: fork. */
+/* The fork handlers of memory (memory/fork.c), called from process.c. */
 void facet_hip_memory_before_fork(void);
 void facet_hip_memory_after_fork(void);
 void facet_hip_memory_forked(void);

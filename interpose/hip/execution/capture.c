@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the calls that begin and end a capture. Never: changes what one does (interpose/kit/execution/capture.h). */
+/* Owns: the calls that begin and end a capture. Never: changes a capture (interpose/kit/execution/capture.h). */
 #include "interpose/kit/execution/capture.h"
 
 #include "interpose/hip/hooks.h"

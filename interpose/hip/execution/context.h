@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands for a context: all that ends when a device is reset.
+ * A value in place of a context: it ends when its device is reset.
  *
- * Owns: its one value per device. Never: is NULL.
+ * Owns: one value per device. Never: is NULL.
  */
 #ifndef FACET_HIP_EXECUTION_CONTEXT_H
 #define FACET_HIP_EXECUTION_CONTEXT_H

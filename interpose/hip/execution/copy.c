@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: copies of rows, boxes, arrays and symbols, batches of copies, and moving managed memory, in stream order.
- * Never: looks into what it cannot size, nor into batches that lack an array: those are the runtime's to refuse, as
- * what is small.
+ * Never: sizes an operation whose form it does not know, or a batch that lacks an array. Both count as size 0 and go
+ * straight to the runtime, which refuses the invalid ones.
  */
 #include "transfer.h"
 
@@ -13,7 +13,7 @@
 #define ONE  FACET_HIP_TRANSFER
 #define BOTH FACET_HIP_TRANSFERS
 
-/* `all`: what has to be there besides. */
+/* `all`: whether the other required arrays are present. */
 static uint64_t sum(bool all, const size_t *sizes, size_t count)
 {
     return all ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
@@ -72,7 +72,7 @@ ONE(hipMemPrefetchAsync_v2,
     (const void *pointer, size_t size, hipMemLocation location, unsigned flags, hipStream_t stream), false, size,
     pointer, size, location, flags, stream)
 
-/* ---- symbols: the first that is done with one loads the code that it is of ---- */
+/* ---- symbols: the first use of one loads its code object ---- */
 
 static bool loads(const void *symbol, hipStream_t stream)
 {
@@ -99,7 +99,7 @@ static bool loads(const void *symbol, hipStream_t stream)
 SYMBOLS(hipMemcpyToSymbolAsync, (VENDOR_HIP_TO_SYMBOL, hipStream_t stream), symbol, from, size, offset, kind, stream)
 SYMBOLS(hipMemcpyFromSymbolAsync, (VENDOR_HIP_FROM_SYMBOL, hipStream_t stream), to, symbol, size, offset, kind, stream)
 
-static const hipStream_t stream = NULL; /* of those without one */
+static const hipStream_t stream = NULL; /* the stream of calls without a stream argument */
 
 SYMBOLS(hipMemcpyToSymbol, (VENDOR_HIP_TO_SYMBOL), symbol, from, size, offset, kind)
 

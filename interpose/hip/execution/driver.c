@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what following launches asks of the HIP runtime.
- * Never: calls a function that is hooked; hands hipStreamLegacy on, which older runtimes take for an address.
+ * Owns: HIP's implementation of the calls that the kit's launch tracking needs.
+ * Never: calls a hooked function; passes on hipStreamLegacy, which older runtimes take for an address.
  *
- * HIP has a context per device and no more: it stands for the device, and ends when that is reset.
+ * HIP has one context per device. It is represented by the device, and ends when the device is reset.
  */
 #include "interpose/kit/execution/driver.h"
 
@@ -31,7 +31,7 @@ static hipStream_t handle_of(void *stream)
     return stream == FACET_FLIGHT_LEGACY ? NULL : stream;
 }
 
-/* Where the thread's device cannot begin, it stands for every stream: a runtime that is asked may begin it. */
+/* If the thread's device cannot begin, it is the answer for every stream, because asking the runtime might begin it. */
 static bool device_of(void *stream, int *ret_device)
 {
     if (is_default(stream) || facet_hip_begin(facet_hip_current_device()) != hipSuccess)
@@ -77,7 +77,7 @@ static bool stream_joins_legacy(void *stream)
            !(flags & hipStreamNonBlocking);
 }
 
-/* The legacy stream cannot be captured, and asking for it while another is would end that one's. */
+/* The legacy stream cannot be captured. Querying it while another stream is captured would end that capture. */
 static bool stream_captured(void *stream)
 {
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
@@ -102,7 +102,7 @@ static enum facet_flight_state stream_state(void *stream, void *context)
     return state_of(result == hipSuccess ? facet_hip_driver.hipStreamQuery(handle_of(stream)) : result);
 }
 
-/* An event is of the thread's device, which need not be the stream's. */
+/* The runtime creates an event on the thread's device, which may differ from the stream's. */
 static void *event_new(void *context)
 {
     int current, device = facet_hip_context_device(context);
@@ -143,7 +143,7 @@ static bool event_distance(void *from, void *to, int64_t *ret_ns)
     return true;
 }
 
-/* What it asks ends no capture of another thread. */
+/* Relaxed mode: queries by the helper thread must not end a capture in another thread. */
 static void helper_begins(void)
 {
     hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a thread's last error where it is ours: programs launch and then ask for it, and for nothing else.
- * Never: hides the runtime's own.
+ * Owns: our part of a thread's last error: many programs launch and then check only that.
+ * Never: hides the runtime's own error.
  */
 #include "launch.h"
 
-/* A preloaded or dlopened library may have a word of the fast kind of thread's memory; this is asked at every launch.
- */
+/* A preloaded or dlopened library may use a word of static TLS; this one is read at every launch. */
 static _Thread_local hipError_t ours __attribute__((tls_model("initial-exec")));
 
 hipError_t facet_hip_refuse(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the calls that run kernels and graphs. Never: changes what they are given. */
+/* Owns: the calls that run kernels and graphs. Never: changes their arguments. */
 #include "interpose/hip/memory/code.h"
 #include "interpose/hip/memory/graph.h"
 #include "interpose/kit/execution/capture.h"
@@ -13,7 +13,7 @@ static uint64_t grid_of(dim3 grid)
 
 /* ---- by the host's symbol ---- */
 
-/* A kind that is known was launched before; any other may be what loads its code (memory/code.h). */
+/* A known kind was launched before; any other launch may load its code (memory/code.h). */
 #define LAUNCH(per_thread, grid, call)                                                                                 \
     FACET_HIP_LAUNCH(facet_flight_stream_of(stream, per_thread), host, grid,                                           \
                      kind || !loads(host, stream) ? call : facet_hip_code_launch_end(call))
@@ -47,7 +47,7 @@ hipError_t facet_hipLaunchCooperativeKernel_spt(SYMBOL_PARAMETERS, unsigned shar
     LAUNCH(true, grid_of(grid), facet_hip_driver.hipLaunchCooperativeKernel_spt(SYMBOL, shared, stream));
 }
 
-/* A launch that records an event of the program's behind itself. */
+/* For a launch that also records an event of the program. */
 static hipError_t stopped(hipEvent_t stop, hipStream_t stream, hipError_t result)
 {
     if (result == hipSuccess)
@@ -75,7 +75,7 @@ hipError_t facet_hipLaunchKernelExC(const hipLaunchConfig_t *config, const void 
     LAUNCH(false, grid_of(config->gridDim), facet_hip_driver.hipLaunchKernelExC(config, host, arguments));
 }
 
-/* It returns nothing: what is refused is only the last error. */
+/* The call has no result, so a refusal shows only in the last error. */
 void facet__ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(uintptr_t host, const dim3 *grid,
                                                                                const dim3 *block, uint32_t shared,
                                                                                hipStream_t stream, void **arguments)
@@ -124,7 +124,7 @@ hipError_t facet_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFuncti
                      facet_hip_driver.hipDrvLaunchKernelEx(config, function, parameters, extra));
 }
 
-/* A grid of threads: only that it is told from others matters here. */
+/* The size counts threads, not blocks: it only has to differ between different grids. */
 #define EXT                                                                                                            \
     function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared, stream, parameters, extra, start, stop
 #define EXT_LAUNCH(symbol, parameters, ...)                                                                            \
@@ -146,7 +146,7 @@ EXT_LAUNCH(_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream
 
 /* ---- one call, several devices ---- */
 
-/* One launch of a list, in the words of all three calls. */
+/* One launch of a list, in the form that all three calls share. */
 struct part {
     hipStream_t stream;
     const void *object;
@@ -181,7 +181,7 @@ static struct part function_part_of(const hipFunctionLaunchParams *one)
     return (struct part){one->hStream, one->function, facet_flight_grid(one->gridDimX, one->gridDimY, one->gridDimZ)};
 }
 
-/* More than there can be vGPUs are more than there are devices: the runtime says so. */
+/* A process has at most FACET_FLIGHT_DEVICES vGPUs, so the runtime shows no more devices and refuses a longer list. */
 #define SEVERAL(symbol, type, number, to_part)                                                                         \
     hipError_t facet_##symbol(type *list, number count, unsigned flags)                                                \
     {                                                                                                                  \
@@ -204,7 +204,7 @@ SEVERAL(hipLaunchCooperativeKernelMultiDevice, hipLaunchParams, int, part_of)
 SEVERAL(hipExtLaunchMultiKernelMultiDevice, hipLaunchParams, int, part_of)
 SEVERAL(hipModuleLaunchCooperativeKernelMultiDevice, hipFunctionLaunchParams, unsigned, function_part_of)
 
-/* ---- a call in two steps: the stream and the sizes come with the first ---- */
+/* ---- a call in two steps: the first has the stream and the sizes ---- */
 
 static _Thread_local struct {
     hipStream_t stream;
@@ -224,7 +224,7 @@ hipError_t facet_hipLaunchByPtr(const void *host)
     LAUNCH(false, grid_of(configured.grid), facet_hip_driver.hipLaunchByPtr(host));
 }
 
-/* ---- graphs: one launch of all that is in it ---- */
+/* ---- graphs: the whole graph counts as one launch ---- */
 
 static hipError_t launch_graph(hipGraphExec_t executable, hipStream_t stream)
 {
@@ -238,7 +238,10 @@ static hipError_t launch_graph_spt(hipGraphExec_t executable, hipStream_t stream
                      facet_hip_driver.hipGraphLaunch_spt(executable, stream));
 }
 
-/* Where some graph allocates, this one may: then there is room for it before it waits for its turn. */
+/*
+ * If any graph of the process allocates, this one may. Its memory is then reserved before the launch waits for its
+ * turn.
+ */
 static hipError_t launch_that_allocates(hipGraphExec_t executable, hipStream_t stream, bool per_thread)
 {
     struct facet_graph_needs hold;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a HIP launch in the words of interpose/kit/execution. Never: more than those words. */
+/* Owns: the kit's launch macro with HIP's result type and codes. Never: adds behaviour to it. */
 #ifndef FACET_HIP_LAUNCH_H
 #define FACET_HIP_LAUNCH_H
 
@@ -8,10 +8,10 @@
 
 _Static_assert(hipSuccess == 0, "what a launch of the kit takes for success");
 
-/* What a launch, or a copy, is told when there is no vGPU to run it in; the thread's last error from then on. */
+/* The result of a launch or copy without a vGPU; also sets the thread's last error. */
 hipError_t facet_hip_refuse(void);
 
-/* The body of a hook: `call` is the runtime's. */
+/* The body of a hook; `call` is the call to the runtime. */
 #define FACET_HIP_LAUNCH(stream, object, size, call)                                                                   \
     FACET_FLIGHT_LAUNCH(hipError_t, facet_hip_refuse(), stream, object, size, call)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the call that ends a stream. Never: ends one that is none. */
+/* Owns: the call that destroys a stream. Never: tracks the end of a default stream, which has none. */
 #include "interpose/kit/execution/stream.h"
 
 #include "interpose/hip/hooks.h"

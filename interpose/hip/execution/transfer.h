@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the body of a copy's or fill's hook, and how much one moves. Never: changes what the call is given. */
+/* Owns: the body of the hook of a copy or fill, and the sizes of copies. Never: changes the arguments of the call. */
 #ifndef FACET_HIP_TRANSFER_H
 #define FACET_HIP_TRANSFER_H
 
@@ -7,10 +7,12 @@
 #include "interpose/kit/execution/wait.h"
 #include "launch.h"
 
-/* An array's elements are of up to so many bytes: it does not say how many, and one that is followed costs little. */
+/* The largest element of an array, assumed for all: the array does not tell, and tracking a small copy costs little. */
 #define FACET_HIP_TRANSFER_ELEMENT 16u
 
-/* How much is moved. Nothing is as large as what overflows: that is the runtime's to refuse, as what is small. */
+/*
+ * The number of bytes. A product that overflows counts as 0: no memory is that large, and the runtime refuses the call.
+ */
 static inline uint64_t facet_hip_transfer_times(uint64_t one, uint64_t other)
 {
     uint64_t product;
@@ -40,13 +42,13 @@ static inline uint64_t facet_hip_transfer_rows(const hip_Memcpy2D *copy)
     return copy ? facet_hip_transfer_times(copy->WidthInBytes, copy->Height) : 0;
 }
 
-/* In its struct releases differ: it is not looked into, and each counts as one large enough. */
+/* The struct differs between releases, so it is not read; each such copy counts as just large enough to be tracked. */
 static inline uint64_t facet_hip_transfer_unknown(const HIP_MEMCPY3D *copy)
 {
     return copy ? FACET_FLIGHT_TRANSFER_LEAST : 0;
 }
 
-/* A program has waited for what comes to the host, and for all that was before it in its stream. */
+/* After a copy to the host, the program has waited for that copy and for all earlier work of its stream. */
 static inline enum facet_flight_copy facet_hip_transfer_leads(hipMemcpyKind kind)
 {
     if (kind == hipMemcpyDefault)
@@ -54,7 +56,7 @@ static inline enum facet_flight_copy facet_hip_transfer_leads(hipMemcpyKind kind
     return kind == hipMemcpyDeviceToHost ? FACET_FLIGHT_COPY_TO_HOST : FACET_FLIGHT_COPY_ELSEWHERE;
 }
 
-/* The hook of a copy without a stream that may lead to the host, around what does the rest. */
+/* The hook of a copy without a stream argument that may go to the host, around copy_##name. */
 #define FACET_HIP_TO_HOST(name, parameters, per_thread, where, ...)                                                    \
     hipError_t facet_##name parameters                                                                                 \
     {                                                                                                                  \
@@ -68,7 +70,7 @@ static inline enum facet_flight_copy facet_hip_transfer_leads(hipMemcpyKind kind
         return facet_result;                                                                                           \
     }
 
-/* The body, behind what has begun; `call` is the runtime's. */
+/* The body of a hook, after the device has begun; `call` is the call to the runtime. */
 #define FACET_HIP_TRANSFER_BODY(name, per_thread, amount, call)                                                        \
     FACET_FLIGHT_TRANSFER(hipError_t, facet_hip_refuse(), #name, facet_flight_stream_of(stream, per_thread), amount,   \
                           call)
@@ -79,7 +81,7 @@ static inline enum facet_flight_copy facet_hip_transfer_leads(hipMemcpyKind kind
         FACET_HIP_TRANSFER_BODY(name, per_thread, amount, facet_hip_driver.name(__VA_ARGS__));                         \
     }
 
-/* Both forms of a call. */
+/* Both forms of a call: for the legacy and for the per-thread default stream. */
 #define FACET_HIP_TRANSFERS(name, parameters, amount, ...)                                                             \
     FACET_HIP_TRANSFER(name, parameters, false, amount, __VA_ARGS__)                                                   \
     FACET_HIP_TRANSFER(name##_spt, parameters, true, amount, __VA_ARGS__)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the calls by which a program learns that launches are complete: what it learned is reported before it goes on.
- * A program may begin a device with some of them.
- * Never: waits for more than the runtime did.
+ * Owns: the calls by which a program learns that launches are complete. Each reports the completions before it returns.
+ * Some of them may begin a device.
+ * Never: waits longer than the runtime did.
  */
 #include "interpose/kit/execution/wait.h"
 
@@ -86,7 +86,7 @@ hipError_t facet_hipEventQuery(hipEvent_t event)
     return waited_for(event, facet_hip_driver.hipEventQuery(event));
 }
 
-/* It tells a time only of two that are complete. */
+/* The runtime measures a time only between two complete events, so success means that both are complete. */
 hipError_t facet_hipEventElapsedTime(float *milliseconds, hipEvent_t start, hipEvent_t end)
 {
     return waited_for(end, waited_for(start, facet_hip_driver.hipEventElapsedTime(milliseconds, start, end)));

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies and fills of bytes, rows and boxes without a stream: they are of the default one (transfer.h). A program
- * may begin a device with them. Never: waits for them more than the runtime does.
+ * Owns: copies and fills of bytes, rows and boxes without a stream argument: they run in the default one (transfer.h).
+ * They may begin a device.
+ * Never: waits longer than the runtime does.
  */
 #include "transfer.h"
 
 #include "interpose/hip/begin.h"
 
-static const hipStream_t stream = NULL; /* of each of them */
+static const hipStream_t stream = NULL; /* the stream of every call in this file */
 
 #define BODY(name, per_thread, amount, ...)                                                                            \
     {                                                                                                                  \
@@ -23,7 +24,7 @@ static const hipStream_t stream = NULL; /* of each of them */
     ONE(name, parameters, false, amount, __VA_ARGS__)                                                                  \
     ONE(name##_spt, parameters, true, amount, __VA_ARGS__)
 
-/* What may lead to the host. */
+/* Copies that may go to the host. */
 #define TO_HOST(name, parameters, per_thread, amount, where, ...)                                                      \
     static hipError_t copy_##name parameters BODY(name, per_thread, amount, __VA_ARGS__)                               \
         FACET_HIP_TO_HOST(name, parameters, per_thread, where, __VA_ARGS__)
@@ -31,7 +32,7 @@ static const hipStream_t stream = NULL; /* of each of them */
     TO_HOST(name, parameters, false, amount, where, __VA_ARGS__)                                                       \
     TO_HOST(name##_spt, parameters, true, amount, where, __VA_ARGS__)
 
-/* Within the host the device has nothing to do. */
+/* A copy within the host gives the device no work. */
 static uint64_t on_device(size_t size, hipMemcpyKind kind)
 {
     return kind == hipMemcpyHostToHost ? 0 : size;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: arrays and mipmapped arrays, whose size the runtime does not tell: it is reckoned from what they are. */
+/*
+ * Owns: arrays and mipmapped arrays. The runtime does not tell their size; it is computed from their descriptors.
+ */
 #include "charge.h"
 
 static uint64_t format_bits(hipArray_Format format)
@@ -17,7 +19,7 @@ static uint64_t format_bits(hipArray_Format format)
     }
 }
 
-/* A bit count below 0 is the runtime's to refuse. */
+/* The runtime refuses a negative bit count itself. */
 static uint64_t channel_bytes(const hipChannelFormatDesc *channels)
 {
     return ((uint64_t)(uint32_t)channels->x + (uint32_t)channels->y + (uint32_t)channels->z + (uint32_t)channels->w) /
@@ -71,9 +73,9 @@ static int destroy_levels(uint64_t handle, void *stream)
     return facet_hip_driver.hipMipmappedArrayDestroy((hipMipmappedArray_t)(uintptr_t)handle);
 }
 
-/* ---- what the quota refuses, and the runtime may refuse anyway ---- */
+/* ---- after the quota has refused: would the runtime refuse too? ---- */
 
-#define FEW  64u /* texels of each dimension: a format may want several */
+#define FEW  64u /* texels of each dimension: some formats need several */
 #define LESS 4u
 
 enum way { PLAIN, PLAIN_3D, LEVELS, DESCRIBED, DESCRIBED_3D, DESCRIBED_LEVELS };
@@ -81,10 +83,10 @@ enum way { PLAIN, PLAIN_3D, LEVELS, DESCRIBED, DESCRIBED_3D, DESCRIBED_LEVELS };
 struct asked {
     enum way way;
     bool has_place;
-    const hipChannelFormatDesc *channels; /* of the first three */
+    const hipChannelFormatDesc *channels; /* used by the first three */
     hipExtent extent;
     unsigned flags;
-    HIP_ARRAY3D_DESCRIPTOR descriptor; /* of the others: its format */
+    HIP_ARRAY3D_DESCRIPTOR descriptor; /* used by the others, for its format */
 };
 
 static hipError_t make_array(const struct asked *asked, hipExtent extent, hipArray_t *array)
@@ -143,7 +145,9 @@ static hipExtent part_of(hipExtent extent, size_t most)
                        .depth = extent.depth < most ? extent.depth : most};
 }
 
-/* A dimension may be more than the runtime makes. The faces of a cube have sides of one length. */
+/*
+ * Checks each dimension alone: it may exceed the runtime's limit. A cube is skipped, because its faces must be square.
+ */
 static hipError_t judge_sides(const struct asked *asked)
 {
     hipExtent wide = part_of(asked->extent, LESS), high = wide, deep = wide;
@@ -159,7 +163,7 @@ static hipError_t judge_sides(const struct asked *asked)
     return result;
 }
 
-/* By a small one of its kind: none is made that is too large for the device's memory, but not too large to be one. */
+/* Tries a small array of the same kind. A runtime that makes the small one lacks only memory for the large one. */
 static hipError_t refuse(const struct facet_memory_charge *charge, const struct asked *asked)
 {
     facet_hip_judge_begin(charge->device, 0);
@@ -181,7 +185,7 @@ static hipError_t take_plain(enum way way, const void *place, const hipChannelFo
                              unsigned flags, unsigned levels, struct facet_memory_charge *ret_charge)
 {
     const struct asked asked = {.way = way, .has_place = place, .channels = channels, .extent = extent, .flags = flags};
-    struct facet_memory_array array = {0}; /* without channels: the runtime is to say what is wrong */
+    struct facet_memory_array array = {0}; /* without channels the size is 0: the runtime reports the error */
 
     if (channels)
         array = of_channels(channels, extent, flags, levels);
@@ -206,7 +210,7 @@ static hipError_t take_described(enum way way, const void *place, const HIP_ARRA
 
 /* ---- the calls ---- */
 
-/* What a hook ends with: what it makes is freed by `free_it`. */
+/* The end of a hook; `free_it` frees an array that cannot be recorded. */
 #define MAKE(call, free_it)                                                                                            \
     if (result != hipSuccess)                                                                                          \
         return result;                                                                                                 \

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what charge.h says, and what the kit asks of the runtime. Never: holds a lock. */
+/* Owns: charging, and HIP's implementation of the calls that the kit needs. Never: holds a lock. */
 #include "charge.h"
 
 #include "interpose/hip/begin.h"
 #include "interpose/kit/memory/pool.h"
 
-/* How deep this thread is in calls of ours that allocate. */
+/* This thread's depth in our calls that allocate. */
 static _Thread_local unsigned depth;
 
 hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
 {
     *ret_charge = (struct facet_memory_charge){0};
-    if (depth) { /* the runtime itself: whoever called it is charged */
+    if (depth) { /* called by the runtime itself: the outer call is charged */
         depth++;
         return hipSuccess;
     }
@@ -28,7 +28,7 @@ size_t facet_hip_judge_begin(uint32_t device, uint64_t bytes)
     size_t total = 0;
 
     facet_hip_charge_pause();
-    facet_hip_driver.hipDeviceTotalMem(&total, (hipDevice_t)device); /* without it `bytes` are more than there are */
+    facet_hip_driver.hipDeviceTotalMem(&total, (hipDevice_t)device); /* if it fails, `bytes` alone exceeds the memory */
     return facet_memory_too_much(bytes, total);
 }
 
@@ -45,7 +45,7 @@ hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hip
                                    enum facet_memory_kind kind, uint64_t handle, int (*free_it)(uint64_t, void *))
 {
     depth--;
-    if (result == hipSuccess && !handle) { /* nothing was asked, and nothing is there */
+    if (result == hipSuccess && !handle) { /* 0 bytes were requested, and nothing was allocated */
         facet_charge_drop(charge);
         return result;
     }

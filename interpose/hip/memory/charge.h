@@ -2,19 +2,23 @@
 /*
  * Charging HIP's memory, over interpose/kit/memory.
  *
- * Owns: the sizes that are charged, the owner of what dies with a device, and calls within calls.
- * Never: charges one allocation twice: older runtimes call their own exported functions, and so meet ours.
+ * Owns: the sizes that are charged, the owner of memory that ends with a device, and calls within calls.
+ * Never: charges one allocation twice: older runtimes call their own exported functions, and so our hooks.
  *
- * What is charged, by kind:
- *   plain, managed  what was asked, in steps of 4 KiB, as the runtime takes it. Managed memory in full on each GPU that
- *                   the program sees, wherever its pages are (interpose/kit/memory/managed.h). What the runtime's
- * blocks for small allocations hold beyond what is given out of them is not charged. pitched         the same, of the
- * pitch that the runtime chose times the height arrays          rows in steps of 512 bytes, times rows and layers and
- * levels, in steps of 64 KiB pools           what a pool holds of the device, whoever uses it
- * (interpose/kit/memory/pool.h) virtual         what hipMemCreate made, until its last handle and mapping have gone
- * (.../virtual.h) devices         what beginning one took of it (interpose/hip/begin.h), and managed variables
- * (registered.c) code            what its loading took (code.h) graphs          what the runtime holds for them of the
- * device (graph.h) Not charged: memory of the host, signals among it; what another process shared, who has paid for it.
+ * Charges by kind:
+ *   - plain, managed: the requested size, in steps of 4 KiB, as the runtime allocates it. Managed memory in full on
+ *     each GPU that the program sees, wherever its pages are (interpose/kit/memory/managed.h). Unused parts of the
+ *     runtime's blocks for small allocations are not charged.
+ *   - pitched: as plain, of the pitch that the runtime chose times the height.
+ *   - arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB.
+ *   - pools: the memory that a pool holds, in use or not (interpose/kit/memory/pool.h).
+ *   - virtual: the memory of hipMemCreate, until its last handle and mapping are gone (.../virtual.h).
+ *   - devices: the memory that beginning one took (interpose/hip/begin.h), and managed variables (registered.c).
+ *   - code: the memory that loading it took (code.h).
+ *   - graphs: the memory that the runtime holds for them (graph.h).
+ *
+ * Not charged: memory of the host, including signals; memory that another process shared, because its owner was
+ * charged.
  */
 #ifndef FACET_HIP_CHARGE_H
 #define FACET_HIP_CHARGE_H
@@ -25,7 +29,7 @@
 
 #define FACET_HIP_STEP UINT64_C(4096)
 
-/* A refusal in HIP's words. */
+/* A refusal as HIP's result code. */
 static inline hipError_t facet_hip_refusal(enum facet_memory_refusal refusal)
 {
     return refusal == FACET_MEMORY_TAKEN ? hipSuccess
@@ -33,36 +37,40 @@ static inline hipError_t facet_hip_refusal(enum facet_memory_refusal refusal)
                                          : hipErrorNotInitialized;
 }
 
-/* What dies with a device belongs to it. */
+/* The owner of memory that ends with a device. */
 static inline uint64_t facet_hip_owner(uint32_t device)
 {
     return device + UINT64_C(1);
 }
 
 /*
- * Before the runtime allocates `bytes` on a device: begins it, and charges. A success is followed by
- * facet_hip_charge_settle(), in the same thread, whatever the runtime says. Where `refused` is set in *ret_charge it
- * was the quota, and facet_hip_judge_begin() follows.
+ * Begins a device and takes the charge, before the runtime allocates `bytes` on it. After a success,
+ * facet_hip_charge_settle() must follow in the same thread, whatever the runtime's result. If `refused` is set in
+ * *ret_charge, the quota refused, and facet_hip_judge_begin() follows.
  */
 hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
 
 /*
- * What the quota has no room for the runtime may refuse anyway, whatever is asked: a pointer is NULL, a flag is wrong,
- * or this is a child of fork(). Between the two it is asked for the same and as many bytes as are returned, more than
- * the device has; what it makes all the same is freed again. The end returns what the program is told: what the runtime
- * says but where it lacks nothing, or memory; then the quota refuses, and that counts as denied.
+ * For an allocation that the quota refuses. The runtime might refuse it for another reason: a pointer is NULL, a flag
+ * is wrong, or this is a child of fork(). Between the two the caller calls the runtime with the same arguments and the
+ * returned size, which exceeds the device's memory, and frees the result if there is one. The second returns the result
+ * for the program: the runtime's error, unless it is success or out of memory; then the quota refuses, and the denial
+ * is counted.
  */
 size_t facet_hip_judge_begin(uint32_t device, uint64_t bytes);
 hipError_t facet_hip_judge_end(const struct facet_memory_charge *charge, hipError_t judged);
 
 /*
- * Behind the runtime's call with its result: remembers what was allocated under `handle`, or gives the charge back;
- * what cannot be remembered is freed by `free_it`. Returns what the program is told.
+ * Called after the runtime: records the allocation under `handle`, or drops the charge. If it cannot be recorded,
+ * `free_it` frees it. Returns the result for the program.
  */
 hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hipError_t result,
                                    enum facet_memory_kind kind, uint64_t handle, int (*free_it)(uint64_t, void *));
 
-/* What the runtime allocates in this thread by its own exported functions meanwhile is charged in another way. */
+/*
+ * Between the two, allocations that the runtime makes in this thread through its own exported functions are not
+ * charged: the caller charges them in another way.
+ */
 void facet_hip_charge_pause(void);
 void facet_hip_charge_resume(void);
 

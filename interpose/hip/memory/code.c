@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what code.h says. Never: touches its list but with the devices held. */
+/* Owns: measuring and charging code objects. Never: touches its list without holding the devices. */
 #include "code.h"
 
 #include <stdatomic.h>
@@ -13,19 +13,19 @@ struct image {
     struct image *next;
     const void *handle;
     uint32_t device;
-    bool asked; /* a library, of which something was: it is loaded */
+    bool asked; /* a library: something of it was asked for, so it is loaded */
     uint64_t bytes;
-    uint64_t owed; /* is loaded, and the quota did not reach for it: asked for again */
+    uint64_t owed; /* loaded beyond the quota; the next charge includes it */
 };
 
-/* One call, watched on a device; not at all where it is called by the runtime within another. */
+/* One call, measured on a device; not measured if the runtime makes it within another. */
 struct watch {
     bool on;
     struct facet_hip_measure measure;
 };
 
 static struct image *images;
-static struct image rest[FACET_HIP_TENANTS]; /* what belongs to none */
+static struct image rest[FACET_HIP_TENANTS]; /* code that belongs to no known image */
 
 static struct image **place_of(const void *handle)
 {
@@ -71,7 +71,7 @@ static void pay_back(struct image *image)
     image->bytes = image->owed = 0;
 }
 
-/* Adds what the call took to the image. */
+/* Adds the growth during the call to the image. */
 static hipError_t charge(const struct watch *watch, struct image *image)
 {
     struct facet_memory_charge paid;
@@ -85,13 +85,13 @@ static hipError_t charge(const struct watch *watch, struct image *image)
     return result;
 }
 
-/* ---- what need not be watched again ---- */
+/* ---- objects that need no second measurement ---- */
 
-#define SEEN 1024u /* two in one place displace each other, and are asked for again */
+#define SEEN 1024u /* a collision displaces the older one, which is then looked up again */
 
 static _Atomic uint64_t seen[SEEN];
 
-/* A symbol on a device: addresses leave the upper bits free. */
+/* The name of a symbol on a device: addresses leave the upper bits free. */
 static uint64_t name_of(const void *host, uint32_t device)
 {
     return (uintptr_t)host | (uint64_t)device << 56;
@@ -119,7 +119,7 @@ static bool is_loaded(uint64_t name)
     return true;
 }
 
-/* When it cannot be remembered, it is watched again. */
+/* If the ledger has no memory for the note, the object is measured again next time. */
 static void remember(uint64_t name)
 {
     facet_ledger_add(facet_hip_process.ledger, key_of(name), (struct facet_ledger_entry){.kind = FACET_MEMORY_LOADED});
@@ -144,7 +144,7 @@ static void forget_seen(void)
         atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
 }
 
-/* Symbols' addresses may come again as soon as something was unloaded. */
+/* After an unload, the addresses of symbols may be reused. */
 static void forget_loaded(void)
 {
     facet_ledger_drain(facet_hip_process.ledger, is_note, ignore, NULL);
@@ -178,7 +178,7 @@ static hipError_t keep(const struct watch *watch, const void *handle)
     return result;
 }
 
-/* What was just loaded; what is refused is unloaded. */
+/* Records an image that was just loaded, or unloads it. */
 static hipError_t loaded(const struct watch *watch, hipError_t result, const void *handle,
                          hipError_t (*unload)(const void *handle))
 {
@@ -242,9 +242,9 @@ hipError_t facet_hipLibraryUnload(hipLibrary_t library)
     return unload(library, unload_library);
 }
 
-/* ---- what is loaded when something is asked of it ---- */
+/* ---- libraries, which are loaded when something of them is asked for ---- */
 
-/* A library that the quota has no room for is asked again, and refused again; its unloading gives it back. */
+/* If the quota has too little left, the next call is refused again; unloading the library releases its memory. */
 static hipError_t asked(const struct watch *watch, const void *handle, hipError_t result)
 {
     struct image *image = watch->on ? *place_of(handle) : NULL;
@@ -268,7 +268,7 @@ static hipError_t asked(const struct watch *watch, const void *handle, hipError_
 ASK(hipLibraryGetKernel, (hipKernel_t * kernel, hipLibrary_t library, const char *name), kernel, library, name)
 ASK(hipLibraryGetKernelCount, (unsigned *count, hipLibrary_t library), count, library)
 
-/* What is asked of a host's symbol loads what it belongs to. */
+/* A query about a symbol of the host loads its code object. */
 #define ASK_SYMBOL(name, symbol, parameters, ...)                                                                      \
     hipError_t facet_##name parameters                                                                                 \
     {                                                                                                                  \
@@ -297,9 +297,9 @@ ASK_SYMBOL(hipGraphAddKernelNode, parameters ? parameters->func : NULL,
             const hipKernelNodeParams *parameters),
            node, graph, dependencies, count, parameters)
 
-/* ---- what is loaded by its first launch ---- */
+/* ---- code that is loaded by its first launch ---- */
 
-/* By whoever holds the devices. */
+/* Used by the thread that holds the devices. */
 static struct watch launching;
 static uint64_t launched;
 

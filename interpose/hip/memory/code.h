@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code objects: what their code and variables take of a device.
+ * Code objects: the device memory of their code and variables.
  *
- * Owns: the list of what is loaded, what each of it was charged, and what no module is known for.
- * Never: loads anything earlier than the program, or the runtime, would have.
+ * Owns: the list of loaded images, the charge of each, and the charge of code that belongs to no known module.
+ * Never: loads anything earlier than the program or the runtime would have.
  *
- * How much a module takes is known when it has been loaded: it is measured (measure.h) around the runtime's call. What
- * the quota does not reach for is unloaded again, and refused: for that moment the vGPU holds more than it may. A
- * library is loaded when something is first asked of it. What hipcc's output registers is loaded when a kernel of it is
- * first launched, or asked for, on a device: measured then, once for each kernel; what the quota does not reach for is
- * asked for again with the next that is loaded. Unloading gives back what was charged, as does the device's reset.
+ * The size of a module is known only after loading, so it is measured (measure.h) around the runtime's call. If the
+ * quota has too little left, the module is unloaded again and refused: until then the vGPU exceeds its quota. A library
+ * is loaded when something of it is first asked for. Code that hipcc's output registers is loaded when one of its
+ * kernels is first launched, or asked for, on a device. It is measured then, once for each kernel; if the quota has too
+ * little left, the next charge includes it. Unloading releases the charge, as does the device's reset.
  */
 #ifndef FACET_HIP_CODE_H
 #define FACET_HIP_CODE_H
@@ -17,17 +17,17 @@
 #include "charge.h"
 
 /*
- * Around a launch of what a host's symbol stands for, when it may be what loads it. False: it was launched there
- * before; then there is no end. Between the two the devices are held (begin.h). The end returns `result`.
+ * Around a launch of a host's symbol that may load its code. False: it was launched there before; then the second call
+ * is omitted. The devices are held between the two (begin.h). The second returns `result`.
  */
 bool facet_hip_code_launch_begin(const void *host, hipStream_t stream);
 hipError_t facet_hip_code_launch_end(hipError_t result);
 
-/* With the devices held: something that no module is known for was taken and not charged; or is there no more. */
+/* With the devices held, for code of no known module: it was loaded but not charged; it was unloaded. */
 void facet_hip_code_owes(uint32_t device, uint64_t bytes);
 void facet_hip_code_unloaded(uint32_t device, uint64_t bytes);
 
-/* With the devices held: what was loaded on a device went with it. */
+/* With the devices held: releases the images of a device that was reset. */
 void facet_hip_code_device_ended(uint32_t device);
 
 void facet_hip_code_forked(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of memory's locks, in which they are taken anywhere: devices, virtual, graphs, pools. Never: more. */
+/* Owns: the lock order of memory, which holds everywhere: devices, virtual, graphs, pools. Never: anything else. */
 #include "interpose/hip/begin.h"
 #include "interpose/hip/process.h"
 #include "interpose/kit/memory/graph.h"

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what graph.h says. Never: holds a lock while a graph is launched. */
+/* Owns: the hooks of graphs that allocate. Never: holds a lock while a graph is launched. */
 #include "graph.h"
 
 #include "interpose/hip/begin.h"
 
-/* A stream that cannot be asked, because another is captured, is left alone, too. On a device that has not begun none
- * is captured; a runtime that is asked would begin it. */
+/*
+ * A stream that cannot be queried because another is captured counts as captured too. On a device that has not begun no
+ * stream is captured, and a query would begin it.
+ */
 bool facet_hip_is_capturing(hipStream_t stream)
 {
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
@@ -30,7 +32,7 @@ static bool edges_of(void *graph, void **from, void **to, size_t *count)
     return facet_hip_plain.hipGraphGetEdges(graph, (hipGraphNode_t *)from, (hipGraphNode_t *)to, count) == hipSuccess;
 }
 
-/* Host memory is nobody's quota. */
+/* Memory of the host counts against no quota. */
 static bool is_ours(const hipMemLocation *location)
 {
     return location->type == hipMemLocationTypeDevice && location->id >= 0 &&
@@ -73,7 +75,7 @@ static void look(struct facet_graph_node *node)
 
 static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look};
 
-/* Runtimes before 5.5 have no such nodes, nor the functions to ask for them. */
+/* Runtimes before 5.5 have no such nodes, nor functions to query them. */
 static bool can_allocate(void)
 {
     return facet_hip_plain.hipGraphMemAllocNodeGetParams && facet_hip_plain.hipDeviceGetGraphMemAttribute;
@@ -109,7 +111,7 @@ INSTANTIATE(hipGraphInstantiate,
             executable, graph, error_node, log, size)
 INSTANTIATE(hipGraphInstantiateWithFlags, (hipGraphExec_t * executable, hipGraph_t graph, unsigned long long flags),
             executable, graph, flags)
-/* What is uploaded at once needs room before it is made, as where it is launched. */
+/* An upload at instantiation maps memory, so the room is reserved before, as for a launch. */
 hipError_t facet_hipGraphInstantiateWithParams(hipGraphExec_t *executable, hipGraph_t graph,
                                                hipGraphInstantiateParams *parameters)
 {
@@ -175,8 +177,10 @@ hipError_t facet_hipGraphAddNode(hipGraphNode_t *node, hipGraph_t graph, const h
     return facet_hip_graph_launched(&hold, result);
 }
 
-/* Of a stream that cannot be asked the runtime says what is wrong. What is launched into a capture is a part of the
- * graph that comes of it. */
+/*
+ * A stream that cannot be queried counts as not running: the runtime reports the error. A launch into a capture becomes
+ * part of the captured graph.
+ */
 static bool runs_at_once(hipStream_t stream)
 {
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
@@ -200,7 +204,7 @@ hipError_t facet_hip_graph_launched(const struct facet_graph_needs *hold, hipErr
     return result;
 }
 
-/* An upload maps what a launch would. */
+/* An upload maps the same memory as a launch. */
 hipError_t facet_hipGraphUpload(hipGraphExec_t executable, hipStream_t stream)
 {
     struct facet_graph_needs hold;

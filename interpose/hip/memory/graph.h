@@ -2,11 +2,11 @@
 /*
  * Memory that HIP's graphs allocate, over interpose/kit/memory/graph.h.
  *
- * Owns: what a launch, and an allocation that is captured, ask before the runtime is called.
- * Never: changes a graph, or what a capture does.
+ * Owns: the reservation of a launch, and of a captured allocation, before the runtime is called.
+ * Never: changes a graph, or the effect of a capture.
  *
- * Some runtimes take a node's memory when the node is made, or an allocation captured, others when the graph is
- * launched: room is made before each of these, and what is held by then is charged behind it.
+ * Some runtimes allocate a node's memory when the node is made, or an allocation captured, others when the graph is
+ * launched. So memory is reserved before each of these, and the memory then held is charged after it.
  */
 #ifndef FACET_HIP_GRAPH_H
 #define FACET_HIP_GRAPH_H
@@ -16,14 +16,16 @@
 
 _Static_assert(FACET_HIP_TENANTS <= FACET_GRAPH_DEVICES, "each has a place");
 
-/* Whether a stream is being captured, or cannot be asked because another is. */
+/* Whether a stream is being captured, or cannot be queried because another is. */
 bool facet_hip_is_capturing(hipStream_t stream);
 
-/* Around a launch: what is reserved for it, and what becomes of that; `result` is the runtime's, and is returned. */
+/*
+ * Around a launch: the first reserves memory, the second settles the reservation and returns `result`, the runtime's.
+ */
 hipError_t facet_hip_graph_hold(hipGraphExec_t executable, hipStream_t stream, struct facet_graph_needs *ret_hold);
 hipError_t facet_hip_graph_launched(const struct facet_graph_needs *hold, hipError_t result);
 
-/* Before a node is made that allocates so much; behind it facet_hip_graph_launched(). */
+/* Called before a node is made that allocates `bytes`; facet_hip_graph_launched() follows. */
 hipError_t facet_hip_graph_adds(uint32_t device, uint64_t bytes, struct facet_graph_needs *ret_hold);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
+/* Owns: linear memory: plain, pitched, managed, and freeing by pointer. Never: rounds a requested size. */
 #include "charge.h"
 #include "interpose/hip/begin.h"
 #include "interpose/kit/memory/managed.h"
 
-#define PITCH_STEP UINT64_C(256) /* the least that runtimes choose */
+#define PITCH_STEP UINT64_C(256) /* the smallest pitch that runtimes choose */
 
 static uint64_t granted(uint64_t bytes)
 {
@@ -28,7 +28,7 @@ static hipError_t settle(const struct facet_memory_charge *charge, hipError_t re
                                    result == hipSuccess && pointer ? (uintptr_t)*pointer : 0, free_now);
 }
 
-/* ---- what the quota refuses, and the runtime may refuse anyway ---- */
+/* ---- after the quota has refused: would the runtime refuse too? ---- */
 
 enum way { PLAIN, FLAGGED, MANAGED };
 
@@ -79,7 +79,7 @@ hipError_t facet_hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned fl
     return settle(&charge, result, pointer);
 }
 
-/* Of the one that it is made on nothing is charged for itself: it belongs to that device, and is charged on each. */
+/* Takes no charge on the current device alone: managed memory is charged on each device. */
 static hipError_t take_managed(uint64_t bytes, struct facet_memory_charge *ret_charge)
 {
     hipError_t result = facet_hip_charge_take(facet_hip_current_device(), 0, ret_charge);
@@ -109,7 +109,7 @@ hipError_t facet_hipMallocManaged(void **pointer, size_t bytes, unsigned flags)
     return settle(&charge, result, pointer);
 }
 
-/* Pitch times height as charged; UINT64_MAX, which no quota grants, where it overflows. */
+/* Pitch times height, rounded; UINT64_MAX, which no quota grants, where it overflows. */
 static uint64_t pitched(uint64_t pitch, uint64_t height)
 {
     uint64_t bytes;
@@ -117,7 +117,7 @@ static uint64_t pitched(uint64_t pitch, uint64_t height)
     return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : granted(bytes);
 }
 
-/* The pitch is known only afterwards. */
+/* The pitch is known only after the call. */
 static hipError_t settle_pitched(struct facet_memory_charge *charge, hipError_t result, void *const *pointer,
                                  uint64_t pitch, uint64_t height)
 {
@@ -134,7 +134,7 @@ static hipError_t take_pitched(uint64_t width, uint64_t height, struct facet_mem
                                  ret_charge);
 }
 
-/* As many rows of that width as no device has memory for. */
+/* The number of rows of that width for which no device has memory. */
 static size_t judge_rows(const struct facet_memory_charge *charge, size_t width)
 {
     size_t row = facet_memory_round(width, PITCH_STEP), much = facet_hip_judge_begin(charge->device, 0);
@@ -216,7 +216,7 @@ hipError_t facet_hipMalloc3D(hipPitchedPtr *pointer, hipExtent extent)
                           rows);
 }
 
-/* Of nothing it is what programs begin a device with. */
+/* Programs use hipFree(NULL) to begin a device. */
 hipError_t facet_hipFree(void *pointer)
 {
     hipError_t result = pointer ? hipSuccess : facet_hip_begin(facet_hip_current_device());
@@ -227,8 +227,8 @@ hipError_t facet_hipFree(void *pointer)
 }
 
 /*
- * Given back when the release is enqueued. A pool holds the memory until its stream is there, and so is charged; of
- * what was allocated without a pool the runtime keeps the order, and nobody can tell when it is done.
+ * The charge is released when the free is enqueued. For memory of a pool, the pool stays charged until the stream gets
+ * there. For other memory there is no way to learn when the runtime has freed it.
  */
 hipError_t facet_hipFreeAsync(void *pointer, hipStream_t stream)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: HIP's pools, over interpose/kit/memory/pool.h. Never: touches a stream that is being captured. */
+/* Owns: HIP's pools, over interpose/kit/memory/pool.h. Never: charges a pool for an allocation that is captured. */
 #include "interpose/kit/memory/pool.h"
 
 #include "charge.h"
@@ -7,7 +7,7 @@
 #include "interpose/hip/begin.h"
 
 struct taking {
-    struct facet_pool_taking common; /* first: what the kit is given */
+    struct facet_pool_taking common; /* first: the kit gets a pointer to it */
     void **pointer;
     size_t bytes;
     hipMemPool_t pool;
@@ -24,7 +24,7 @@ static int allocate(struct facet_pool_taking *common)
     return result;
 }
 
-/* What the pool grew by goes, too: the stream has to be there for that. */
+/* Waits for the stream, because only then the trim releases the pool's growth. */
 static void undo(struct facet_pool_taking *common)
 {
     struct taking *taking = (struct taking *)common;
@@ -59,13 +59,13 @@ static hipError_t take(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t
 
     hipError_t result = facet_pool_allocate(pool, device, bytes, &taking.common);
     if (result == hipErrorOutOfMemory && facet_graphs_were()) {
-        facet_graphs_let_go(device); /* not with the pools' lock */
+        facet_graphs_let_go(device); /* without holding the pools' lock */
         result = facet_pool_allocate(pool, device, bytes, &taking.common);
     }
     return taking.common.refused_by ? refuse(&taking, device) : result;
 }
 
-/* By way of the pool that the runtime would choose, so that the pool that grows is the one that is watched. */
+/* Names the runtime's current pool explicitly, so that the pool that grows is the one that was charged. */
 hipError_t facet_hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream)
 {
     uint32_t device = facet_hip_stream_device(stream);
@@ -86,7 +86,7 @@ hipError_t facet_hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream
     return result == hipSuccess ? take(pointer, bytes, pool, device, stream) : result;
 }
 
-/* The device of a pool that this process did not make: the default one of some device, or its current one. */
+/* The device of a pool that this process did not make: the device whose default or current pool it is. */
 static uint32_t device_of(hipMemPool_t pool, uint32_t otherwise)
 {
     hipMemPool_t found = NULL;

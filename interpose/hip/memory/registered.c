@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: managed variables of what hipcc's output registers, and what goes when that is unregistered.
- * Never: refuses, or begins a device: these calls answer nothing, and come before main().
+ * Owns: managed variables that hipcc's output registers, and their end when it unregisters.
+ * Never: refuses, or begins a device: these calls have no result, and come before main().
  *
- * A managed variable is charged in full, wherever its pages are, when its device begins (begin.h); on one that has
- * begun at once, and what the quota does not reach for is asked for again with the next code that is loaded.
+ * A managed variable is charged in full, wherever its pages are: when its device begins (begin.h), or at once if it has
+ * begun. If the quota has too little left, the next charge for code includes it.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ struct variable {
     uint64_t bytes;
 };
 
-static struct variable *variables; /* with the devices held */
+static struct variable *variables; /* only with the devices held */
 
 void facet___hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
                                    unsigned alignment)
@@ -30,7 +30,7 @@ void facet___hipRegisterManagedVar(void *modules, void **pointer, void *start, c
     struct variable *variable = malloc(sizeof *variable);
     bool held = facet_hip_devices_hold();
 
-    facet_hip_charge_pause(); /* what the runtime allocates for it by its own functions is charged here */
+    facet_hip_charge_pause(); /* the runtime may allocate it through its own exported functions; it is charged below */
     facet_hip_driver.__hipRegisterManagedVar(modules, pointer, start, name, size, alignment);
     facet_hip_charge_resume();
     if (held && variable && device < FACET_HIP_TENANTS) {
@@ -63,7 +63,10 @@ static void forget(const void *modules)
     }
 }
 
-/* Code goes from every device; how much, only the compute driver's files say: a neighbour's may go as well. */
+/*
+ * Code leaves every device. Only the compute driver's files tell how much, because another tenant may free memory as
+ * well.
+ */
 void facet___hipUnregisterFatBinary(void **modules)
 {
     struct facet_hip_measure measures[FACET_HIP_TENANTS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how much memory a program is told of. Never: refuses: what the runtime answers is the most that is there. */
+/* Owns: the amounts of memory that a program sees. Never: raises them above the runtime's answer. */
 #include "charge.h"
 #include "interpose/kit/memory/graph.h"
 #include "interpose/kit/memory/pool.h"
@@ -9,8 +9,10 @@ static uint64_t smaller(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Other tenants are on the device, too: free is what both leave. Runtimes before 6 say what this process leaves of the
- * device, so their answer does not show that a neighbour died. */
+/*
+ * Other tenants use the device too, so the free amount is the smaller of both. Runtimes before 6 subtract only this
+ * process's memory, so their answer does not show that another tenant died.
+ */
 hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
 {
     hipError_t result = facet_hip_driver.hipMemGetInfo(is_free, total);
@@ -30,7 +32,7 @@ hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
     return result;
 }
 
-/* What a runtime's answer is within the vGPU's quota; as it is where there is none. */
+/* Limits a runtime's answer to the vGPU's quota; unchanged when there is no vGPU. */
 static uint64_t within(int device, uint64_t bytes)
 {
     struct facet_tenant *tenant = device >= 0 ? facet_hip_tenant((uint32_t)device) : NULL;
@@ -47,7 +49,7 @@ hipError_t facet_hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
     return result;
 }
 
-/* An int, in which the runtime says what fits. Constants are kept in the device's memory. */
+/* The value is an int, so the runtime reports the low 32 bits. Constants are kept in the device's memory. */
 hipError_t facet_hipDeviceGetAttribute(int *value, int attribute, int device)
 {
     hipError_t result = facet_hip_driver.hipDeviceGetAttribute(value, attribute, device);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: HIP's virtual memory, over interpose/kit/memory/virtual.h. Never: charges what is of no device of ours. */
+/*
+ * Owns: HIP's virtual memory, over interpose/kit/memory/virtual.h. Never: charges memory that is not on a device of
+ * ours.
+ */
 #include "interpose/kit/memory/virtual.h"
 
 #include "charge.h"
@@ -39,7 +42,7 @@ static hipError_t create(hipMemGenericAllocationHandle_t *handle, size_t bytes, 
     return result;
 }
 
-/* Of anything but a device the id is none: it is not ours to read. What is wrong is the runtime's to refuse. */
+/* The id is meaningful only for a device. The runtime refuses other arguments itself. */
 hipError_t facet_hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes,
                               const hipMemAllocationProp *properties, unsigned long long flags)
 {
