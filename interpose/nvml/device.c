@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which devices there are, however one asks for them. A device that is not the tenant's is not found.
+ * Owns: the devices that a program sees, by each of NVML's lookups. A device that is not the tenant's is not found.
  * Never: makes a handle: each one is the library's own.
  */
 #include <stdlib.h>
@@ -9,7 +9,10 @@
 #include "hooks.h"
 #include "vgpu.h"
 
-/* Attached after the library, for it is asked for the devices. Who does not get its vGPU gets nothing. */
+/*
+ * Attaches after the library's initialisation, because attaching looks devices up in it. Without its vGPUs the program
+ * gets no library.
+ */
 static nvmlReturn_t attached(nvmlReturn_t result)
 {
     if (result != NVML_SUCCESS)
@@ -52,7 +55,7 @@ nvmlReturn_t facet_nvmlDeviceGetCount_v2(unsigned *count)
     return counted(facet_nvml_library.nvmlDeviceGetCount_v2(count), count);
 }
 
-/* The library is asked how many it has to hear whether it would answer at all. */
+/* Asks the library for its count first, to return its error if it is not initialised. */
 static nvmlReturn_t device_by_index(unsigned index, nvmlDevice_t *device)
 {
     unsigned count;
@@ -83,7 +86,7 @@ static nvmlReturn_t shown(nvmlReturn_t result, nvmlDevice_t found, nvmlDevice_t 
     return NVML_SUCCESS;
 }
 
-/* A NULL for the handle is the library's to refuse. */
+/* The library refuses a NULL handle itself. */
 #define BY(symbol, type, key)                                                                                          \
     nvmlReturn_t facet_##symbol(type key, nvmlDevice_t *device)                                                        \
     {                                                                                                                  \
@@ -123,7 +126,7 @@ nvmlReturn_t facet_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsi
     return answer;
 }
 
-/* Gives of `all` what is shown: counted with *count 0, else as many as there is room for. */
+/* Copies the visible devices of `all`: only counts them when *count is 0, else copies as many as there is room for. */
 static void give_shown(const nvmlDevice_t *all, unsigned all_count, unsigned *count, nvmlDevice_t *devices)
 {
     unsigned given = 0, room = *count;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one list of NVML's functions that are changed. Everything else is passed through.
+ * The one list of NVML's functions that have a hook. Every other function is passed through.
  *
- * Owns: the list, and the library's own functions behind it.
- * Never: names a function that is not changed.
+ * Owns: the list, and the table of the library's own functions.
+ * Never: names a function without a hook.
  *
  * A hook is named facet_<exported symbol>; the exported symbol is a jump (kit/forward.h): to the hook in a tenant whose
- * library has the function, else to the library's. So a hook may call its own original without looking whether it is
- * there. Of FACET_NVML_LISTS the library need not have each form: they all work with the newest that it has, for a
- * program that finds our symbol of the newest form asks no more for an older one.
+ * library has the function, else to the library. So a hook may call its own original without checking for NULL. The
+ * library need not have every form of FACET_NVML_LISTS: all forms use the newest one that it has, because a program
+ * that finds our newest symbol does not fall back to an older one.
  */
 #ifndef FACET_NVML_HOOKS_H
 #define FACET_NVML_HOOKS_H
@@ -57,7 +57,7 @@
     X(nvmlDeviceGetProcessesUtilizationInfo)                                                                           \
     X(nvmlDeviceGetUtilizationRates)
 
-/* What hooks call and nobody changes. */
+/* Functions that hooks call and that have no hook. */
 #define FACET_NVML_PLAIN(X)                                                                                            \
     X(nvmlShutdown)                                                                                                    \
     X(nvmlDeviceIsMigDeviceHandle)                                                                                     \
@@ -67,7 +67,7 @@
 FACET_NVML_HOOKS(FACET_NVML_DECLARE)
 #undef FACET_NVML_DECLARE
 
-/* The library's own functions, NULL where it has none; filled before the first hook is called. */
+/* The library's own functions, NULL where it lacks one; filled before the first hook runs. */
 struct facet_nvml_library {
 #define FACET_NVML_FIELD(symbol) __typeof__(&symbol) symbol;
     FACET_NVML_HOOKS(FACET_NVML_FIELD)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening NVIDIA's library, and where each exported name leads. Never: changes an answer. */
+/* Owns: opening NVIDIA's library, and the target of each exported name. Never: changes an answer. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static nvmlReturn_t no_function(void)
     return NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-/* The one function whose result is no status. */
+/* The only function whose result is not a status. */
 static const char *error_string(nvmlReturn_t result)
 {
     return result == NVML_ERROR_LIBRARY_NOT_FOUND ? "NVML Shared Library Not Found" : "Unknown Error";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: memory as the tenant has it: its quota, what the limiter counts, what is left of both quota and device.
- * Never: says more is free than the device has.
+ * Owns: the memory figures of a tenant: its quota, the limiter's count, and the smaller of free quota and free device.
+ * Never: reports more free memory than the device has.
  */
 #include "hooks.h"
 #include "vgpu.h"
@@ -10,7 +10,7 @@ struct amounts {
     unsigned long long total, used, free;
 };
 
-/* NVML_ERROR_GPU_IS_LOST once the vGPU was destroyed under its tenants. */
+/* NVML_ERROR_GPU_IS_LOST once the vGPU was destroyed while the tenant used it. */
 static nvmlReturn_t of_vgpu(const struct facet_nvml_vgpu *vgpu, struct amounts device, struct amounts *ret_amounts)
 {
     uint64_t limit = atomic_load_explicit(&vgpu->policy->memory_limit_bytes, memory_order_relaxed);
@@ -40,8 +40,10 @@ nvmlReturn_t facet_nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *me
     return result;
 }
 
-/* What the driver keeps of the device is not the quota's: nothing of that is reserved. A form that came later than this
- * was written cannot be put right, so it is refused. */
+/*
+ * The driver's own memory does not count against the quota, so the reserved amount is 0. A newer, unknown form of the
+ * struct cannot be corrected, so it is refused.
+ */
 nvmlReturn_t facet_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
     nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetMemoryInfo_v2(device, memory);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: lists of processes, of which the tenant sees its vGPU's own.
+ * Owns: lists of processes, reduced to those of the tenant's vGPU.
  * Never: names a process that is not in the vGPU.
  *
- * The library's entry is kept where its process is one of the vGPU's. A process of the vGPU that holds memory and that
- * the library does not list under the number by which it knows itself (it is in a namespace of process ids) is listed
- * with what the limiter counts for it.
+ * The library's entry of a process of the vGPU is kept. In a pid namespace the library lists processes under other
+ * numbers than their own; a process of the vGPU that holds memory and is not found is listed with the limiter's figure.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +13,9 @@
 #include "hooks.h"
 #include "vgpu.h"
 
-#define TRIES 8 /* a list may grow between two questions */
+#define TRIES 8 /* a list may grow between two calls */
 
-/* Each form of an entry is the beginning of this one, so a list of this can be given as any. */
+/* Every form of an entry is a prefix of this one, so a list of these can be returned in any form. */
 typedef nvmlProcessDetail_v1_t entry;
 _Static_assert(offsetof(entry, usedGpuMemory) == offsetof(nvmlProcessInfo_v1_t, usedGpuMemory), "entry");
 _Static_assert(offsetof(entry, computeInstanceId) == offsetof(nvmlProcessInfo_t, computeInstanceId), "entry");
@@ -26,7 +25,7 @@ struct list {
     unsigned count;
 };
 
-/* The library's functions of a kind, newest first; NULL where it has none. */
+/* The library's functions for one kind of list, newest first; NULL where it lacks one. */
 struct source {
     nvmlReturn_t (*by_v2[2])(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
     nvmlReturn_t (*by_v1)(nvmlDevice_t, unsigned *, nvmlProcessInfo_v1_t *);
@@ -49,7 +48,7 @@ static struct source source_of(unsigned mode)
     }
 }
 
-/* One question for at most *count entries, into memory with room for so many of the largest form. */
+/* One call for at most *count entries, into memory with room for as many of the largest form. */
 static nvmlReturn_t ask(const struct source *source, nvmlDevice_t device, unsigned *count, void *raw, size_t *ret_size)
 {
     *ret_size = sizeof(nvmlProcessInfo_t);
@@ -72,7 +71,7 @@ static entry *widen(const char *raw, unsigned count, size_t size)
     return entries;
 }
 
-/* The library's list, with room for the vGPU's own processes behind it; `entries` is the caller's to free. */
+/* The library's list, with room for the vGPU's own processes at the end; the caller frees `entries`. */
 static nvmlReturn_t read_list(unsigned mode, nvmlDevice_t device, struct list *ret_list)
 {
     struct source source = source_of(mode);
@@ -96,7 +95,7 @@ static nvmlReturn_t read_list(unsigned mode, nvmlDevice_t device, struct list *r
     return result;
 }
 
-/* What the vGPU has, and what of it was found in a list. */
+/* The vGPU's processes, and a mark for each that was found in a list. */
 struct own {
     struct facet_nvml_process processes[FACET_SEGMENT_SLOTS];
     bool listed[FACET_SEGMENT_SLOTS];
@@ -116,7 +115,7 @@ static void keep_own(struct list *list, struct own *own)
     list->count = kept;
 }
 
-/* Who computes through the MPS daemon is in that list, and not in this. */
+/* A process that computes through the MPS daemon is in the MPS list, and not in the compute list. */
 static void mark_listed(unsigned mode, nvmlDevice_t device, struct own *own)
 {
     struct list list = {0};
@@ -154,7 +153,7 @@ static nvmlReturn_t reduce(unsigned mode, nvmlDevice_t device, struct list *list
     return NVML_SUCCESS;
 }
 
-/* Gives the beginning of each entry, `size` bytes of it, as the library would. */
+/* Returns the first `size` bytes of each entry, as the library would. */
 static nvmlReturn_t give(const struct list *list, unsigned *count, void *entries, size_t size)
 {
     unsigned room = *count;
@@ -214,7 +213,7 @@ static nvmlReturn_t read_details(nvmlDevice_t device, const nvmlProcessDetailLis
     return result;
 }
 
-/* A form that came later than this was written cannot be reduced, so it is refused. */
+/* A newer, unknown form of the struct cannot be reduced, so it is refused. */
 nvmlReturn_t facet_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *list)
 {
     struct list all = {0};
@@ -235,7 +234,7 @@ nvmlReturn_t facet_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nv
     return result;
 }
 
-/* Of what ended is not known whose it was: only processes that live are told. */
+/* The vGPU of a process that has ended is not known, so only living processes are returned. */
 nvmlReturn_t facet_nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids)
 {
     unsigned kept = 0, place;

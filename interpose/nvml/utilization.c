@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how busy the vGPU keeps its device, of all vGPUs on it.
- * Never: estimates: what is told was measured by the limiter or by the driver, of this vGPU's processes.
+ * Owns: the utilization of the device by the vGPU, over all of its processes.
+ * Never: estimates: every figure was measured by the limiter or by the driver, for this vGPU's processes.
  *
- * The limiter counts device time. What it counted between two questions is the vGPU's share of the time between them,
- * as NVML's figure is the share of its sample period. Before there are two questions far enough apart the driver's own
- * samples of the vGPU's processes tell it; where it has none the figure is the device's, as everything that is passed
- * through.
+ * The limiter counts device time. Its increase between two calls, divided by the time between them, is the vGPU's
+ * utilization, as NVML's figure is that of its sample period. Until two calls are far enough apart, the driver's
+ * samples of the vGPU's processes are used; without those, the device's own figure.
  */
 #include <stdlib.h>
 
@@ -15,7 +14,7 @@
 #include "hooks.h"
 #include "vgpu.h"
 
-/* Completions are reported by the millisecond: a period is many of them. */
+/* Completions are reported about every millisecond: a period covers many of them. */
 #define PERIOD_NS UINT64_C(100000000)
 
 struct samples {
@@ -23,7 +22,7 @@ struct samples {
     unsigned count;
 };
 
-/* The driver's samples of the vGPU's own processes; `list` is the caller's to free. */
+/* The driver's samples of the vGPU's own processes; the caller frees `list`. */
 static nvmlReturn_t read_samples(const struct facet_nvml_vgpu *vgpu, nvmlDevice_t device, unsigned long long last_seen,
                                  struct samples *ret_samples)
 {
@@ -53,7 +52,7 @@ nvmlReturn_t facet_nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProc
     const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
     struct samples own = {0};
 
-    /* How many there may be is the library's to say; how many there are, ours. */
+    /* The library answers how much room is needed; only the samples are reduced. */
     if (!samples || !count)
         return facet_nvml_library.nvmlDeviceGetProcessUtilization(device, samples, count, last_seen);
     if (!vgpu)
@@ -80,7 +79,7 @@ static void keep_own(nvmlProcessesUtilizationInfo_v1_t *info, const struct facet
     info->processSamplesCount = kept;
 }
 
-/* The caller has to have room for what the library has of all: so much it was told to have. */
+/* The caller needs room for the library's samples of all processes, which is the size that the library told it. */
 nvmlReturn_t facet_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info)
 {
     const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
@@ -96,7 +95,7 @@ nvmlReturn_t facet_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nv
     return info->processSamplesCount ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-/* The share of the last period; false before there was one. Nothing in flight and nothing reported is 0 at any time. */
+/* The share of the last period; false before the first one, except that an idle vGPU is known to be at 0. */
 static bool measure(struct facet_nvml_vgpu *vgpu, unsigned *ret_percent)
 {
     struct facet_nvml_period *period = &vgpu->period;
@@ -120,7 +119,7 @@ static bool measure(struct facet_nvml_vgpu *vgpu, unsigned *ret_percent)
     return known;
 }
 
-/* Sums the newest sample of each process; leaves it as it is when there is none. */
+/* Sums the newest sample of each process; leaves `utilization` unchanged when there is none. */
 static void sum_samples(const struct facet_nvml_vgpu *vgpu, nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
     struct samples own = {0};

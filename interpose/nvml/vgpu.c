@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what vgpu.h says. Never: opens a segment for writing. */
+/* Owns: mapping the segments and resolving the devices. Never: opens a segment for writing. */
 #include "vgpu.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void unlock(void)
     pthread_mutex_unlock(&facet_nvml_lock);
 }
 
-/* Whoever sets so long a list gets one that is cut, whose last folder is not there: closed, as any wrong one. */
+/* A list that is too long is cut. Its last folder then does not exist, so attaching fails, as with any wrong list. */
 static void look(void)
 {
     const char *list = getenv(FACET_ENV_VGPU_DIR);
@@ -98,7 +98,7 @@ static bool begins(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* As the interposer of the driver refuses it: a vGPU that is not of this vendor's, or that is named twice. */
+/* Refuses the same vGPUs as the driver's interposer: those of another vendor, and those named twice. */
 static bool is_usable(unsigned place)
 {
     const char *address = vgpus[place].policy->device.address;
@@ -109,7 +109,7 @@ static bool is_usable(unsigned place)
     return begins(address, GPU_PREFIX) || begins(address, MIG_PREFIX);
 }
 
-/* The folder that begins at `at`; returns where the next begins, NULL when there is none. */
+/* Copies the folder that begins at `at`; returns the beginning of the next one, NULL when there is none. */
 static const char *next_folder(const char *at, char dir[1024])
 {
     size_t length = strcspn(at, ":");
@@ -134,7 +134,7 @@ static void begin_period(struct facet_nvml_vgpu *vgpu)
     vgpu->period.taken_ns = facet_clock_now_ns();
 }
 
-/* What was mapped before another failed stays so, and is found at the next attempt. */
+/* If one segment fails, those mapped before stay mapped for the next attempt. */
 static bool map_all(void)
 {
     unsigned count = 0;
@@ -153,7 +153,7 @@ static bool map_all(void)
     return true;
 }
 
-/* Asked by UUID each time: the library knows best whether a device is still there. */
+/* Looked up by UUID each time: the library knows whether a device still exists. */
 static nvmlReturn_t resolve(struct facet_nvml_vgpu *vgpu)
 {
     const char *address = vgpu->policy->device.address;
@@ -183,7 +183,7 @@ nvmlReturn_t facet_nvml_attach(void)
     bool attached = atomic_load(&vgpu_count) != 0 || map_all();
     unlock();
     for (unsigned i = 0; i < atomic_load(&vgpu_count); i++)
-        resolve(&vgpus[i]); /* one that is not found now is asked for again by its index */
+        resolve(&vgpus[i]); /* a device that is not found now is looked up again by its index */
     errno = saved;
     return attached ? NVML_SUCCESS : NVML_ERROR_NOT_READY;
 }
@@ -193,7 +193,7 @@ static unsigned count_vgpus(void)
     return atomic_load_explicit(&vgpu_count, memory_order_acquire);
 }
 
-/* Whether an earlier vGPU is on the same GPU: then it is shown already. */
+/* Whether an earlier vGPU is on the same GPU, which is then counted already. */
 static bool is_repeated(unsigned place)
 {
     nvmlDevice_t gpu = atomic_load(&vgpus[place].gpu);
@@ -284,7 +284,7 @@ struct facet_nvml_vgpu *facet_nvml_owner(nvmlDevice_t device)
     return vgpu && !atomic_load(&vgpu->mig) ? vgpu : NULL;
 }
 
-/* Opened anew each time: a descriptor that is kept could be closed, and its number used, by the program. */
+/* Opened anew each time: the program could close a descriptor that is kept, and reuse its number. */
 static int open_usage(const struct facet_nvml_vgpu *vgpu)
 {
     char path[sizeof vgpu->dir + sizeof "/usage"];
@@ -297,7 +297,7 @@ static int open_usage(const struct facet_nvml_vgpu *vgpu)
     return FACET_TAKE_FD(fd);
 }
 
-/* The folder may be gone with its vGPU: then what the page says is the best that is known. */
+/* The folder may have been removed with its vGPU. Then the locks cannot be checked, and the page alone decides. */
 unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_nvml_process list[FACET_SEGMENT_SLOTS])
 {
     FACET_CLEANUP_FD int fd = open_usage(vgpu);

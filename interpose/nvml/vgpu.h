@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vGPUs of this process as a monitor sees them: their segments mapped read-only, and the devices that they are.
+ * The vGPUs of this process as a monitor sees them: their segments mapped read-only, and their devices.
  *
- * Owns: which devices are shown, in which order, and which vGPU each is.
- * Never: takes a slot, writes to a segment, or lets a vGPU go once it was found: a monitor is no tenant.
+ * Owns: the visible devices, their order, and the vGPU of each.
+ * Never: takes a slot, writes to a segment, or unmaps a vGPU that was found: a monitor is no tenant.
  *
  * Thread rule: every function from any thread, after facet_nvml_attach().
  */
@@ -20,66 +20,70 @@
 
 #define FACET_NVML_VGPUS 16u
 
-/* Held for a few instructions, never in the library; and over a fork, so that a child does not find it held. */
+/*
+ * Held for a few instructions, never during a call to the library; also held over a fork, so that it is free in the
+ * child.
+ */
 extern pthread_mutex_t facet_nvml_lock;
 
-/* What was measured of a vGPU between two questions (utilization.c); with facet_nvml_lock. */
+/* The utilization of a vGPU between two calls (utilization.c); protected by facet_nvml_lock. */
 struct facet_nvml_period {
-    uint64_t taken_ns, busy_ns; /* where it begins */
-    unsigned percent;           /* of the period before it .. */
-    bool known;                 /* .. when there was one */
+    uint64_t taken_ns, busy_ns; /* at the beginning of the current period */
+    unsigned percent;           /* of the period before it */
+    bool known;                 /* whether there was one */
 };
 
 struct facet_nvml_vgpu {
     const struct facet_policy *policy;
     const struct facet_usage *usage;
     char dir[1024];
-    dev_t usage_device; /* what `dir` must still hold before its locks are believed */
+    dev_t usage_device; /* identity of the file that `dir` must still contain, or its locks are not trusted */
     ino_t usage_inode;
     _Atomic(nvmlDevice_t) gpu; /* the physical GPU; NULL while the library does not find it */
-    _Atomic(nvmlDevice_t) mig; /* the MIG device on it that the vGPU is; NULL when it is on the whole */
+    _Atomic(nvmlDevice_t) mig; /* the vGPU's MIG device on it; NULL when the vGPU uses the whole GPU */
     struct facet_nvml_period period;
 };
 
-/* A process of a vGPU that lives, and what the limiter counts for it. */
+/* A living process of a vGPU, and the limiter's count of its memory. */
 struct facet_nvml_process {
     uint32_t pid;
     uint64_t memory_bytes;
 };
 
-/* The vGPU's device time as it is published; what its processes measured, where nobody settles it. */
+/* The vGPU's published device time; without an owner that publishes, the time that its processes measured. */
 uint64_t facet_nvml_device_time(const struct facet_nvml_vgpu *vgpu, uint64_t measured_ns);
 
 /* Whether this process is meant to be in a vGPU: FACET_VGPU_DIR as it was at the first call. */
 bool facet_nvml_is_tenant(void);
 
 /*
- * Maps the segments, and finds their devices. Call it with the library initialised; once is enough, again does no harm.
- * NVML_ERROR_NOT_READY when a segment cannot be used: nothing is shown rather than what is not the tenant's.
+ * Maps the segments and finds their devices. Called with the library initialised; repeated calls are harmless.
+ * NVML_ERROR_NOT_READY when a segment cannot be used: then no device is visible, rather than one that is not the
+ * tenant's.
  */
 nvmlReturn_t facet_nvml_attach(void);
 
-/* The devices that are shown: physical GPUs, each once, in the order of the vGPUs. */
+/* The visible devices: physical GPUs, each once, in the order of the vGPUs. */
 unsigned facet_nvml_count(void);
 nvmlReturn_t facet_nvml_device(unsigned index, nvmlDevice_t *ret_device);
 bool facet_nvml_index(nvmlDevice_t device, unsigned *ret_index);
 
-/* The `index`-th MIG device of a GPU that is shown; NVML_ERROR_NOT_FOUND. False when the vGPU is on the whole GPU. */
+/* The `index`-th MIG device of a visible GPU, or NVML_ERROR_NOT_FOUND. False when the vGPU uses the whole GPU. */
 bool facet_nvml_mig_device(nvmlDevice_t gpu, unsigned index, nvmlDevice_t *ret_device, nvmlReturn_t *ret_result);
 
-/* The vGPU that a device is (the first, when several are on its MIG devices); NULL when it is none. */
+/* The vGPU of a device (the first, when several use its MIG devices); NULL when there is none. */
 struct facet_nvml_vgpu *facet_nvml_vgpu(nvmlDevice_t device);
 
-/* The same, also for a MIG device on a GPU that is a vGPU as a whole. NULL: the device is not to be shown. */
+/* Like facet_nvml_vgpu(), also for a MIG device on a GPU that a vGPU uses as a whole. NULL: the device is hidden. */
 struct facet_nvml_vgpu *facet_nvml_owner(nvmlDevice_t device);
 
 /* The living processes of a vGPU; returns how many. */
 unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_nvml_process list[FACET_SEGMENT_SLOTS]);
 
-/* What they hold together: without those that have died, of whom nobody may have taken note yet. */
+/* The memory of the living ones together. A dead process's slot may not have been cleared yet; it does not count. */
 uint64_t facet_nvml_memory(const struct facet_nvml_vgpu *vgpu);
 
-/* Whether `pid` is among them. */
+/* Whether `pid` is in the list. */
 bool facet_nvml_is_among(uint32_t pid, const struct facet_nvml_process *list, unsigned count, unsigned *ret_place);
 
 #endif
