@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device time a process has used: the union of its commands' intervals, so that overlaps count once.
+ * The device time that a process has used: the union of its commands' intervals, so that overlaps count once.
  *
  * Owns: struct facet_busy, a bounded set of disjoint intervals on one clock.
- * Never: reads a clock; which clock the numbers are from does not matter, only differences do.
+ * Never: reads a clock; only differences matter, so any clock will do.
  *
  * Commands complete in any order, so an early interval may arrive after a later one; the newest gaps are remembered.
  */

@@ -12,7 +12,7 @@
 #define OLD_MAGIC "ld.so-1.7.0"
 #define MAGIC     "glibc-ld.so.cache1.1"
 
-/* What an entry's flags say of a library of this processor: glibc 2's ELF, and the processor's ABI. */
+/* The flags of an entry for this processor: glibc 2's ELF, and the processor's ABI. */
 #if defined(__x86_64__)
 #define FLAGS 0x0303
 #elif defined(__aarch64__)
@@ -22,7 +22,7 @@
 #endif
 
 struct old_header {
-    char magic[sizeof OLD_MAGIC]; /* with its 0 */
+    char magic[sizeof OLD_MAGIC]; /* with its terminator */
     uint32_t count;
 };
 struct old_entry {
@@ -38,13 +38,13 @@ struct header {
 };
 struct entry {
     int32_t flags;
-    uint32_t key, value; /* of the strings, from the header's beginning */
+    uint32_t key, value; /* offsets of strings from the header's beginning */
     uint32_t version;
     uint64_t capabilities;
 };
 _Static_assert(sizeof(struct header) == 48 && sizeof(struct entry) == 24, "as glibc writes them");
 
-/* Where the header begins: behind the older format when that is there. SIZE_MAX when it is not there. */
+/* The offset of the header, after the older format if there is one. SIZE_MAX if there is no header. */
 static size_t find_header(const char *data, size_t size)
 {
     struct old_header old;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader's cache, /etc/ld.so.cache: where libraries lie that are in none of the folders we know.
+ * The loader's cache, /etc/ld.so.cache: the paths of libraries in folders that we do not know.
  *
  * Owns: reading it, in the format that glibc has written since 2.2 ("glibc-ld.so.cache1.1"), with or without an older
  * one in front.
@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 /*
- * Calls `take` with each path that the cache lists for `soname` and this processor, until one is taken. A file that is
- * absent, or no cache, lists nothing.
+ * Calls `take` with each path that the cache lists for `soname` and this processor, until it returns true. A file that
+ * is absent or is no cache lists nothing.
  */
 bool facet_cache_each(const char *file, const char *soname, bool (*take)(const char *path, void *context),
                       void *context);

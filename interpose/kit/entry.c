@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what entry.h says. Never: buffers, or lets a closed pipe end the program. */
+/* Owns: writing the line, and counting the refusal. Never: buffers, or lets a closed pipe end the program. */
 #include "entry.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/quiet.h"
 #include "limiter/refused.h"
 
-/* The process that was told. One that was forked since is another one. */
+/* The process that has written its line. A child of fork() is another process, and writes its own. */
 static _Atomic int32_t told;
 
 static void write_quietly(const char *text, size_t size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that is meant to be in a vGPU and cannot enter it sees no device: somebody must be told why.
+ * A process that cannot enter its vGPU sees no device: this reports the reason to its user.
  *
  * Owns: the one line that an interposer writes. Never: writes a second one in a process, or harms a program whose
  * standard error is closed.
@@ -13,7 +13,7 @@
 /* Set to silence that line. */
 #define FACET_ENV_QUIET "FACET_QUIET"
 
-/* Tells standard error, once, and has it counted in the segment's folder `dir` (limiter/refused.h). */
+/* Writes the line to standard error, once, and counts the refusal in the segment's folder `dir` (limiter/refused.h). */
 void facet_entry_refused(const char *dir, const struct facet_error *error);
 
 #endif

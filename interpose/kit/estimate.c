@@ -48,7 +48,7 @@ void facet_estimate_learn(uint64_t key, uint64_t measured_ns)
     uint64_t average = old ? old - (old >> WEIGHT_SHIFT) + (measured_ns >> WEIGHT_SHIFT) : measured_ns;
 
     if (!average)
-        average = 1; /* known to take no time, which is not unknown */
+        average = 1; /* 0 would mean unknown */
 
     atomic_store_explicit(&table[i].average_ns, average, memory_order_relaxed);
     atomic_store_explicit(&table[i].key, key, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a launch will probably take: a moving average of what like launches took.
+ * The expected duration of a launch: a moving average of the durations of similar launches.
  *
  * Owns: a fixed table of averages, one per key.
  * Never: locks or allocates. Two keys in one place displace each other, and a torn entry costs one wrong guess.
@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Launches of one object (kernel, command buffer) with one size are alike. Never 0. */
+/* The key of launches of one object (kernel, command buffer) with one size. Never 0. */
 uint64_t facet_estimate_key(const void *object, uint64_t size);
 
-/* Transfers of one power of two of bytes are alike. Never 0. */
+/* The key of transfers with the same power of two of bytes. Never 0. */
 uint64_t facet_estimate_transfer_key(uint64_t bytes);
 
 /* The average, or 0 when nothing is known. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the exported functions (one jump each), their slots, and what happens at the first call of each.
- * Never: changes a register that an argument may be in.
+ * Owns: the exported functions (one jump each), their slots, and the code for the first call of each.
+ * Never: changes a register that may hold an argument.
  */
 #if defined(__x86_64__)
 
-    /* `index` is both the place of the slot and what the stub says to `first`. */
+    /* `index` is the number of the slot; the stub passes it to `first`. */
     .macro door index, name
     .globl \name
     .type \name, %function

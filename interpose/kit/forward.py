@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make of a list of names what a library exports that stands in for a vendor's.
+"""Make the exports of a library that replaces a vendor's, from a list of names.
 
 Owns: the header that forward.S and forward.c read, and the version script.
-Never: knows a vendor. A line of the list begins with the name; what stands behind it is a symbol's version (hip_4.2)
-where it has a letter, else it is not looked at. Versions follow each other in the order of their numbers.
+Never: knows a vendor. A line of the list begins with the name; the first later word that begins with a letter is
+the symbol's version (hip_4.2). Versions follow each other in the order of their numbers.
 
 usage: forward.py LIST forward_names.h exports.map
 """

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: shards of open addressing. A key's shard and its place in it come from different bits of one product; what is
- * taken out leaves no mark behind: those that follow in its row move up.
- * Never: searches further than a row, which stays short as a shard grows at half full.
+ * Owns: shards of open addressing with linear probing. A key's shard and its place come from different bits of one
+ * product. Removing an entry leaves no tombstone: later entries of its cluster move up.
+ * Never: probes beyond a cluster, which stays short because a shard grows at half full.
  */
 #include "interpose/kit/ledger.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SHARD_BITS   5u /* all are locked over a fork: a thread sanitizer knows no more than 63 at a time */
+#define SHARD_BITS   5u /* all are locked over a fork: the thread sanitizer tracks at most 63 locks at a time */
 #define SHARDS       (1u << SHARD_BITS)
 #define FIRST_PLACES 32u
 
@@ -21,7 +21,7 @@ struct place {
 struct shard {
     _Alignas(64) pthread_mutex_t lock;
     struct place *places;
-    uint32_t mask, count; /* places less one, a power of two; entries */
+    uint32_t mask, count; /* mask: places less one, a power of two; count: entries */
     uint32_t shift;       /* 64 less the bits of a place */
 };
 
@@ -39,13 +39,13 @@ static struct shard *shard_of(struct facet_ledger *ledger, uint64_t key)
     return &ledger->shards[mixed(key) >> (64 - SHARD_BITS)];
 }
 
-/* By the bits right below those of the shard: the upper ones spread neighbours evenly. */
+/* Uses the bits right below those of the shard: the upper ones spread neighbours evenly. */
 static uint32_t home_of(const struct shard *shard, uint64_t key)
 {
     return (uint32_t)((mixed(key) << SHARD_BITS) >> shard->shift);
 }
 
-/* The place of `key`, or the empty one where it would be put. */
+/* The place of `key`, or the empty one where it would be added. */
 static struct place *seek(const struct shard *shard, uint64_t key)
 {
     uint32_t at = home_of(shard, key);
@@ -74,7 +74,7 @@ static bool grow(struct shard *shard)
     return true;
 }
 
-/* Empties a place; who stands behind it in the row and may come closer to its home does. */
+/* Empties a place, and moves later entries of the cluster closer to their homes where they can. */
 static void close_gap(struct shard *shard, uint32_t gap)
 {
     uint32_t at = gap;
@@ -160,7 +160,7 @@ bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_l
     return look(ledger, key, false, ret_entry);
 }
 
-/* Takes the next that belongs out of a shard, from place `*at` on. */
+/* Removes the next matching entry from a shard, from place `*at` on. */
 static bool take_next(struct shard *shard, bool (*belongs)(const struct facet_ledger_entry *, void *context),
                       void *context, uint32_t *at, struct place *ret_taken)
 {
@@ -171,7 +171,7 @@ static bool take_next(struct shard *shard, bool (*belongs)(const struct facet_le
         found = shard->places[*at].key && belongs(&shard->places[*at].entry, context);
         if (found) {
             *ret_taken = shard->places[*at];
-            close_gap(shard, *at); /* another may have moved up to here: this place is looked at again */
+            close_gap(shard, *at); /* another entry may have moved up to this place, so it is checked again */
         }
     }
     pthread_mutex_unlock(&shard->lock);
@@ -179,8 +179,8 @@ static bool take_next(struct shard *shard, bool (*belongs)(const struct facet_le
 }
 
 /*
- * A row that goes round the end of the table may bring an entry behind where we are: so each shard is gone through
- * again until nothing is found in it.
+ * A cluster that wraps around the end of the table may move an entry behind `*at`, so each shard is scanned again until
+ * no entry matches.
  */
 static bool drain_once(struct shard *shard, bool (*belongs)(const struct facet_ledger_entry *, void *context),
                        void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context)

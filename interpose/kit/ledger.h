@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each allocation of this process was charged, by its address or handle: so that freeing gives back what was
- * taken.
+ * The charge of each allocation of this process, by its address or handle, so that freeing releases the same amount.
  *
  * Owns: a hash table in shards, each with a lock that is held for a few instructions.
- * Never: holds a lock while a driver is called; costs more when more is alive; knows a vendor.
+ * Never: holds a lock while a driver is called; costs more with more entries; knows a vendor.
  *
- * Thread rule: every function from any thread. After fork the child calls facet_ledger_forked() before anything else:
- * what the parent made is not the child's, and is forgotten.
+ * Thread rule: every function from any thread. After fork the child calls facet_ledger_forked() before anything else,
+ * which drops the parent's entries.
  */
 #ifndef FACET_INTERPOSE_LEDGER_H
 #define FACET_INTERPOSE_LEDGER_H
@@ -17,9 +16,9 @@
 
 struct facet_ledger_entry {
     uint64_t bytes;  /* charged */
-    uint64_t owner;  /* with whom it dies: a context, a pool; the interposer's own */
-    uint32_t device; /* index of the tenant that pays */
-    uint32_t kind;   /* the interposer's own */
+    uint64_t owner;  /* the object it ends with: a context, a pool; defined by the interposer */
+    uint32_t device; /* index of the charged tenant */
+    uint32_t kind;   /* defined by the interposer */
 };
 
 struct facet_ledger;
@@ -27,24 +26,24 @@ struct facet_ledger;
 /* NULL when memory is out. One process keeps one for its life. */
 struct facet_ledger *facet_ledger_create(void);
 
-/* With no call under way. NULL is allowed. */
+/* Called with no other call in progress. NULL is allowed. */
 void facet_ledger_destroy(struct facet_ledger *ledger);
 
 /*
- * Adds; false when memory is out, then the caller frees what it allocated. A key is not 0, and is added once until it
- * is taken: another entry under the same key replaces the first.
+ * Adds an entry; false when memory is out, and the caller then frees its allocation. A key is not 0. Adding a key that
+ * is present replaces its entry.
  */
 bool facet_ledger_add(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry entry);
 
-/* Takes out; false when the key is not there (somebody else's, or the driver's own). */
+/* Removes an entry; false when the key is not there (another process's memory, or the driver's own). */
 bool facet_ledger_take(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry);
 
-/* Looks without taking. */
+/* Finds an entry without removing it. */
 bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry);
 
 /*
- * Takes out every entry that belongs, one call of `gone` each, with no lock held: a context or device was reset. What
- * is added meanwhile may stay.
+ * Removes every entry that `belongs` accepts, with one call of `gone` each and no lock held: a context or device was
+ * reset. Entries added meanwhile may stay.
  */
 void facet_ledger_drain(struct facet_ledger *ledger, bool (*belongs)(const struct facet_ledger_entry *, void *context),
                         void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what loaded.h says. Never: keeps the loader's lock while it opens something: it takes notes first. */
+/*
+ * Owns: the search through loaded objects. Never: holds the loader's lock while it opens something: it takes notes
+ * first.
+ */
 #include "loaded.h"
 
 #include <dlfcn.h>
@@ -11,10 +14,10 @@
 #define NOTES     8u
 #define PATH_SIZE 4096
 
-/* One that is loaded, or that an object needs; the first of each are enough. */
+/* A loaded library, or one that an object needs; the first few are enough. */
 struct note {
     char object[PATH_SIZE]; /* its path; "" is the program */
-    char needed[256];       /* "": the object itself is what is looked for */
+    char needed[256];       /* "": the object itself is a match */
 };
 
 struct notes {
@@ -39,7 +42,7 @@ static void note(struct notes *notes, const char *object, const char *needed)
     snprintf(one->needed, sizeof one->needed, "%s", needed);
 }
 
-/* The loader has put addresses for offsets in the dynamic section, but for objects that are not files. */
+/* The loader has replaced offsets in the dynamic section by addresses, except for objects that are not files. */
 static void note_needed(struct notes *notes, const char *object, const ElfW(Dyn) * dynamic, ElfW(Addr) base)
 {
     const char *strings = NULL;
@@ -85,7 +88,7 @@ static Dl_serinfo *folders_of(void *handle)
     return NULL;
 }
 
-/* Each folder in which the loader looks for what the object needs. */
+/* Tries each folder in which the loader searches for the object's dependency. */
 static bool search(const struct note *note, bool (*take)(const char *path, void *context), void *context)
 {
     void *handle = dlopen(note->object[0] ? note->object : NULL, RTLD_LAZY | RTLD_NOLOAD);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread of ours in a program that knows nothing of it.
+ * A thread of ours in a program that does not know about it.
  *
- * Owns: that no handler of the program ever runs there: it inherits a mask in which everything is blocked.
- * Never: is waited for; it is made detached.
+ * Owns: blocking all signals in it, so that no handler of the program ever runs there.
+ * Never: is joined; it is detached.
  */
 #ifndef FACET_INTERPOSE_QUIET_THREAD_H
 #define FACET_INTERPOSE_QUIET_THREAD_H

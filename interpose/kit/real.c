@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of the search. Never: closes what it has given away. */
+/* Owns: the order of the search. Never: closes a handle that it has returned. */
 #include "real.h"
 
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ static bool is_same_file(const char *one, const char *other)
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* By file first: opening ourselves would be for nothing, and by a link of another name would load us twice. */
+/* Compares files first: opening our own library would be useless, and through a link it would load a second copy. */
 static bool is_this_library(const char *path)
 {
     Dl_info info;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what stops.h says. Never: keeps more stops than there is room for: the newest. */
+/* Owns: the list of stops. Never: keeps more than FACET_STOPS_MOST: the newest. */
 #include "stops.h"
 
 #include <string.h>
 
-/* Two ticks are no nearer to each other than this. */
+/* The least time between two ticks. */
 #define APART_NS UINT64_C(2000000)
 
-/* What is known of the device's clock grows old: the two drift apart by less than this part of the time. */
+/* The known offset of the device's clock ages: the clocks drift apart by less than this part of the time. */
 #define DRIFT_SHIFT 10
 
 bool facet_stops_tick_is_due(const struct facet_stops *stops, uint64_t now_ns)
@@ -25,8 +25,8 @@ static void add(struct facet_stops *stops, uint64_t start_ns, uint64_t end_ns)
 }
 
 /*
- * It began before the tick that was to come next. A process that ran used a processor for most of the time that its
- * driver works: then only who ticks was kept waiting.
+ * The stop began before the next tick was due. If the process used a processor for most of the time, its driver was
+ * running, and only the ticking thread was delayed.
  */
 void facet_stops_tick(struct facet_stops *stops, uint64_t now_ns, uint64_t cpu_ns)
 {
@@ -44,7 +44,7 @@ void facet_stops_rest(struct facet_stops *stops)
     stops->ticked_ns = 0;
 }
 
-/* Of all that was seen the nearest: nobody sees a moment before it comes, and most come to see it late. */
+/* Keeps the smallest offset seen: an event is never observed early, and most are observed late. */
 void facet_stops_learn_clock(struct facet_stops *stops, uint64_t device_ns, uint64_t now_ns)
 {
     int64_t ahead_ns = (int64_t)(now_ns - device_ns);

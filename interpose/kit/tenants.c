@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what tenants.h says. Never: leaves a slot taken when it fails. */
+/* Owns: attaching to several segments. Never: leaves a slot taken when it fails. */
 #include "tenants.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ void facet_tenants_detach(struct facet_tenant *tenants, uint32_t count)
         facet_tenant_detach(&tenants[i]);
 }
 
-/* Vendors list addresses with ',' between them. */
+/* Vendors' variables separate addresses by ','. */
 static bool is_proper(const struct facet_tenant *tenant)
 {
     const char *address = facet_tenant_address(tenant);
@@ -39,7 +39,7 @@ static bool is_among(const struct facet_tenant *tenant, const struct facet_tenan
     return false;
 }
 
-/* Attaches to one more; why not is in `error`. */
+/* Attaches to one more segment; `error` has the reason for a failure. */
 static bool attach_next(const char *folder, bool (*is_ours)(const char *address), uint32_t most,
                         struct facet_tenant *tenants, uint32_t *count, struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what transit.h says. Never: takes a lock: who allocates may hold any. */
+/* Owns: the cells and the gate. Never: takes a lock: a thread that allocates may hold any lock. */
 #include "transit.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #define NS_PER_S    UINT64_C(1000000000)
-#define LOOK_AGAIN  UINT64_C(20000000) /* ns; no wait at the gate is longer than this before it is looked at again */
-#define YIELDS      64u                /* before the reader sleeps between two looks */
+#define LOOK_AGAIN  UINT64_C(20000000) /* ns; the longest wait at the gate before it is checked again */
+#define YIELDS      64u                /* before the reader sleeps between two checks */
 #define BETWEEN_NS  50000
 #define DEVICE_BITS UINT64_C(0xff)
 
@@ -74,7 +74,7 @@ static struct facet_transit_cell *fresh(void)
     return cell;
 }
 
-/* NULL when memory is out: then this thread's bytes are not seen in transit, and a reading may be wrong by them. */
+/* NULL when memory is out: then this thread's bytes in transit are not seen, and a reading may be wrong by them. */
 static struct facet_transit_cell *find_cell(void)
 {
     struct facet_transit_cell *cell = left_behind();
@@ -108,7 +108,7 @@ void facet_transit_enter_slow(uint64_t word)
         atomic_exchange(&cell->bytes, word);
         if (!atomic_load(&facet_transit_shut))
             break;
-        atomic_store(&cell->bytes, 0); /* not with the gate shut: it would be waited for */
+        atomic_store(&cell->bytes, 0); /* cleared while the gate is shut: the reader would wait for it */
         wait_until_open();
     }
     errno = saved;
@@ -121,14 +121,15 @@ static bool is_of(uint64_t word, uint32_t device)
     return of && (of == device + 1 || of == FACET_TRANSIT_ANY_DEVICE + 1);
 }
 
-/* Whether somebody is to be waited for; what is in transit is noted either way. */
+/* Whether the reader must wait; notes the bytes in transit either way. */
 static bool look(uint32_t device, struct facet_transit *ret_left)
 {
     bool wait = false;
 
     ret_left->count = 0;
     for (struct facet_transit_cell *cell = atomic_load(&cells); cell; cell = cell->next) {
-        uint32_t turn = atomic_load(&cell->turn); /* first: bytes of a later turn are taken for gone, not for there */
+        uint32_t turn =
+            atomic_load(&cell->turn); /* read first: bytes of a later turn then count as gone, not as present */
         uint64_t word = atomic_load(&cell->bytes);
 
         if (!is_of(word, device))
@@ -140,7 +141,7 @@ static bool look(uint32_t device, struct facet_transit *ret_left)
     return wait;
 }
 
-/* A call of a driver that waits, for a kernel or for whoever: once is enough. */
+/* The driver's call itself waits, for example for a kernel: the reader waits only once for such a call. */
 static void give_up(void)
 {
     for (struct facet_transit_cell *cell = atomic_load(&cells); cell; cell = cell->next)

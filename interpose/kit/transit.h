@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes in transit: charged and not yet with the driver, or gone from the driver and still charged. Who compares the
- * driver's figures with what is charged needs a moment in which there are none.
+ * Bytes in transit: charged but not yet allocated by the driver, or freed by the driver but still charged. A reader
+ * that compares the driver's figures with the charges needs a moment without any.
  *
- * Owns: a cell for each thread that allocates, which says what that thread has in transit; and the gate, which is shut
- * for as long as somebody reads.
- * Never: makes a system call where the gate is open; lets a reader wait longer than it is told to; knows a vendor.
+ * Owns: a cell for each thread that allocates, with its bytes in transit; and the gate, which is shut during a reading.
+ * Never: makes a system call while the gate is open; lets a reader wait longer than its limit; knows a vendor.
  *
- * Thread rule: who allocates calls enter and leave from any thread, one within another never. Readers are one at a
- * time: the caller sees to that, as well as that no reader is at it over a fork. Between enter and leave nobody waits
- * for what a reader may have to do first; where a driver's call does, the reader gives it up, once for each such call.
+ * Thread rule: allocating threads call enter and leave, not nested. There is one reader at a time, and none over a
+ * fork; the caller ensures both. Between enter and leave a thread must not wait for the reader. If a driver's call
+ * does, the reader gives up on it, once for each such call.
  */
 #ifndef FACET_INTERPOSE_TRANSIT_H
 #define FACET_INTERPOSE_TRANSIT_H
@@ -19,15 +18,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most threads of which a reader that had to go on is told what they have in transit. */
+/* The most threads whose bytes are reported to a reader that had to go on. */
 #define FACET_TRANSIT_MOST 32u
 
 struct facet_transit_cell {
-    _Alignas(64) _Atomic uint64_t bytes; /* in transit; the lowest eight bits: the device, plus one; 0: nothing */
-    _Atomic uint32_t turn;               /* so many times it was entered */
+    _Alignas(64) _Atomic uint64_t bytes; /* in transit; the lowest eight bits: the device plus one; 0: nothing */
+    _Atomic uint32_t turn;               /* number of enters */
     _Atomic uint32_t owned;              /* by a living thread */
-    uint32_t given_up;                   /* the reader's: the turn for which it does not wait again */
-    struct facet_transit_cell *next;     /* there for good */
+    uint32_t given_up;                   /* for the reader: the turn for which it does not wait again */
+    struct facet_transit_cell *next;     /* never freed */
 };
 
 extern _Thread_local struct facet_transit_cell *facet_transit_mine __attribute__((tls_model("initial-exec")));
@@ -43,8 +42,9 @@ static inline uint64_t facet_transit_word(uint32_t device, uint64_t bytes)
 void facet_transit_enter_slow(uint64_t word);
 
 /*
- * Before what is charged and what the driver has part. Returns once nobody reads. The one atomic of it orders the cell
- * before the look at the gate; the reader shuts the gate before it looks at cells: one of the two sees the other.
+ * Called before charges and the driver's memory diverge. Returns when no reader is active. One atomic operation orders
+ * the cell before the check of the gate; the reader shuts the gate before it reads cells, so at least one of them sees
+ * the other.
  */
 static inline void facet_transit_enter(uint32_t device, uint64_t bytes)
 {
@@ -61,21 +61,21 @@ static inline void facet_transit_enter(uint32_t device, uint64_t bytes)
     facet_transit_enter_slow(word);
 }
 
-/* Within: it turned out to be so many, of that device. */
+/* Between enter and leave: sets the actual bytes and device. */
 static inline void facet_transit_is(uint32_t device, uint64_t bytes)
 {
     if (facet_transit_mine)
         atomic_store_explicit(&facet_transit_mine->bytes, facet_transit_word(device, bytes), memory_order_release);
 }
 
-/* The two agree again. Allowed where nothing was entered. */
+/* The two agree again. Allowed without enter. */
 static inline void facet_transit_leave(void)
 {
     if (facet_transit_mine)
         atomic_store_explicit(&facet_transit_mine->bytes, 0, memory_order_release);
 }
 
-/* What was in transit when a reader went on, of which thread in which turn. */
+/* The bytes in transit when a reader went on, with their threads and turns. */
 struct facet_transit {
     uint32_t count;
     struct facet_transit_part {
@@ -86,20 +86,19 @@ struct facet_transit {
 };
 
 /*
- * Shuts the gate, and waits until nothing of the device is in transit, for so long at most. False when something still
- * is: *ret_left says how many bytes, of each thread. Either way nothing new begins until facet_transit_open().
+ * Shuts the gate, and waits until nothing of the device is in transit, at most `most_ns`. False when something still
+ * is: *ret_left has the bytes of each thread. Either way nothing enters transit until facet_transit_open().
  */
 bool facet_transit_hold_off(uint32_t device, uint64_t most_ns, struct facet_transit *ret_left);
 void facet_transit_open(void);
 
 /*
- * What `growth`, which was just read, is without what went through since the first reading: all that was in transit
- * then and is no more. What came into transit meanwhile can only have made it smaller: never more than there is, rather
- * less.
+ * `growth`, just read, less the bytes that were in transit at the first reading and are no more. Bytes that entered
+ * transit meanwhile can only have reduced it, so the result is never too large.
  */
 uint64_t facet_transit_explain(uint64_t growth, const struct facet_transit *left);
 
-/* In the child of a fork: nobody but the caller is left. */
+/* In the child of a fork: only the calling thread exists. */
 void facet_transit_forked(void);
 
 #endif

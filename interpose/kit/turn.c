@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what turn.h says. Never: calls anything but the clock and the futex. */
+/* Owns: the lock. Never: calls anything but the clock and the futex. */
 #include "turn.h"
 
 #include <pthread.h>
@@ -13,7 +13,9 @@ enum {
     WAITED_FOR,
 };
 
-/* A thread that has to wait says so before it sleeps, and goes on saying so: others may be asleep behind it. */
+/*
+ * A waiting thread sets WAITED_FOR before each sleep, and keeps it when it gets the lock: others may sleep behind it.
+ */
 static bool wait_for(struct facet_turn *turn, uint64_t most_ns)
 {
     uint64_t end_ns = facet_clock_now_ns() + most_ns, now_ns;

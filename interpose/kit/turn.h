@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose turn it is to look at what is in flight: the helper's, or a program's thread that has just waited for some of
- * it and reports it before it goes on.
+ * The turn to look at launches in flight: the helper's, or a program's thread that has just waited for some and reports
+ * them before it goes on.
  *
- * Owns: a lock that is never waited for without end.
- * Never: keeps a program waiting for a driver: who has the turn calls one, and the driver may call the program.
+ * Owns: a lock with a bounded wait.
+ * Never: keeps a program waiting for a driver: the holder calls the driver, which may call the program.
  */
 #ifndef FACET_INTERPOSE_TURN_H
 #define FACET_INTERPOSE_TURN_H
@@ -14,15 +14,15 @@
 #include <stdint.h>
 
 struct facet_turn {
-    _Atomic uint32_t word;   /* futex word: free, taken, or taken and waited for */
-    _Atomic uintptr_t owner; /* the thread that has it */
+    _Atomic uint32_t word;   /* futex word: free, taken, or taken with waiters */
+    _Atomic uintptr_t owner; /* the thread that holds it */
 };
 
-/* False when it was not to be had for so long, and at once for the thread that has it already. */
+/* False after `most_ns`, and at once for the thread that holds it already. */
 bool facet_turn_take(struct facet_turn *turn, uint64_t most_ns);
 void facet_turn_end(struct facet_turn *turn);
 
-/* In the child of fork(): nobody has it. */
+/* In the child of fork(): it is free. */
 void facet_turn_forked(struct facet_turn *turn);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what capture.h says. Never: holds the track lock while the driver is called. */
+/* Owns: the list of captures that are going on. Never: holds the track lock while the driver is called. */
 #include "capture.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include "lane.h"
 #include "track.h"
 
-/* It ends where it began. A thread's own stream is known by its thread. */
+/* A capture ends in the stream where it began. A per-thread default stream is identified by its thread. */
 struct facet_flight_origin {
     void *stream, *context;
     pthread_t thread;
@@ -18,7 +18,7 @@ struct facet_flight_origin {
 
 _Atomic uint32_t facet_flight_captures;
 
-static struct facet_flight_origin *origins; /* under the track lock */
+static struct facet_flight_origin *origins; /* protected by the track lock */
 
 static bool is_origin(const struct facet_flight_origin *origin, void *stream, void *context)
 {
@@ -27,7 +27,7 @@ static bool is_origin(const struct facet_flight_origin *origin, void *stream, vo
     return stream != FACET_FLIGHT_PER_THREAD || pthread_equal(origin->thread, pthread_self());
 }
 
-/* Takes out what a stream, or a whole context, had begun. */
+/* Removes the captures that began in a stream, or in any stream of a context. */
 static void forget(void *stream, void *context)
 {
     pthread_mutex_lock(&facet_flight_track_lock);

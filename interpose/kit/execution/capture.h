@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which captures are going on, so that nobody of ours touches a stream that is captured.
+ * The captures that are going on, so that our code touches no stream that is being captured.
  *
  * Owns: counting them, from before one begins until after it ended.
- * Never: changes what a capture does.
+ * Never: changes a capture.
  *
- * Meanwhile the helper asks for no stream, as a question to a capturing stream ends its capture; and launches look
- * whether theirs is captured.
+ * During a capture the helper queries no stream, because a query ends the capture of that stream; and each launch
+ * checks whether its own stream is captured.
  */
 #ifndef FACET_FLIGHT_CAPTURE_H
 #define FACET_FLIGHT_CAPTURE_H
@@ -15,22 +15,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How many there are in this process. */
+/* The number of captures in this process. */
 extern _Atomic uint32_t facet_flight_captures;
 
-struct facet_flight_origin; /* where a capture began */
+struct facet_flight_origin; /* the stream where a capture began */
 
-/* Before the driver is asked: NULL when memory is out. The helper, when it is just asking for something, is waited for.
- */
+/* Called before the driver: NULL when memory is out. Waits for a query of the helper that is in progress. */
 struct facet_flight_origin *facet_flight_capture_begin(void);
 
-/* Behind it. `capturing`: the driver did begin. */
+/* Called after the driver. `capturing`: the capture did begin. */
 void facet_flight_capture_begun(struct facet_flight_origin *origin, void *stream, bool capturing);
 
-/* Behind the driver's end of one. It may go on after an end that failed (of another thread, of another stream). */
+/* Called after the driver's end of a capture. If the end failed (wrong thread, wrong stream), the capture may go on. */
 void facet_flight_capture_ended(void *stream);
 
-/* What ends a capture without its end: its stream or context goes. Not while the helper may ask. */
+/* The end of a stream or context also ends its captures. The caller has put the helper on hold. */
 void facet_flight_capture_stream_ends(void *stream);
 void facet_flight_capture_context_ends(void *context);
 

@@ -12,7 +12,7 @@
 struct thread {
     struct facet_flight_lane *cache[CACHED]; /* by stream */
     struct facet_flight_lane *lanes;
-    uint32_t counted; /* which of the limiter's lanes is the thread's, counted from 1; 0: none yet */
+    uint32_t counted; /* number of the thread's lane of the limiter, from 1; 0: none yet */
 };
 
 pthread_mutex_t facet_flight_track_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -22,9 +22,10 @@ _Thread_local struct facet_flight_lane *facet_flight_recent[FACET_FLIGHT_AT_HAND
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 static bool thread_keyed;
-static uint32_t threads_in[FACET_SLOT_LANES]; /* under the track lock: how many count in each of the limiter's lanes */
+static uint32_t
+    threads_in[FACET_SLOT_LANES]; /* threads that count in each lane of the limiter; protected by the track lock */
 
-/* The thread is gone, what it launched need not be: the helper frees its lanes when they are settled. */
+/* The thread has ended, but its launches may still run: the helper frees its lanes when they are settled. */
 static void thread_ended(void *argument)
 {
     struct thread *thread = argument;
@@ -58,7 +59,9 @@ static struct thread *this_thread(void)
     return thread;
 }
 
-/* The first of those that fewest have: a program of one thread has one, and readers have no more to read. */
+/*
+ * The first of the least used lanes: a program with one thread uses one lane, and a reader has only that one to read.
+ */
 static uint32_t counted_in(struct thread *thread)
 {
     uint32_t least = 0;
@@ -85,7 +88,7 @@ static bool is_of(const struct facet_flight_lane *lane, void *stream, void *cont
     return atomic_load(&lane->stream) == stream && (!context || lane->context == context);
 }
 
-/* One whose stream is gone, and with which nobody is busy any more. */
+/* A lane whose stream was destroyed and whose launches are all reported. */
 static struct facet_flight_lane *take_old(struct thread *thread)
 {
     for (struct facet_flight_lane *lane = thread->lanes; lane; lane = lane->own)
@@ -116,7 +119,7 @@ static struct facet_flight_lane *new_lane(struct thread *thread)
 static struct facet_flight_lane *make(struct thread *thread, void *stream, void *context, struct facet_tenant *tenant,
                                       uint32_t device)
 {
-    static uint64_t last_id; /* under the track lock */
+    static uint64_t last_id; /* protected by the track lock */
     bool joins_legacy = stream == FACET_FLIGHT_PER_THREAD ||
                         (stream != FACET_FLIGHT_LEGACY && facet_flight_driver.stream_joins_legacy(stream));
     struct facet_flight_lane *lane = take_old(thread);
@@ -130,7 +133,7 @@ static struct facet_flight_lane *make(struct thread *thread, void *stream, void 
     if (timeline) {
         lane->tenant = tenant;
         lane->counted = facet_tenant_lane(tenant, counted_in(thread));
-        lane->left_ns = -1; /* the first is sampled */
+        lane->left_ns = -1; /* the first launch is sampled */
         lane->gate = 0;
         for (size_t i = 0; i < FACET_FLIGHT_AT_HAND; i++)
             lane->kinds[i].object = NULL;
@@ -180,7 +183,10 @@ struct facet_flight_lane *facet_flight_lane_find(void *stream)
 
     if (thread && (!facet_flight_stream_is_default(stream) || facet_flight_driver.stream_context(stream, &context)))
         lane = find(thread, stream, context);
-    /* With several GPUs the default streams are another with every change of the device: each launch asks again. */
+    /*
+     * With several GPUs a default stream changes with the thread's device, so it is not cached: each launch looks it
+     * up.
+     */
     bool lasts = !facet_flight_stream_is_default(stream) || facet_flight_driver.tenants(&tenants) == 1;
     facet_flight_recent[facet_flight_place((uintptr_t)stream)] = lasts ? lane : NULL;
     errno = saved;
@@ -212,7 +218,7 @@ void facet_flight_lanes_end(void *context)
         }
 }
 
-/* Only the forking thread is there: its lanes, and all others', counted what the parent launched. */
+/* The child has only the forking thread. All lanes counted launches of the parent. */
 void facet_flight_lanes_forked(void)
 {
     struct thread *thread = thread_keyed ? pthread_getspecific(thread_key) : NULL;

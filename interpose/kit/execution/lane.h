@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread's launches into one stream.
+ * A lane: one thread's launches into one stream.
  *
- * Owns: counting them, so that a launch writes what no other thread writes; and finding the lane of a launch.
- * Never: is shared between launching threads. What the helper (track.h) needs to know, it reads.
+ * Owns: counting them, so that a launch writes no word that another thread writes; and finding the lane of a launch.
+ * Never: is shared between launching threads. The helper (track.h) only reads the counts.
  *
- * A stream that is destroyed takes its lanes with it: their handle changes, so that nobody finds them. Lanes are used
- * again by their thread, and freed when it has ended.
+ * When a stream is destroyed, the handle in its lanes changes, so that no launch finds them. A thread reuses its lanes;
+ * they are freed after it has ended.
  */
 #ifndef FACET_FLIGHT_LANE_H
 #define FACET_FLIGHT_LANE_H
@@ -17,28 +17,28 @@
 #include "driver.h"
 #include "timeline.h"
 
-/* A launch that was followed by an event. */
+/* A launch with events around it. */
 struct facet_flight_sample {
-    void *start, *end; /* right before and right behind it; NULL start: only what is behind is known */
-    uint64_t key;      /* of what was launched (interpose/kit/estimate.h) */
-    uint64_t submitted, charged, expected, unknown; /* of its lane, up to and with it */
-    uint64_t cost, begun_ns;                        /* its own expectation; when it was launched */
-    bool after_others;                              /* the device may still have been at somebody else's work */
+    void *start, *end; /* recorded right before and right after it; NULL start: the launches before `end` are unknown */
+    uint64_t key;      /* of the launched object (interpose/kit/estimate.h) */
+    uint64_t submitted, charged, expected, unknown; /* the lane's counts, including this launch */
+    uint64_t cost, begun_ns;                        /* its expected duration; when it was launched */
+    bool after_others;                              /* the device may still have been busy with other vGPUs' work */
     struct facet_flight_sample *next;
 };
 
-/* How far a lane is: launches, what was charged and is expected for them, and for how many nothing is. */
+/* A position in a lane: launches, their charges and expected time, and the number without an expectation. */
 struct facet_flight_mark {
     uint64_t submitted, charged, expected, unknown;
 };
 
-/* Launches that are alike, as far as the thread knows them. */
+/* A kind of launch: similar ones, as known to the thread. */
 struct facet_flight_kind {
-    const void *object; /* NULL: unknown */
+    const void *object; /* NULL: no entry */
     uint64_t size, estimate_ns, asked_ns;
 };
 
-/* Programs take turns between some kernels and some streams: so many are at hand. */
+/* Programs alternate between several kernels and several streams: this many are cached. */
 #define FACET_FLIGHT_AT_HAND_BITS 3
 #define FACET_FLIGHT_AT_HAND      (1u << FACET_FLIGHT_AT_HAND_BITS)
 
@@ -48,49 +48,49 @@ static inline uint32_t facet_flight_place(uint64_t key)
 }
 
 struct facet_flight_lane {
-    /* The launching thread's. */
-    _Atomic(void *) stream; /* as named by the program; FACET_FLIGHT_NO_STREAM once it was destroyed */
+    /* Written by the launching thread. */
+    _Atomic(void *) stream; /* the program's handle; FACET_FLIGHT_NO_STREAM once it was destroyed */
     struct facet_tenant *tenant;
-    struct facet_slot_lane *counted; /* where the limiter counts what is in flight */
-    int64_t left_ns;                 /* work until the next launch is sampled */
-    uint32_t gate, random;           /* the gate as of the last sample */
-    _Atomic uint64_t submitted;      /* launches that the driver has taken */
-    _Atomic uint64_t charged;        /* what was charged for them */
-    _Atomic uint64_t expected;       /* what they are expected to take */
-    _Atomic uint64_t unknown;        /* launches of which nothing is expected */
-    struct facet_flight_lane *own;   /* the thread's next */
+    struct facet_slot_lane *counted; /* the limiter's count of launches in flight */
+    int64_t left_ns;                 /* expected time until the next launch is sampled */
+    uint32_t gate, random;           /* gate: as of the last sample */
+    _Atomic uint64_t submitted;      /* launches that the driver has accepted */
+    _Atomic uint64_t charged;        /* their charges */
+    _Atomic uint64_t expected;       /* their expected time */
+    _Atomic uint64_t unknown;        /* launches without an expectation */
+    struct facet_flight_lane *own;   /* the next one of this thread */
 
     struct facet_flight_kind kinds[FACET_FLIGHT_AT_HAND];
 
-    /* Set when it is made. */
+    /* Set when the lane is made. */
     void *context;
     struct facet_flight_timeline *timeline;
     pthread_t thread;
-    uint64_t id;       /* of no other lane, and another one each time it is used again */
-    bool joins_legacy; /* the legacy stream waits for its stream */
+    uint64_t id;       /* unique; changes each time the lane is reused */
+    bool joins_legacy; /* the legacy stream waits for this stream */
 
-    /* Of who has the turn (track.h). */
-    _Alignas(64) _Atomic uint64_t mean_ns; /* what a launch took of late */
-    _Atomic uint64_t reported;             /* of submitted */
-    uint64_t reported_charge;              /* of charged */
-    uint64_t measured_expected;            /* of expected: up to where time is accounted */
+    /* Written by the thread that holds the turn (track.h). */
+    _Alignas(64) _Atomic uint64_t mean_ns; /* recent average duration of a launch */
+    _Atomic uint64_t reported;             /* part of `submitted` */
+    uint64_t reported_charge;              /* part of `charged` */
+    uint64_t measured_expected;            /* part of `expected`, up to until_ns */
     uint64_t measured_unknown;
-    uint64_t until_ns;    /* up to where time is accounted */
-    uint64_t ahead_ns;    /* reported from there on already, by what was expected */
-    bool until_late;      /* what ended there may have ended before: nobody saw it */
-    uint64_t since_ns;    /* since when something is in flight that is not; 0: nothing is */
-    _Atomic bool settled; /* all is reported */
+    uint64_t until_ns;    /* device time is accounted up to here */
+    uint64_t ahead_ns;    /* reported beyond until_ns already, by expectation */
+    bool until_late;      /* until_ns is an upper bound: the end was not observed */
+    uint64_t since_ns;    /* since when unreported work may run; 0: there is none */
+    _Atomic bool settled; /* everything is reported */
 
-    /* Under the track lock. */
-    struct facet_flight_mark waited; /* what the program knows to be complete */
-    bool doubtful;                   /* it may know more: the driver does */
+    /* Protected by the track lock. */
+    struct facet_flight_mark waited; /* known by the program to be complete */
+    bool doubtful;                   /* the program may know more: query the driver */
     struct facet_flight_sample *first, **last;
-    uint64_t followed;              /* of submitted, up to the last sample */
-    _Atomic bool destroyed;         /* the stream: ask events only */
-    _Atomic bool ended;             /* the context: ask nothing */
-    uint64_t ended_ns;              /* when, if it has */
-    _Atomic bool left;              /* by its thread */
-    struct facet_flight_lane *next; /* of all lanes */
+    uint64_t followed;              /* part of `submitted`, up to the last sample */
+    _Atomic bool destroyed;         /* the stream is destroyed: query events only */
+    _Atomic bool ended;             /* the context has ended: query nothing */
+    uint64_t ended_ns;              /* the time of that end */
+    _Atomic bool left;              /* its thread has ended */
+    struct facet_flight_lane *next; /* in the list of all lanes */
 };
 
 #define FACET_FLIGHT_NO_STREAM ((void *)-1)
@@ -104,19 +104,22 @@ static inline struct facet_flight_mark facet_flight_mark_of(const struct facet_f
                                       atomic_load_explicit(&lane->unknown, memory_order_relaxed)};
 }
 
-/* Guards the lists of lanes, samples and timelines. Held for a few instructions, never in the driver. */
+/*
+ * Protects the lists of lanes, samples and timelines. Held for a few instructions, never during a call to the driver.
+ */
 extern pthread_mutex_t facet_flight_track_lock;
 extern struct facet_flight_lane *facet_flight_lanes;
 
-/* The lanes of the thread's last launches: a dlopened library may have a few words of the fast kind of thread's memory.
- */
+/* The lanes of the thread's last launches. A dlopened library may use a few words of static TLS. */
 extern _Thread_local struct facet_flight_lane *facet_flight_recent[FACET_FLIGHT_AT_HAND]
     __attribute__((tls_model("initial-exec")));
 
 struct facet_flight_lane *facet_flight_lane_find(void *stream);
 
-/* The lane of a launch into `stream` (never NULL: see facet_flight_stream_of()); NULL when there is no vGPU, or no
- * memory, for it. */
+/*
+ * The lane of a launch into `stream` (never NULL: see facet_flight_stream_of()); NULL when it has no vGPU, or memory is
+ * out.
+ */
 static inline struct facet_flight_lane *facet_flight_lane(void *stream)
 {
     struct facet_flight_lane *lane = facet_flight_recent[facet_flight_place((uintptr_t)stream)];
@@ -126,7 +129,7 @@ static inline struct facet_flight_lane *facet_flight_lane(void *stream)
     return facet_flight_lane_find(stream);
 }
 
-/* The stream that a handle names, in a function of the legacy form or of the per-thread one. */
+/* The stream of a handle, in a function of the legacy form or of the per-thread one. */
 static inline void *facet_flight_stream_of(void *stream, bool per_thread)
 {
     if (stream)
@@ -134,17 +137,17 @@ static inline void *facet_flight_stream_of(void *stream, bool per_thread)
     return per_thread ? FACET_FLIGHT_PER_THREAD : FACET_FLIGHT_LEGACY;
 }
 
-/* Whether a stream is no object, so that the current context says which it is. */
+/* Whether a stream is a default one, whose identity depends on the current context. */
 static inline bool facet_flight_stream_is_default(void *stream)
 {
     return stream == FACET_FLIGHT_LEGACY || stream == FACET_FLIGHT_PER_THREAD;
 }
 
-/* Makes the lanes of a stream, or of a context, unfindable. Under the track lock. */
+/* Hides the lanes of a stream, or of a context, from later launches. Called with the track lock. */
 void facet_flight_lanes_destroy(void *stream);
 void facet_flight_lanes_end(void *context);
 
-/* The next launch of the calling thread looks again: it may be in another context. */
+/* Makes the calling thread's next launch look its lane up: the context may have changed. */
 void facet_flight_lane_forget(void);
 
 void facet_flight_lanes_forked(void);

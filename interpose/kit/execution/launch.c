@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the uncommon ways through a launch: a stream not seen before, one that is captured, samples, failures. */
+/* Owns: the uncommon paths of a launch: a new stream, a captured one, samples, failures. */
 #include "launch.h"
 
 #include <errno.h>
@@ -10,30 +10,33 @@
 #include "transfer.h"
 
 /*
- * Work between two samples. Others, or a limit, wait for what is measured: then a sample is a hundredth of what it
- * measures, or every launch is one. Alone, it is only to be told how much was used.
+ * Expected work between two samples. While other vGPUs or a limit wait for the measurement, a sample covers a hundredth
+ * of what it measures, or every launch is sampled. Alone on the device, samples only tell how much was used.
  */
 #define SAMPLE_PROMPT_NS (200 * FACET_NS_PER_US)
 #define SAMPLE_ALONE_NS  FACET_NS_PER_MS
 
-/* Of launches of which nothing is known, alone on the device. */
+/* Launches without an estimate between two samples, alone on the device. */
 #define LEAST_BETWEEN 8u
 
 _Thread_local uint64_t facet_flight_gathered[FACET_FLIGHT_DEVICES];
 
-/* Up to half more or less each time, so that a program that repeats itself is not always seen at the same kernel. */
+/* Varies by up to half, so that a program with a repeating pattern is not always sampled at the same kernel. */
 static int64_t next_sample_ns(struct facet_flight_lane *lane)
 {
     bool prompt = FACET_GATE_STATE(lane->gate) != FACET_GATE_OPEN;
     int64_t mean_ns = (int64_t)(prompt ? SAMPLE_PROMPT_NS : SAMPLE_ALONE_NS);
 
     if (prompt && atomic_load_explicit(&lane->stream, memory_order_relaxed) == FACET_FLIGHT_PER_THREAD)
-        return 0; /* nobody but this thread can ask for its stream */
+        return 0; /* only this thread can query its per-thread stream */
     lane->random = lane->random * 1664525u + 1013904223u;
     return mean_ns / 2 + (int64_t)((uint64_t)mean_ns * (lane->random >> 16) >> 16);
 }
 
-/* Default streams are of the current context, and threads change it: seen here at the latest. */
+/*
+ * A default stream belongs to the current context, which threads change: this check comes no later than the next
+ * sample.
+ */
 static bool is_current(const struct facet_flight_lane *lane, void *stream)
 {
     void *context;
@@ -42,7 +45,7 @@ static bool is_current(const struct facet_flight_lane *lane, void *stream)
            (facet_flight_driver.stream_context(stream, &context) && context == lane->context);
 }
 
-/* The launch is admitted, in the same vGPU; only what follows it is of another context. */
+/* The launch is admitted in the same vGPU; only its sample belongs to another context. */
 static void change_lane(struct facet_flight *launch, void *stream)
 {
     struct facet_tenant *tenant = launch->lane->tenant;
@@ -60,7 +63,9 @@ static void drop_sample(struct facet_flight *launch)
     launch->sample = NULL;
 }
 
-/* What nothing is known of is followed: at once where it counts, else one in some, lest a program of many kernels pay.
+/*
+ * A launch without an estimate is sampled: at once while others wait, else one in LEAST_BETWEEN, because samples are
+ * slow.
  */
 static bool is_wanted(const struct facet_flight_lane *lane, bool changed)
 {
@@ -82,7 +87,7 @@ static void follow(struct facet_flight *launch, void *stream, const void *object
     if (!is_current(launch->lane, stream))
         change_lane(launch, stream);
     launch->lane->left_ns = next_sample_ns(launch->lane);
-    launch->kind->object = NULL; /* what is learned now is looked up anew */
+    launch->kind->object = NULL; /* the sample changes the estimate, so the next launch looks it up again */
     launch->sample = facet_flight_sample_new(launch->lane, true);
     if (launch->sample) {
         launch->sample->key = facet_estimate_key(object, size);
@@ -111,8 +116,8 @@ bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane
 }
 
 /*
- * What the limiter is asked for. Two launches that are together only a little more than may be in flight keep the
- * device busy; one does not, as the next would come when its end has been seen.
+ * The time to request from the limiter. Two launches that together slightly exceed the depth keep the device busy. One
+ * does not: the next would come only after its end was seen.
  */
 static uint64_t to_ask(const struct facet_tenant *tenant, uint64_t estimate_ns)
 {
@@ -121,7 +126,7 @@ static uint64_t to_ask(const struct facet_tenant *tenant, uint64_t estimate_ns)
     return estimate_ns > half_ns && estimate_ns - half_ns <= half_ns / 8 ? half_ns : estimate_ns;
 }
 
-/* What such a launch takes, if anything is known; the next of the kind need not look. */
+/* Looks the estimate up, and caches it for the next launch of the kind. */
 static struct facet_flight_kind *look_up(struct facet_flight_lane *lane, const void *object, uint64_t size)
 {
     struct facet_flight_kind *kind = facet_flight_kind_at(lane, object, size);
@@ -133,7 +138,7 @@ static struct facet_flight_kind *look_up(struct facet_flight_lane *lane, const v
     return kind;
 }
 
-/* `due` for each `counts`: for how many of its like it is admitted. */
+/* ns * due / counts: the estimate for all transfers that this one is admitted for. */
 static uint64_t scale(uint64_t ns, uint64_t due, uint64_t counts)
 {
     return (uint64_t)((double)ns * (double)due / (double)counts);
@@ -147,12 +152,12 @@ static bool begin(struct facet_flight *launch, void *stream, const void *object,
 
     *launch = (struct facet_flight){.lane = NULL};
     if (captures && facet_flight_driver.stream_captured(stream))
-        return true; /* it takes note of what is launched into it: nothing runs, so nothing is admitted */
+        return true; /* the stream records the launch: nothing runs, so nothing is admitted */
     struct facet_flight_lane *lane = facet_flight_lane(stream);
     if (!lane)
         return !facet_flight_driver.stream_context(stream, &context);
     if (captures)
-        lane->left_ns = -1; /* no stream is asked while one is captured: only events tell how far this one is */
+        lane->left_ns = -1; /* streams are not queried during a capture, so only events tell the progress of this one */
     struct facet_flight_kind *kind = look_up(lane, object, size);
     uint64_t all_ns = due == counts ? kind->estimate_ns : scale(kind->estimate_ns, due, counts);
     uint64_t others_ns = all_ns - kind->estimate_ns;
@@ -170,7 +175,7 @@ bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *o
     return begin(launch, stream, object, size, 1, 1);
 }
 
-/* The kinds that a thread knows are of single ones: a kernel's launch finds none of these. */
+/* The thread's cached kinds are keyed by name and size, which no kernel's launch matches. */
 bool facet_flight_transfer_begin(struct facet_flight *launch, void *stream, const char *name, uint64_t bytes,
                                  uint64_t due)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One launch: admitted, submitted, counted, and now and then followed by an event.
+ * One launch: admitted, submitted, counted, and sometimes sampled by events.
  *
- *     facet_flight_begin()   waits until the vGPU may submit (throttled at submit, never deferred: order is kept)
- *     the driver's call
- *     facet_flight_end()     counts it, or takes the admission back if the call failed
+ *   - facet_flight_begin() waits until the vGPU may submit (throttled at submit, never deferred: order is kept);
+ *   - the driver's call;
+ *   - facet_flight_end() counts the launch, or releases the admission if the call failed.
  *
- * Owns: that sequence. The usual way through it is one atomic of the limiter, and words of the calling thread.
+ * Owns: that sequence. The usual path takes one atomic operation of the limiter, and writes of the calling thread
+ * alone.
  * Never: holds a lock while it waits or while the driver is called; touches a stream that is being captured.
  */
 #ifndef FACET_FLIGHT_LAUNCH_H
@@ -17,46 +18,45 @@
 #include "lane.h"
 #include "track.h"
 
-/* Counted besides what launches take, so that very short ones are sampled now and then, too. */
+/* Added to each launch's time, so that very short launches are sampled sometimes, too. */
 #define FACET_FLIGHT_SAMPLE_FLOOR_NS 200
 
 struct facet_flight {
     struct facet_flight_lane *lane;     /* NULL: not admitted, only passed through */
-    struct facet_flight_kind *kind;     /* what is known of its like */
-    uint64_t charge, cost;              /* by the limiter; what it is expected to take */
-    uint64_t others;                    /* what those are expected to take that passed before it, uncounted */
-    struct facet_flight_sample *sample; /* NULL: this one is not followed */
+    struct facet_flight_kind *kind;     /* the thread's entry for similar launches */
+    uint64_t charge, cost;              /* charge: by the limiter; cost: expected time */
+    uint64_t others;                    /* expected time of the earlier, uncounted transfers that it is admitted for */
+    struct facet_flight_sample *sample; /* NULL: not sampled */
 };
 
-/* What was admitted, and the driver refused. */
+/* Releases an admission after the driver has refused the call. */
 void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge);
 
-/* The sizes of a grid in one word: two grids that fall together only share an estimate. */
+/* The sizes of a grid in one word: two grids with the same word only share an estimate. */
 static inline uint64_t facet_flight_grid(unsigned x, unsigned y, unsigned z)
 {
     return x + ((uint64_t)y << 24) + ((uint64_t)z << 44);
 }
 
 /*
- * `stream` is of facet_flight_stream_of(); `object` and `size` say what is launched: launches that agree in both take
- * about the same time. False when there is no vGPU to launch in: it is refused. One that the driver is to judge, or to
- * take note of, is let through.
+ * `stream` comes from facet_flight_stream_of(). Launches with the same `object` and `size` take about the same time.
+ * False when there is no vGPU to launch in: the caller refuses. A launch that the driver will refuse or record passes.
  */
 bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size);
 
-/* `taken`: the driver's call was a success. */
+/* `taken`: the driver's call succeeded. */
 void facet_flight_end(struct facet_flight *launch, void *stream, bool taken);
 
-/* ---- the usual way, inlined: for the calls that programs make by the million ---- */
+/* ---- the usual path, inlined, for calls that programs make by the million ---- */
 
-/* Where a thread has what it knows of a kind of launch, if it does. */
+/* The thread's cache entry for a kind of launch; it may hold another kind. */
 static inline struct facet_flight_kind *facet_flight_kind_at(struct facet_flight_lane *lane, const void *object,
                                                              uint64_t size)
 {
     return &lane->kinds[facet_flight_place((uintptr_t)object + size)];
 }
 
-/* The kind of a launch that is like a recent one of the thread, and need not be followed; else NULL. */
+/* The kind of a launch that is similar to a recent one of the thread and needs no sample; else NULL. */
 static inline struct facet_flight_kind *facet_flight_usual(struct facet_flight_lane *lane, void *stream,
                                                            const void *object, uint64_t size)
 {
@@ -67,14 +67,14 @@ static inline struct facet_flight_kind *facet_flight_usual(struct facet_flight_l
     return kind->object == object && kind->size == size ? kind : NULL;
 }
 
-/* Whether it still is, now that it is admitted. */
+/* Whether that still holds after the admission. */
 static inline bool facet_flight_stays_usual(const struct facet_flight_lane *lane, uint64_t charge)
 {
     return charge != FACET_TENANT_LOST && atomic_load_explicit(&facet_flight_on_duty, memory_order_seq_cst) &&
            lane->gate == atomic_load_explicit(&lane->tenant->policy->gate, memory_order_relaxed);
 }
 
-/* Goes on with one that is not. False as facet_flight_begin(). */
+/* Continues with a launch for which it does not. False as in facet_flight_begin(). */
 bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane *lane, struct facet_flight_kind *kind,
                            uint64_t charge, void *stream, const void *object, uint64_t size);
 
@@ -83,7 +83,7 @@ static inline void facet_flight_add(_Atomic uint64_t *word, uint64_t value, memo
     atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) + value, order);
 }
 
-/* The helper reads the count first, and then finds at least what was charged for it. */
+/* `submitted` is written last: the helper reads it first, and then finds at least the charges for that many. */
 static inline void facet_flight_count(struct facet_flight_lane *lane, uint64_t charge, uint64_t cost)
 {
     if (charge)
@@ -96,8 +96,8 @@ static inline void facet_flight_count(struct facet_flight_lane *lane, uint64_t c
 }
 
 /*
- * The body of a hook that returns `type`, in which 0 is success: `call` is the vendor's function, `refusal` what is
- * said when there is no vGPU to launch in.
+ * The body of a hook that returns `type`, where 0 is success: `call` is the vendor's function, `refusal` the result
+ * when there is no vGPU to launch in.
  */
 #define FACET_FLIGHT_LAUNCH(type, refusal, stream_of_call, object_of_call, size_of_call, call)                         \
     void *facet_stream = stream_of_call;                                                                               \

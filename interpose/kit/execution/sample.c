@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what sample.h says. Never: holds the track lock while the driver is called. */
+/* Owns: samples and a lane's queue of them. Never: holds the track lock while the driver is called. */
 #include "sample.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct facet_flight_sample *facet_flight_sample_new(struct facet_flight_lane *la
     sample->end = facet_flight_event_take(lane->timeline);
     if (with_start)
         sample->start = facet_flight_event_take(lane->timeline);
-    /* Last: making events takes its time, and what is told of them is told from here. */
+    /* Read last: creating events takes time, and the sample's time counts from here. */
     sample->begun_ns = facet_clock_now_ns();
     if (sample->end && (sample->start || !with_start))
         return sample;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events that follow launches.
+ * Samples: events around launches.
  *
- * Owns: making samples and putting them behind a lane.
- * Never: records anything: that is where the launch is.
+ * Owns: making samples and appending them to a lane.
+ * Never: records an event: the launch does that.
  */
 #ifndef FACET_FLIGHT_SAMPLE_H
 #define FACET_FLIGHT_SAMPLE_H
 
 #include "lane.h"
 
-/* With its events, but for the start where none is wanted; NULL when memory or the driver's events are out. */
+/* Makes a sample with its events, without the start if not wanted; NULL when memory or events are out. */
 struct facet_flight_sample *facet_flight_sample_new(struct facet_flight_lane *lane, bool with_start);
 void facet_flight_sample_free(struct facet_flight_lane *lane, struct facet_flight_sample *sample);
 
-/* What it follows is all that the lane has launched until now. Its events are recorded. */
+/* Appends a sample, whose events are recorded. It covers all that the lane has launched so far. */
 void facet_flight_sample_follow(struct facet_flight_lane *lane, struct facet_flight_sample *sample);
 
-/* The first one of a lane, or NULL; and taking it out. The helper's. */
+/* A lane's oldest sample, or NULL; and removing it. Only for the thread that holds the turn. */
 struct facet_flight_sample *facet_flight_sample_first(struct facet_flight_lane *lane);
 void facet_flight_sample_drop_first(struct facet_flight_lane *lane);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what settle.h says.
+ * Owns: the accounting of complete launches.
  * Never: counts a moment twice, or a launch as more than it can have taken.
  *
- * A sample tells exactly how long its own launch took, and when. For those before it, since the sample before, it is
- * known how long they can have taken at most (the time between), and how long such launches take (charges, or the
- * mean). Where the two agree the device was busy throughout, and the time between is the truth; where there was more
- * time, the stream stood empty, and what such launches take is.
+ * A sample gives the exact duration of its own launch, and its time. For the launches between two samples there is an
+ * upper bound (the time between), and an expectation (estimates, or the mean). If the two agree, the device was busy
+ * throughout, and the time between counts. If there was more time, the stream was idle in between, and the expectation
+ * counts.
  */
 #include "settle.h"
 
@@ -19,20 +19,23 @@
 
 #define MEAN_SHIFT 3 /* a new sample counts an eighth */
 
-/* Expected and possible time that differ by less than a thirty-second part agree. */
+/* Expected and possible time agree if they differ by less than a thirty-second part. */
 #define AGREE_SHIFT 5
 
-/* Looked for a moment after the expected end, so as not to come just before it. */
+/* The next look comes slightly after the expected end, not just before it. */
 #define MARGIN_NS (10 * FACET_NS_PER_US)
 
-/* A thread's own stream cannot be asked for by another, nor one that is gone: the tail is over when it must be. */
+/*
+ * A per-thread stream can be queried by its own thread only, and a destroyed one not at all: its tail counts as
+ * complete after this time.
+ */
 #define OVERDUE_NS FACET_NS_PER_MS
 
 struct batch {
     uint64_t count, charged, busy_ns;
 };
 
-/* Said to be complete when it was, not when we came to see it: what the device did in between is not charged to us. */
+/* Reports the time of completion, not of the look, so that the vGPU is not charged for the device's work in between. */
 static void report(struct facet_flight_lane *lane, const struct batch *batch, uint64_t now_ns)
 {
     uint64_t end_ns = facet_idle_since(lane->until_ns < now_ns ? lane->until_ns : now_ns, lane->until_late);
@@ -47,14 +50,14 @@ static struct facet_flight_mark up_to(const struct facet_flight_sample *sample)
     return (struct facet_flight_mark){sample->submitted, sample->charged, sample->expected, sample->unknown};
 }
 
-/* What the launches up to a mark are expected to take. Of those that nothing was known of, something is by now. */
+/* The expected time of the launches up to a mark. A launch without an estimate counts as the current mean. */
 static uint64_t expected_ns(const struct facet_flight_lane *lane, struct facet_flight_mark mark)
 {
     return mark.expected - lane->measured_expected +
            (mark.unknown - lane->measured_unknown) * atomic_load_explicit(&lane->mean_ns, memory_order_relaxed);
 }
 
-/* Takes the launches up to a mark into the batch. */
+/* Adds the launches up to a mark to the batch. */
 static void count(struct facet_flight_lane *lane, struct facet_flight_mark mark, struct batch *batch)
 {
     batch->count += mark.submitted - atomic_load(&lane->reported);
@@ -63,7 +66,7 @@ static void count(struct facet_flight_lane *lane, struct facet_flight_mark mark,
     atomic_store(&lane->reported, mark.submitted);
 }
 
-/* The same when what they took is accounted, too. */
+/* Also marks their time as accounted. */
 static void take(struct facet_flight_lane *lane, struct facet_flight_mark mark, struct batch *batch)
 {
     count(lane, mark, batch);
@@ -71,7 +74,7 @@ static void take(struct facet_flight_lane *lane, struct facet_flight_mark mark, 
     lane->measured_unknown = mark.unknown;
 }
 
-/* What was measured is reported, without what was before it was. */
+/* Adds measured time to the batch, less the time that was reported ahead. */
 static void pay(struct facet_flight_lane *lane, uint64_t measured_ns, struct batch *batch)
 {
     uint64_t ahead_ns = lane->ahead_ns < measured_ns ? lane->ahead_ns : measured_ns;
@@ -85,7 +88,7 @@ static uint64_t use(struct facet_flight_lane *lane, uint64_t start_ns, uint64_t 
     return start_ns < end_ns ? facet_flight_timeline_use(lane->timeline, start_ns, end_ns) : 0;
 }
 
-/* Device time of launches that had from `from_ns` to `to_ns`: all of it if they can have filled it. */
+/* The device time of launches between `from_ns` and `to_ns`: all of it if their expected time fills it. */
 static uint64_t use_expected(struct facet_flight_lane *lane, uint64_t expected, uint64_t from_ns, uint64_t to_ns)
 {
     uint64_t possible = to_ns > from_ns ? to_ns - from_ns : 0;
@@ -105,8 +108,8 @@ static void learn(struct facet_flight_lane *lane, uint64_t key, uint64_t length_
 }
 
 /*
- * The first launch after others had the device stands behind the rest of their work, and its first event before it. It
- * began when that ended, which the scheduler tells; until it has, the launch is taken to be as long as such are.
+ * The first launch after other vGPUs' turn is queued behind the rest of their work, and its start event is before that
+ * rest. It began when that work ended, which the scheduler publishes as clear_ns. Without it the usual duration counts.
  */
 static uint64_t own_length(const struct facet_flight_lane *lane, const struct facet_flight_sample *sample,
                            uint64_t start_ns, uint64_t end_ns, bool *ret_known)
@@ -120,7 +123,7 @@ static uint64_t own_length(const struct facet_flight_lane *lane, const struct fa
     return *ret_known ? length_ns : usual;
 }
 
-/* The launch itself, when its start is known. */
+/* Accounts the sampled launch itself, when it has a start event. */
 static void measure_own(struct facet_flight_lane *lane, const struct facet_flight_sample *sample, uint64_t start_ns,
                         uint64_t end_ns, struct batch *batch)
 {
@@ -157,7 +160,7 @@ static void measure(struct facet_flight_lane *lane, const struct facet_flight_sa
 
 /* ---- samples ---- */
 
-/* What a sample's event, and the time between events, are asked for in one go: its context stays meanwhile. */
+/* The event's state and its times are queried under one permission, so that its context stays meanwhile. */
 static bool settle_first(struct facet_flight_lane *lane, struct facet_flight_sample *sample, bool (*ask)(void),
                          struct batch *batch)
 {
@@ -200,7 +203,7 @@ static bool is_overdue(const struct facet_flight_lane *lane, uint64_t expected, 
     return now_ns > lane->until_ns + 2 * expected + OVERDUE_NS;
 }
 
-/* What is behind the last sample that was read, up to a mark, is over by now. */
+/* Accounts the launches after the last sample, up to a mark: they are complete. */
 static void take_tail(struct facet_flight_lane *lane, struct facet_flight_mark mark, bool lost, struct batch *batch)
 {
     uint64_t now_ns = facet_clock_now_ns();
@@ -239,8 +242,8 @@ static void settle_all(struct facet_flight_lane *lane, struct batch *batch)
 }
 
 /*
- * Complete, and more is in flight behind: when it ended is not known, and will be measured with that. Until then what
- * it is expected to have taken is reported, as far as there was time for it.
+ * For launches that are complete while later ones are in flight. Their end is unknown until the next sample. Until then
+ * their expected time is reported, limited by the time that has passed.
  */
 static void take_ahead(struct facet_flight_lane *lane, struct facet_flight_mark mark, struct batch *batch)
 {
@@ -258,8 +261,8 @@ static void take_ahead(struct facet_flight_lane *lane, struct facet_flight_mark 
 }
 
 /*
- * What the program waited for is complete: its events say so, and of what has none the program's wait did. An event
- * that says otherwise is believed.
+ * Accounts the launches that the program has waited for. Their events tell when; for launches without events the wait
+ * itself does. If an event says that it is not complete, the event is believed.
  */
 static void settle_waited(struct facet_flight_lane *lane, struct batch *batch)
 {
@@ -284,8 +287,8 @@ static void settle_waited(struct facet_flight_lane *lane, struct batch *batch)
 }
 
 /*
- * Its context is no more: what was in flight is over, or never will be. Whose events could not be read any more had the
- * device for as long as it can have had it.
+ * For a lane whose context has ended: its launches are over, or never will be. If their events could not be read in
+ * time, they count for as long as they can have used the device.
  */
 static void settle_ended(struct facet_flight_lane *lane, struct batch *batch)
 {
@@ -304,14 +307,14 @@ static void settle_ended(struct facet_flight_lane *lane, struct batch *batch)
     take(lane, mark, batch);
 }
 
-/* ---- a look ---- */
+/* ---- one look ---- */
 
 bool facet_flight_settled(const struct facet_flight_lane *lane)
 {
     return !lane->first && atomic_load_explicit(&lane->submitted, memory_order_acquire) == atomic_load(&lane->reported);
 }
 
-/* Since when the oldest launch in flight may have had the device. Under the track lock. */
+/* The earliest time at which the oldest launch in flight can have started. Called with the track lock. */
 static uint64_t begins_ns(const struct facet_flight_lane *lane, struct facet_flight_mark mark, uint64_t now_ns)
 {
     uint64_t all_ns = expected_ns(lane, mark), expected = all_ns > lane->ahead_ns ? all_ns - lane->ahead_ns : 0;
@@ -321,7 +324,7 @@ static uint64_t begins_ns(const struct facet_flight_lane *lane, struct facet_fli
     return begun_ns > until_ns ? begun_ns : until_ns;
 }
 
-/* What other lanes have used since then is reported: the time that is not begins later by as much. */
+/* Time that other lanes have used since then is reported already, so the unreported time begins later by as much. */
 static void note_since(const struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look)
 {
     struct facet_tenant *tenants;
@@ -333,7 +336,7 @@ static void note_since(const struct facet_flight_lane *lane, uint64_t now_ns, st
         *oldest_ns = since_ns;
 }
 
-/* What is in flight began at the earliest where time is accounted up to. */
+/* Work in flight began no earlier than until_ns. */
 static void foresee(struct facet_flight_lane *lane, bool reported, uint64_t now_ns, struct facet_flight_look *look)
 {
     pthread_mutex_lock(&facet_flight_track_lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what stream.h says. Never: holds the track lock while the driver is called. */
+/* Owns: the steps around the end of a stream or context. Never: holds the track lock while the driver is called. */
 #include "stream.h"
 
 #include "capture.h"
@@ -7,7 +7,7 @@
 #include "sample.h"
 #include "track.h"
 
-/* A lane of the stream in which something is not followed by an event; soon its stream cannot be asked any more. */
+/* A lane of the stream with launches after its last event; soon its stream cannot be queried any more. */
 static struct facet_flight_lane *unfollowed(void *stream)
 {
     struct facet_flight_lane *lane;
@@ -21,7 +21,7 @@ static struct facet_flight_lane *unfollowed(void *stream)
     return lane;
 }
 
-/* One last event behind what is in the stream; it outlives the stream. */
+/* Records one last event in the stream; the event outlives the stream. */
 static bool follow_tail(struct facet_flight_lane *lane, void *stream)
 {
     struct facet_flight_sample *sample = facet_flight_sample_new(lane, false);
@@ -54,7 +54,7 @@ void facet_flight_stream_ended(void)
     facet_flight_release();
 }
 
-/* Its events go with it: those that are complete are read while they are there. */
+/* The events end with the context, so complete ones are read before. */
 void facet_flight_context_ends(void)
 {
     facet_flight_catch_up();

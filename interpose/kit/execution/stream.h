@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must be done about launches where a stream or a context ends.
+ * Tracking of launches when a stream or a context ends.
  *
  * Owns: the steps around the driver's call.
- * Never: lets the helper ask for what is gone, or what was in flight be counted for ever.
+ * Never: lets the helper query a destroyed stream, or launches of one count as in flight for ever.
  */
 #ifndef FACET_FLIGHT_STREAM_H
 #define FACET_FLIGHT_STREAM_H
 
-/* Before the driver's call, and behind it, whatever it said. Not for the default streams, which do not end. */
+/* Called before the driver, and after it whatever its result. Not for default streams, which do not end. */
 void facet_flight_stream_ends(void *stream);
 void facet_flight_stream_ended(void);
 
-/* Before the call that may end a context: what is complete is measured, and then the helper asks for nothing until the
- * second step. */
+/*
+ * Called before a call that may end a context: complete launches are measured, and the helper then makes no query until
+ * the second step.
+ */
 void facet_flight_context_ends(void);
 
-/* Behind it: `context` is no more (NULL: it still is). What was still in flight there had the device until now. */
+/*
+ * Called after it: `context` has ended (NULL: none has). Launches still in flight there count as using the device until
+ * now.
+ */
 void facet_flight_context_ended(void *context);
 
 #endif

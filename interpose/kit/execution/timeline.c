@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what timeline.h says. Never: holds a lock while the driver is called. */
+/* Owns: pools of events, base events, and used device time. Never: holds a lock while the driver is called. */
 #include "timeline.h"
 
 #include <stdlib.h>
@@ -11,16 +11,16 @@
 
 #define POOL 64u
 
-/* How far away a moment may be that others are measured against: a float tells it to 60 ns there. */
+/* The greatest distance from the base event: there a float resolves 60 ns. */
 #define REACH_NS FACET_NS_PER_S
 
 struct facet_flight_timeline {
     void *context;
     uint32_t device;
     bool ended;
-    uint32_t count; /* of the pool */
+    uint32_t count; /* number in the pool */
     void *pool[POOL];
-    void *base; /* NULL before anything was measured */
+    void *base; /* NULL before the first measurement */
     uint64_t base_ns;
     struct facet_flight_timeline *next;
 };
@@ -105,7 +105,7 @@ bool facet_flight_timeline_read(struct facet_flight_timeline *timeline, void *st
         !facet_flight_driver.event_distance(start, end, &length))
         return false;
     uint64_t end_ns = timeline->base_ns + (uint64_t)after_base;
-    /* The device's clock and the machine's drift apart; what is known of the moment brings them together again. */
+    /* The clocks of device and machine drift apart; the bounds of this moment realign them. */
     if (end_ns > now_ns || end_ns < begun_ns) {
         end_ns = end_ns > now_ns ? now_ns : begun_ns;
         move_base(timeline, end, end_ns);

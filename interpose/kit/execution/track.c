@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the helper thread: when it looks, waits, comes and goes; whose turn it is. What is found in a lane is
- * settle.c's. */
+/* Owns: the helper thread and its schedule, and the turn between threads that look. settle.c interprets a lane. */
 #include "track.h"
 
 #include <errno.h>
@@ -23,27 +22,27 @@
 #define SUPERVISE_NS (4 * FACET_NS_PER_MS)
 #define PARK_TRIES   20                      /* times 5 ms, at exit */
 #define LOOK_TRIES   20                      /* times 1 ms, for one look */
-#define TURN_NS      (100 * FACET_NS_PER_MS) /* how long who waited for launches waits for its turn to report them */
-#define ASK_TRIES    200                     /* how often it looks whether somebody still holds questions off */
+#define TURN_NS      (100 * FACET_NS_PER_MS) /* a waiting program's limit for getting the turn to report */
+#define ASK_TRIES    200                     /* attempts while queries are on hold */
 
 _Atomic uint32_t facet_flight_on_duty;
 
 static _Atomic uint32_t wakes; /* futex of the helper */
-static bool running;           /* under the track lock: the helper exists */
+static bool running;           /* the helper exists; protected by the track lock */
 static _Atomic uint32_t holds, asking;
 static struct facet_turn turn;
-static _Atomic uint32_t looks; /* futex word: counts each look where it begins and where it ends, so odd during one */
+static _Atomic uint32_t looks; /* futex word: counts the beginning and the end of each look, so it is odd during one */
 
 /* Steps of the end of the process. */
 enum {
     RUNNING,
-    EXITING,   /* report what is complete, then park */
-    TORN_DOWN, /* the driver may be gone: call nothing */
+    EXITING,   /* report complete launches, then park */
+    TORN_DOWN, /* the driver may be gone: make no call */
 };
 static _Atomic uint32_t ending, parked;
 static bool exit_handled;
 
-/* ---- who may ask ---- */
+/* ---- permission to query ---- */
 
 void facet_flight_hold(void)
 {
@@ -94,7 +93,7 @@ static bool anything_in_flight(void)
     return false;
 }
 
-/* Should this process be killed now, others know what to charge. */
+/* Publishes the time since which work is unreported, so that it can be charged if this process is killed. */
 static void tell_unsettled(const struct facet_flight_look *look)
 {
     struct facet_tenant *tenants;
@@ -126,7 +125,7 @@ static void take_turn(void)
         ;
 }
 
-/* A lane that its thread left, and that is settled, is of no more use. */
+/* Frees lanes that are settled and whose thread has ended. */
 static void sweep(void)
 {
     take_turn();
@@ -176,7 +175,7 @@ static void supervise(uint64_t now_ns)
 
 /* ---- resting ---- */
 
-/* Whether others wait, or a limit counts, in one of the vGPUs. */
+/* Whether, in any of the vGPUs, others wait or a limit applies. */
 static bool is_prompt(void)
 {
     struct facet_tenant *tenants;
@@ -196,7 +195,9 @@ static const _Atomic uint32_t *first_gate(void)
     return &tenants[0].policy->gate;
 }
 
-/* Alone on the device nobody waits for our reports; when somebody comes, the gate changes, and that wakes us. */
+/*
+ * Alone on the device, no other vGPU waits for our reports. When one comes, the gate changes, which wakes the helper.
+ */
 static void watch_gate(void)
 {
     const _Atomic uint32_t *word = first_gate();
@@ -206,7 +207,7 @@ static void watch_gate(void)
         facet_futex_wait(word, gate, LAZY_NS);
 }
 
-/* Until work is expected to end; when it should have, a little, then longer. */
+/* Sleeps until work is expected to end; if it is overdue, briefly at first, then longer. */
 static uint64_t nap_ns(const struct facet_flight_look *look, uint32_t fruitless)
 {
     uint64_t now_ns = facet_clock_now_ns();
@@ -230,7 +231,7 @@ static void interrupt_rest(void)
     facet_futex_wake(first_gate());
 }
 
-/* A look that goes on already may have passed by what is complete by now: the one after it counts. */
+/* A look in progress may have missed launches that are complete by now, so the one after it counts. */
 void facet_flight_catch_up(void)
 {
     uint32_t seen = atomic_load(&looks), goal = seen + 2 + (seen & 1);
@@ -246,7 +247,7 @@ void facet_flight_catch_up(void)
     errno = saved;
 }
 
-/* With nothing in flight. False when the thread is to end: nothing came for a while. */
+/* Waits with nothing in flight. False when the thread must end because nothing came for a while. */
 static bool stand_by(uint32_t seen_wakes)
 {
     atomic_store(&facet_flight_on_duty, 0);
@@ -263,7 +264,7 @@ static bool stand_by(uint32_t seen_wakes)
     return stay;
 }
 
-/* The process is exiting and the driver will take itself down: from here on this thread calls nothing. */
+/* The process is exiting, and the driver's destructors will run: this thread makes no more calls. */
 static void park(void)
 {
     atomic_store(&parked, 1);
@@ -277,7 +278,7 @@ static void *run(void *unused)
     uint32_t fruitless = 0;
 
     prctl(PR_SET_NAME, "facet-track");
-    prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's own: naps are to be as short as they are asked for */
+    prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's own timer slack, so that short sleeps stay short */
     facet_flight_driver.helper_begins();
     for (;;) {
         uint32_t seen = atomic_load(&wakes);
@@ -304,7 +305,7 @@ static void *run(void *unused)
 
 /* ---- coming and going ---- */
 
-/* Runs before the driver's own destructors. Work that is still running then is the driver's to end, as without us. */
+/* Runs before the driver's own destructors. Work still running then is left to the driver, as without us. */
 static void on_exit_of_process(void)
 {
     int saved = errno;

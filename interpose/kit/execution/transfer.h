@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy or fill as a launch: one that is large by itself, of small ones each time that enough of them came together.
+ * A copy or fill as a launch: a large one by itself, small ones each time that enough have accumulated.
  *
- * Owns: how much is enough, and what each thread has gathered on each device. Transfers of one kind and power of two
- * are alike. How much a batch moves, as far as that can be told before the library has judged it. Never: writes what
- * another thread reads, where a small one only adds to what is gathered; charges to one vGPU what was done in another.
+ * Owns: the threshold, and what each thread has accumulated on each device. Transfers of one kind and power of two are
+ * similar. The size of a batch, as far as it can be read before the library has checked it.
+ * Never: writes a word that another thread reads, when a small transfer only accumulates; charges one vGPU for a
+ * transfer in another.
  *
- * A small one counts its bytes and a fixed number more, for what it costs the device to begin: so loops of tiny ones
- * are held, too. The one that makes it enough is admitted for all, and as all of them are expected to take as long for
- * what they count, what those before it took is told by how long it took itself.
+ * A small transfer counts its bytes and a fixed number more for its overhead, so that loops of tiny ones are throttled,
+ * too. The one that reaches the threshold is admitted for all of them. Its own duration, scaled by bytes, is the
+ * expected time of the earlier ones.
  */
 #ifndef FACET_FLIGHT_TRANSFER_H
 #define FACET_FLIGHT_TRANSFER_H
@@ -20,7 +21,9 @@
 #define FACET_FLIGHT_TRANSFER_LEAST (UINT64_C(1) << 20)
 #define FACET_FLIGHT_TRANSFER_FIXED (UINT64_C(64) << 10)
 
-/* A longer batch is not read before the library has judged it: its count may be anything. It counts as one large copy.
+/*
+ * A longer batch is not read before the library has checked it, because its count may be wrong. It counts as one large
+ * copy.
  */
 #define FACET_FLIGHT_BATCH_MOST 4096u
 
@@ -31,8 +34,10 @@ static inline uint64_t facet_flight_transfer_counts(uint64_t bytes)
     return bytes > UINT64_MAX - FACET_FLIGHT_TRANSFER_FIXED ? bytes : bytes + FACET_FLIGHT_TRANSFER_FIXED;
 }
 
-/* For how much a transfer of `bytes` is to be admitted; 0: it passes. One of nothing, which the library may refuse, is
- * none. */
+/*
+ * The bytes for which this transfer must be admitted; 0: it passes. A transfer of 0 bytes, which the library may
+ * refuse, is not counted.
+ */
 static inline uint64_t facet_flight_transfer_due(void *stream, uint64_t bytes)
 {
     uint64_t counts = facet_flight_transfer_counts(bytes);
@@ -50,7 +55,7 @@ static inline uint64_t facet_flight_transfer_due(void *stream, uint64_t bytes)
     return counts;
 }
 
-/* What `count` entries move, of which `bytes_of` tells each; 0 where it overflows, and where there is no list. */
+/* The bytes of `count` entries, each given by `bytes_of`; 0 if it overflows, or there is no list. */
 static inline uint64_t facet_flight_batch(const void *list, size_t count, uint64_t (*bytes_of)(const void *, size_t))
 {
     uint64_t bytes = 0;
@@ -70,13 +75,14 @@ static inline uint64_t facet_flight_size_at(const void *sizes, size_t index)
     return ((const size_t *)sizes)[index];
 }
 
-/* As facet_flight_begin(), for as much as is due. The name of the call stands for its kind: no kernel's address. */
+/* As facet_flight_begin(), for `due` bytes. The call's name, which is no kernel's address, identifies the kind. */
 bool facet_flight_transfer_begin(struct facet_flight *launch, void *stream, const char *name, uint64_t bytes,
                                  uint64_t due);
 
 /*
- * The body of a hook that returns `type`, in which 0 is success: `call` is the vendor's function, `refusal` what is
- * said when there is no vGPU. Nothing is as large as what overflows: that is the library's to refuse, and of no bytes.
+ * The body of a hook that returns `type`, where 0 is success: `call` is the vendor's function, `refusal` the result
+ * when there is no vGPU. A size that overflows counts as 0 bytes: no memory is that large, and the library refuses the
+ * call.
  */
 #define FACET_FLIGHT_TRANSFER(type, refusal, name, target, amount, call)                                               \
     uint64_t facet_bytes = amount;                                                                                     \

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what wait.h says. Never: holds the track lock while the driver is called. */
+/*
+ * Owns: marks of lanes for waits, and the table of recorded events. Never: holds the track lock while the driver is
+ * called.
+ */
 #include "wait.h"
 
 #include "capture.h"
 #include "track.h"
 
-/* Events that are remembered: of more than these, the helper comes to see what was before some. */
+/* Size of the table of events. With more events some are forgotten; the helper reports the launches before those. */
 #define RECORDED_BITS 10
 #define RECORDED      (1u << RECORDED_BITS)
-#define TRIES         8u /* places that an event may have */
+#define TRIES         8u /* places where an event may be */
 
 struct recorded {
     void *event;
@@ -16,13 +19,13 @@ struct recorded {
     struct facet_flight_wait wait;
 };
 
-/* Under the track lock. What an older process has recorded is of no more meaning, and its places are free. */
+/* Protected by the track lock. Entries of a parent process are invalid, and their places are free. */
 static struct recorded recorded[RECORDED];
 static uint64_t generation;
 
-/* ---- how far lanes are ---- */
+/* ---- progress of lanes ---- */
 
-/* What a wait is for: a stream, of a context where it is a default one, or all of a context. */
+/* The target of a wait: a stream, with its context if it is a default one, or a whole context. */
 struct target {
     void *stream, *context;
 };
@@ -45,7 +48,7 @@ static bool is_for(const struct target *target, const struct facet_flight_lane *
     return stream == target->stream && (stream != FACET_FLIGHT_PER_THREAD || is_own(lane));
 }
 
-/* The legacy stream waits for others when there is something in it: whether it did is not known here. */
+/* The legacy stream waits for other streams only when it has work itself, which is not known here. */
 static bool is_certain(const struct target *target, const struct facet_flight_lane *lane)
 {
     return target->stream != FACET_FLIGHT_LEGACY || atomic_load(&lane->stream) == FACET_FLIGHT_LEGACY;
@@ -76,9 +79,9 @@ static bool is_anything_in_flight(void)
 }
 
 enum which {
-    MEANT,  /* those that the wait is for */
+    MEANT,  /* the lanes that the wait is for */
     OWN,    /* of these, this thread's */
-    OTHERS, /* the stream may have waited for their events: they are asked */
+    OTHERS, /* the stream may have waited for their events: they are queried */
 };
 
 static bool is_which(enum which which, const struct target *target, const struct facet_flight_lane *lane)
@@ -86,7 +89,7 @@ static bool is_which(enum which which, const struct target *target, const struct
     return is_for(target, lane) ? which == MEANT || (which == OWN && is_own(lane)) : which == OTHERS;
 }
 
-/* Under the track lock. */
+/* Called with the track lock. */
 static void note_lanes(struct facet_flight_wait *wait, const struct target *target, enum which which)
 {
     for (struct facet_flight_lane *lane = facet_flight_lanes; lane; lane = lane->next) {
@@ -115,7 +118,7 @@ static void note_own(struct facet_flight_wait *wait, const struct target *target
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
-/* False when there is nothing to note, or it cannot be: a capture, or no context. */
+/* False when there is nothing to note, or it cannot be noted: during a capture, or without a context. */
 static bool target_of(void *stream, struct target *ret_target)
 {
     if (!is_anything_in_flight())
@@ -145,7 +148,7 @@ void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context
         note(ret_wait, &target);
 }
 
-/* Whether it is news. Under the track lock. */
+/* Returns whether the mark is new. Called with the track lock. */
 static bool raise(const struct facet_flight_waited_lane *waited)
 {
     struct facet_flight_lane *lane = facet_flight_lanes;
@@ -182,7 +185,7 @@ static bool is_free(const struct recorded *at)
     return !at->event || at->generation != generation;
 }
 
-/* Where an event is, or may be: its own place, a free one, or that of another, which is forgotten. */
+/* The place of an event: its own, else a free one, else another event's, which is then forgotten. */
 static struct recorded *recorded_at(const void *event, bool or_any)
 {
     uint64_t first = (uintptr_t)event * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RECORDED_BITS);
@@ -266,7 +269,7 @@ void facet_flight_copy_begins(struct facet_flight_wait *ret_wait, void *stream, 
         facet_flight_wait_stream(ret_wait, stream);
 }
 
-/* Meanwhile this thread has launched nothing but the copy. */
+/* During the copy this thread has launched nothing else. */
 void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum facet_flight_copy where, bool done)
 {
     struct target target;

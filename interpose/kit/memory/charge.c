@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what charge.h says. Never: holds a lock while the vendor's library is called. */
+/* Owns: taking, keeping and releasing charges. Never: holds a lock while the vendor's library is called. */
 #include "charge.h"
 
 #include "graph.h"
@@ -98,7 +98,7 @@ int facet_charge_free(enum facet_memory_kind kind, uint64_t handle, int (*free_i
     if (known && result == 0)
         freed(&entry);
     else if (known && !facet_ledger_add(ledger, key, entry))
-        return result; /* charged for good: it lives, and nobody remembers it */
+        return result; /* stays charged for good: the memory lives, but its ledger entry is lost */
     return result;
 }
 
@@ -145,7 +145,7 @@ static uint64_t level_bytes(const struct facet_memory_array *array, unsigned lev
     return times(times(facet_memory_round(row, ROW_STEP), half(array->height, level)), slices);
 }
 
-/* Levels end where the largest side is one texel: what is asked beyond that is not made. */
+/* The last level is the one whose largest side is one texel: the library makes none beyond it. */
 uint64_t facet_memory_array_bytes(const struct facet_memory_array *array)
 {
     uint64_t sum = 0, longest = array->width > array->height ? array->width : array->height;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Charging memory: reserve before the vendor's library is called, remember by pointer or handle, give back when it is
+ * Charging memory: reserve before the vendor's library is called, record by pointer or handle, release when it is
  * freed.
  *
- * Owns: the order of those.
- * Never: calls the vendor's library but through what it is given; lets memory that could not be remembered live
+ * Owns: the order of these steps.
+ * Never: calls the vendor's library except through given functions; lets memory that could not be recorded live
  * uncharged.
  */
 #ifndef FACET_MEMORY_CHARGE_H
@@ -13,29 +13,31 @@
 #include "driver.h"
 
 enum facet_memory_kind {
-    FACET_MEMORY_PLAIN,   /* dies with its owner: a context, a device */
-    FACET_MEMORY_MANAGED, /* the same; charged on each GPU (managed.h) */
-    FACET_MEMORY_SMALL,   /* the same; the regions that it lies in are charged (region.h), by who has such */
-    FACET_MEMORY_ARRAY,   /* dies with its owner, too */
-    FACET_MEMORY_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
-    FACET_MEMORY_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
-    FACET_MEMORY_GRAPH,   /* an executable; its owner is what it needs (graph.h), which is not charged here */
-    FACET_MEMORY_LOADED,  /* a note: what is of this name is loaded; the interposer's own */
+    FACET_MEMORY_PLAIN,   /* freed with its owner: a context, a device */
+    FACET_MEMORY_MANAGED, /* freed with its owner; charged on each GPU (managed.h) */
+    FACET_MEMORY_SMALL,   /* freed with its owner; charged by its regions (region.h), in interposers that use them */
+    FACET_MEMORY_ARRAY,   /* freed with its owner */
+    FACET_MEMORY_POOLED,  /* a pointer from a pool; the owner is the pool, which is charged */
+    FACET_MEMORY_VIRTUAL, /* a handle; the owner is a struct of virtual.c, which is charged */
+    FACET_MEMORY_GRAPH,   /* an executable; the owner is its needs (graph.h), not charged here */
+    FACET_MEMORY_LOADED,  /* a note that a named object is loaded; defined by the interposer */
 };
 
-/* Why something was not charged; an interposer says it in its vendor's words. */
+/* The result of a charge; an interposer translates it to its vendor's codes. */
 enum facet_memory_refusal { FACET_MEMORY_TAKEN = 0, FACET_MEMORY_OUT, FACET_MEMORY_NO_VGPU };
 
-/* Without a tenant nothing was charged, and nothing is kept or given back: a call within a call. */
+/* Without a tenant nothing was charged, and nothing is recorded or released: a call within a call. */
 struct facet_memory_charge {
     struct facet_tenant *tenant;
     uint64_t bytes;
     uint32_t device;
-    bool managed; /* of each GPU (managed.h) */
-    bool refused; /* by the quota, and not counted as that yet */
+    bool managed; /* charged on each GPU (managed.h) */
+    bool refused; /* by the quota, and not yet counted as denied */
 };
 
-/* A key of the ledger: pointers and handles of different kinds may be equal. Who frees a pointer knows no kind of it.
+/*
+ * A key of the ledger. Pointers and handles of different kinds may be equal. All kinds of pointers share one key space,
+ * because the kind is not known when a pointer is freed.
  */
 static inline uint64_t facet_memory_key(enum facet_memory_kind kind, uint64_t handle)
 {
@@ -44,25 +46,25 @@ static inline uint64_t facet_memory_key(enum facet_memory_kind kind, uint64_t ha
     return handle ^ (pointer ? 0 : (uint64_t)kind << 60);
 }
 
-/* In whole steps of a power of two; UINT64_MAX, which no quota grants, where that overflows. */
+/* Rounds up to a multiple of a power of two; UINT64_MAX, which no quota grants, if that overflows. */
 static inline uint64_t facet_memory_round(uint64_t bytes, uint64_t step)
 {
     return bytes > UINT64_MAX - step ? UINT64_MAX : (bytes + step - 1) & ~(step - 1);
 }
 
-/* Refused when the quota has not so much left, also after pools and graphs let go of what nobody uses. */
+/* Refused when the quota has too little left, even after pools and graphs have released unused memory. */
 enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
 
 /*
- * The same before the library has judged the call. What the quota refuses is not counted as denied: the library may
- * refuse the call anyway, and then it is its answer that the program is told. So the caller asks it for the same and
- * more than any device has, and ends with facet_charge_refuse() where that lacks nothing but memory. In *ret_charge it
- * finds the tenant, the device, and `refused`.
+ * Takes a charge before the library has checked the call. A refusal is not counted as denied, because the library might
+ * refuse the call for another reason, and its error takes precedence. So the caller calls the library with the same
+ * arguments and a size beyond any device's memory, and calls facet_charge_refuse() if it lacks only memory. *ret_charge
+ * has the tenant, the device, and `refused`.
  */
 enum facet_memory_refusal facet_charge_try(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
 void facet_charge_refuse(const struct facet_memory_charge *charge);
 
-/* More than a device of `total` bytes has, in its steps where `bytes` is. */
+/* A size beyond a device of `total` bytes, rounded as `bytes` is. */
 static inline uint64_t facet_memory_too_much(uint64_t bytes, uint64_t total)
 {
     uint64_t most = UINT64_C(1) << 56, twice = (total < most ? 2 * total : 2 * most) & ~((UINT64_C(2) << 20) - 1);
@@ -71,29 +73,29 @@ static inline uint64_t facet_memory_too_much(uint64_t bytes, uint64_t total)
 }
 void facet_charge_drop(const struct facet_memory_charge *charge);
 
-/* Makes a charge larger or smaller, as it turned out. */
+/* Adjusts a charge to the actual size. */
 enum facet_memory_refusal facet_charge_resize(struct facet_memory_charge *charge, uint64_t bytes);
 
-/* Remembers what was paid; false when memory is out: the caller undoes the allocation and drops the charge. */
+/* Records the charge; false when memory is out: the caller then frees the allocation and drops the charge. */
 bool facet_charge_keep(const struct facet_memory_charge *charge, enum facet_memory_kind kind, uint64_t handle,
                        uint64_t owner);
 
 /*
- * Frees something by `handle`: taken out before the library is called, as another thread may get the same handle right
- * after; `free_it` calls the library and answers 0 for success. What it did not free is put back.
+ * Frees the object of `handle`: `free_it` calls the library and returns 0 for success. The entry is taken out before
+ * that call, because another thread may get the same handle right after it; it is put back if the library refuses.
  */
 int facet_charge_free(enum facet_memory_kind kind, uint64_t handle, int (*free_it)(uint64_t handle, void *stream),
                       void *stream);
 
-/* Gives back what belongs to `owner` and dies with it. */
+/* Releases the charges of all memory that ended with `owner`. */
 void facet_charge_ended(uint64_t owner);
 
-/* How much of an array of so many texels is charged: rows in steps of 512 bytes, in all in steps of 64 KiB. */
+/* The charge of an array: rows in steps of 512 bytes, the total in steps of 64 KiB. */
 struct facet_memory_array {
-    uint64_t width, height, depth; /* 0 where there is no such dimension */
+    uint64_t width, height, depth; /* 0 for a missing dimension */
     uint64_t texel_bytes;
     unsigned levels;
-    bool layered; /* as many slices in each level */
+    bool layered; /* the same number of slices in each level */
 };
 uint64_t facet_memory_array_bytes(const struct facet_memory_array *array);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What charging memory asks of a vendor's library, in words that every vendor has.
+ * The functions of a vendor's library that charging memory needs, in terms that every vendor shares.
  *
  * Owns: the table. An interposer defines facet_memory_driver.
- * Never: is asked by who allocates plain memory of a vGPU that has room.
+ * Never: is used for plain memory in a vGPU that has room.
  */
 #ifndef FACET_MEMORY_DRIVER_H
 #define FACET_MEMORY_DRIVER_H
@@ -17,20 +17,22 @@
 struct facet_memory_driver {
     /* NULL before the process has attached. */
     struct facet_ledger *(*ledger)(void);
-    /* The vGPU that a device is; NULL when there is none. */
+    /* The vGPU of a device; NULL when there is none. */
     struct facet_tenant *(*tenant)(uint32_t device);
-    /* How many vGPUs there are: devices 0 and up. */
+    /* The number of vGPUs: devices 0 and up. */
     uint32_t (*devices)(void);
-    /* What a pool holds of its device, and what of it is given out. */
+    /* The memory that a pool holds on its device, and the allocated part of it. */
     uint64_t (*pool_held)(void *pool);
     uint64_t (*pool_used)(void *pool);
-    /* Lets a pool give back what nobody uses. */
+    /* Makes a pool release its unused memory. */
     void (*pool_trim)(void *pool);
-    /* The device of a pool that this process did not make; `otherwise` when it is not found. NULL: the asker knows. */
+    /*
+     * The device of a pool that this process did not make; `otherwise` when it is not found. NULL: the caller knows it.
+     */
     uint32_t (*pool_device)(void *pool, uint32_t otherwise);
-    /* The steps in which pools grow most likely, and in which they are given back at the end. */
+    /* The most likely step of a pool's growth, and the step of its release. */
     uint64_t pool_growth, pool_step;
-    /* What the library holds of a device for graphs, what of it is in use; lets it give back what is not. */
+    /* The memory that the library holds on a device for graphs, the used part of it, and releasing the unused part. */
     uint64_t (*graphs_held)(uint32_t device);
     uint64_t (*graphs_used)(uint32_t device);
     void (*graphs_trim)(uint32_t device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what graph.h says. Never: holds its lock while a graph is launched. */
+/* Owns: the charge for graphs, and the needs of executables. Never: holds its lock while a graph is launched. */
 #include "graph.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ _Atomic bool facet_graphs_used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged[FACET_GRAPH_DEVICES];
 
-/* As pools are (pool.c): false when the quota does not reach; then what it does reach for stays charged. */
+/* Like pools (pool.c): false when the quota has too little left; the part that it covers stays charged. */
 static bool settle(uint32_t device, uint64_t hold)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(device);
@@ -101,7 +101,7 @@ static void drop(struct facet_graph_needs *hold)
     }
 }
 
-/* What is needed beyond what is held and not used. */
+/* The bytes needed beyond held but unused memory. */
 static uint64_t missing(uint32_t device, uint64_t bytes)
 {
     uint64_t used = facet_memory_driver.graphs_used(device);
@@ -110,7 +110,7 @@ static uint64_t missing(uint32_t device, uint64_t bytes)
     return bytes > spare ? facet_memory_round(bytes - spare, STEP) : 0;
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static enum facet_memory_refusal hold_on(uint32_t device, uint64_t bytes, uint64_t *ret_hold)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(device);
@@ -184,7 +184,7 @@ void facet_graphs_after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The ledger has forgotten the parent's executables; what it knew of them is the parent's memory, and a little. */
+/* The ledger has dropped the parent's executables; their needs are leaked, which is little. */
 void facet_graphs_forked(void)
 {
     for (uint32_t i = 0; i < FACET_GRAPH_DEVICES; i++)

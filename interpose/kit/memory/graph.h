@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that graphs allocate: charged for what the library holds of a device for all graphs of this process.
+ * Memory that graphs allocate: the charge is the memory that the library holds on a device for all graphs of this
+ * process.
  *
- * Owns: what that was charged, and what each executable may need at most.
- * Never: calls a graph's own functions but through what it is given.
+ * Owns: that charge, and the most that each executable may need.
+ * Never: calls a graph's own functions except through given functions.
  *
- * The library holds memory for graphs apart from pools, from their launch (upload, or making) until it is told to let
- * go. Before such a call what is needed beyond what is held unused is reserved; what does not fit is refused, and the
- * library is not called. Behind it the charge is brought to what is held. What is held unused is let go of before
- * anything is refused.
+ * The library holds memory for graphs apart from pools, from their launch (upload, or instantiation) until it is told
+ * to release it. Before such a call, the need beyond held but unused memory is reserved; a graph that does not fit is
+ * refused, and the library is not called. After the call the charge is adjusted to the held memory. Unused memory is
+ * released before a refusal.
  */
 #ifndef FACET_MEMORY_GRAPH_H
 #define FACET_MEMORY_GRAPH_H
@@ -19,7 +20,7 @@
 #include "graph_needs.h"
 
 extern _Atomic uint32_t facet_graph_count; /* living executables that allocate */
-extern _Atomic bool facet_graphs_used;     /* there ever was one, or a node that allocates */
+extern _Atomic bool facet_graphs_used;     /* whether there ever was one, or a node that allocates */
 
 static inline bool facet_graphs_any(void)
 {
@@ -31,24 +32,27 @@ static inline bool facet_graphs_were(void)
     return __builtin_expect(atomic_load_explicit(&facet_graphs_used, memory_order_relaxed), 0);
 }
 
-/* An executable was made that may need so much. False when memory is out: the caller ends it. */
+/* Records a new executable and its needs. False when memory is out: the caller destroys it. */
 bool facet_graph_made(uint64_t executable, const struct facet_graph_needs *needs);
 
-/* Ends one: taken out before the library is called, as another thread may get the same handle right after. */
+/*
+ * Destroys one. Its entry is taken out before the library is called, because another thread may get the same handle
+ * right after.
+ */
 int facet_graph_destroy(uint64_t executable, int (*destroy)(uint64_t executable));
 
-/* Reserves what is needed, or what the launch of an executable may need, before the library's call. */
+/* Reserves the given needs, or those of an executable, before the library is called. */
 enum facet_memory_refusal facet_graph_hold(const struct facet_graph_needs *needs, struct facet_graph_needs *ret_hold);
 enum facet_memory_refusal facet_graph_hold_launch(uint64_t executable, struct facet_graph_needs *ret_hold);
 
-/* Behind it, whatever it answered: charges what is held by now, and gives the rest back. */
+/* Called after the library, whatever its result: charges the memory held by now, and releases the rest. */
 void facet_graph_held(const struct facet_graph_needs *hold);
 
-/* Compares what is charged of a device with what is held; the same after the library let go of the unused. */
+/* Adjusts a device's charge to the held memory; the second first makes the library release unused memory. */
 void facet_graphs_settle(uint32_t device);
 void facet_graphs_let_go(uint32_t device);
 
-/* Settles, but where somebody has the lock, who may wait for something. */
+/* Settles, unless another thread holds the lock: that thread may be waiting for the caller. */
 void facet_graphs_settle_if_free(uint32_t device);
 
 void facet_graphs_before_fork(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what graph_needs.h says. Never: asks a node twice. */
+/* Owns: the traversal of a graph. Never: reads a node twice. */
 #include "graph_needs.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define STEP UINT64_C(512)
 
-/* A graph's nodes, in the order in which they run where that is one row, else in any. */
+/* A graph's nodes, in execution order if they form a chain, else in any order. */
 struct row {
     struct facet_graph_node *nodes;
     size_t count;
@@ -41,7 +41,7 @@ static int by_handle(const void *one, const void *other)
     return (left > right) - (left < right);
 }
 
-/* The one node to which no edge leads; NULL where there is none. `edges` are in the order of their ends. */
+/* The only node without an incoming edge; NULL if there is none. `edges` are sorted by their ends. */
 static void *first_of(const struct row *row, const struct edge *edges)
 {
     for (size_t i = 0; i < row->count; i++)
@@ -50,7 +50,10 @@ static void *first_of(const struct row *row, const struct edge *edges)
     return NULL;
 }
 
-/* Every node but the last leads to one other, and from one end all are met: else they are left as they are. */
+/*
+ * Sorts the nodes of a chain: every node but the last has one successor, and all are reached from the first. Others are
+ * left as they are.
+ */
 static void put_in_order(struct row *row, struct edge *edges)
 {
     size_t count = row->count - 1, met = 0;
@@ -75,7 +78,7 @@ static void put_in_order(struct row *row, struct edge *edges)
         row->nodes[i] = ordered[i];
 }
 
-/* A library that cannot tell all there is to know of an edge says nothing. */
+/* If the library cannot describe an edge completely, its query fails, and the order is unknown. */
 static void read_order(const struct facet_graph_reader *reader, struct row *row, void *graph)
 {
     size_t count = 0;
@@ -92,7 +95,7 @@ static void read_order(const struct facet_graph_reader *reader, struct row *row,
     put_in_order(row, edges);
 }
 
-/* `nodes` is the caller's to free. */
+/* The caller frees `nodes`. */
 static bool read_nodes(const struct facet_graph_reader *reader, void *graph, struct row *ret_row)
 {
     size_t count = 0;
@@ -114,7 +117,7 @@ static bool read_nodes(const struct facet_graph_reader *reader, void *graph, str
     return true;
 }
 
-/* By what they allocate, and of one address in the order of the row. */
+/* Sorts by the allocated address, and for one address by the order in the chain. */
 static int by_pointer(const void *one, const void *other)
 {
     const struct facet_graph_node *left = *(const struct facet_graph_node *const *)one;
@@ -125,9 +128,9 @@ static int by_pointer(const void *one, const void *other)
     return (left > right) - (left < right);
 }
 
-/* What a row's nodes allocate. */
+/* The allocations of a row's nodes. */
 struct allocations {
-    const struct facet_graph_node **nodes; /* by_pointer() */
+    const struct facet_graph_node **nodes; /* sorted with by_pointer() */
     size_t count;
 };
 
@@ -139,8 +142,10 @@ static void list_allocations(const struct row *row, struct allocations *made)
     qsort(made->nodes, made->count, sizeof *made->nodes, by_pointer);
 }
 
-/* What a free node frees of its row: the last before it that has the address, as addresses are used again. What another
- * graph allocated makes no room in this one. */
+/*
+ * The allocation that a free node frees: the last one before it with that address, because addresses are reused.
+ * Freeing another graph's allocation makes no room in this one.
+ */
 static const struct facet_graph_node *freed_by(const struct allocations *made, const struct facet_graph_node *node)
 {
     size_t first = 0, end = made->count;
@@ -172,7 +177,7 @@ static void count_own(const struct row *row, struct facet_graph_needs *most)
     FACET_CLEANUP_FREE const struct facet_graph_node **nodes = calloc(row->count + 1, sizeof *nodes);
     struct allocations made = {.nodes = nodes};
 
-    if (nodes && row->ordered) /* otherwise none is found, and so none is freed */
+    if (nodes && row->ordered) /* otherwise the list stays empty, and nothing counts as freed */
         list_allocations(row, &made);
     for (size_t i = 0; i < row->count; i++) {
         const struct facet_graph_node *node = &row->nodes[i], *freed = NULL;
@@ -189,7 +194,7 @@ static void count_own(const struct row *row, struct facet_graph_needs *most)
     }
 }
 
-/* How many of its nodes, and of its children's, allocate. */
+/* The number of its nodes, and its children's, that allocate. */
 static size_t count_all(const struct facet_graph_reader *reader, void *graph, struct facet_graph_needs *needs)
 {
     struct row row;

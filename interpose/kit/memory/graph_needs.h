@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much memory a graph may need of each device.
+ * The memory that a graph may need on each device.
  *
- * Owns: looking through its nodes: of a row of nodes, as a stream's capture makes, the most that is alive at a time; of
- * any other shape the sum of what its nodes allocate, as a library gives one node's memory to another only where the
- * first is over for certain. Nodes of children count, beside all of their parent's.
- * Never: changes a graph, or knows what is charged.
+ * Owns: examining its nodes. For a chain of nodes, as a stream's capture makes, the need is the most that is allocated
+ * at a time. For any other shape it is the sum of all allocations, because a library reuses one node's memory for
+ * another only where the first has certainly finished. Nodes of children count in addition to all of their parent's.
+ * Never: changes a graph, or knows the charge.
  */
 #ifndef FACET_MEMORY_GRAPH_NEEDS_H
 #define FACET_MEMORY_GRAPH_NEEDS_H
@@ -31,18 +31,18 @@ struct facet_graph_node {
     void *handle;
     enum facet_graph_node_kind kind;
     uint32_t device;
-    uint64_t pointer, bytes; /* of what is allocated or freed */
+    uint64_t pointer, bytes; /* of the allocation or the free */
     void *child;
 };
 
-/* The vendor's functions. Each list is asked for twice, first with NULL for its length. */
+/* The vendor's functions. Each list is read twice, first with NULL for its length. */
 struct facet_graph_reader {
     bool (*nodes)(void *graph, void **nodes, size_t *count);
     bool (*edges)(void *graph, void **from, void **to, size_t *count);
-    void (*look)(struct facet_graph_node *node); /* fills in what belongs to its handle */
+    void (*look)(struct facet_graph_node *node); /* fills in the fields of the node with this handle */
 };
 
-/* False when it allocates nothing. */
+/* False when the graph allocates nothing. */
 bool facet_graph_needs(const struct facet_graph_reader *reader, void *graph, struct facet_graph_needs *ret_needs);
 
 #endif

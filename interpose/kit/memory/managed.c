@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what managed.h says. Never: leaves one vGPU charged where another refused. */
+/* Owns: the charge on each GPU. Never: leaves one vGPU charged when another refused. */
 #include "managed.h"
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@ static void release(uint32_t count, uint64_t bytes)
         facet_tenant_release(facet_memory_driver.tenant(i), bytes);
 }
 
-/* How many GPUs there are, after a child of fork() was attached, too. */
+/* The number of GPUs; first attaches in a child of fork(). */
 static uint32_t devices(void)
 {
     return facet_memory_driver.tenant(0) ? facet_memory_driver.devices() : 0;

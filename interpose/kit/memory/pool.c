@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what pool.h says. Never: grants a pool more than the quota leaves: what it took beyond is given back. */
+/*
+ * Owns: the list of pools, and their charges. Never: lets a pool keep more than the quota: growth beyond it is undone.
+ */
 #include "pool.h"
 
 #include <pthread.h>
@@ -8,17 +10,17 @@
 #include "charge.h"
 #include "managed.h"
 
-#define GRAIN UINT64_C(512) /* in which what is given out of a pool is counted */
+#define GRAIN UINT64_C(512) /* unit in which allocations from a pool are counted */
 
 struct pool {
     struct pool *next;
     void *handle;
     uint32_t device;
     enum facet_pool_place place;
-    bool exported;             /* others may hold what it held */
-    bool destroyed;            /* by the program; the library keeps it while something is allocated from it */
+    bool exported;             /* other processes may hold its memory */
+    bool destroyed;            /* by the program; the library keeps it while it has allocations */
     uint64_t charged;          /* what the quota has given */
-    uint64_t live, live_bytes; /* what is allocated from it */
+    uint64_t live, live_bytes; /* its current allocations */
 };
 
 _Atomic uint32_t facet_pool_count;
@@ -26,7 +28,7 @@ _Atomic uint32_t facet_pool_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *pools;
 
-/* ---- who pays: the pool's device, or each ---- */
+/* ---- who is charged: the pool's device, or each ---- */
 
 static bool is_charged(const struct pool *pool)
 {
@@ -65,8 +67,8 @@ static uint64_t held(const struct pool *pool)
 }
 
 /*
- * Brings the charge to what the pool holds, of which `hold` more is reserved already. False when the quota does not
- * reach: then the pool stays charged for as much as it does.
+ * Adjusts the charge to the memory that the pool holds; `hold` more is reserved already. False when the quota has too
+ * little left: then the pool stays charged for the part that it covers.
  */
 static bool settle(struct pool *pool, uint64_t hold)
 {
@@ -150,7 +152,7 @@ static void let_go(uint32_t device)
     }
 }
 
-/* On each GPU where `pool` is charged. */
+/* Releases on each GPU where `pool` is charged. */
 static void let_go_for(const struct pool *pool)
 {
     uint32_t count = pool->place == FACET_POOL_MANAGED ? facet_memory_driver.devices() : 0;
@@ -169,8 +171,8 @@ void facet_pools_let_go(uint32_t device)
 }
 
 /*
- * Reserves what the pool may grow by for an allocation of `bytes`. Where the quota has not so much left, an allocation
- * that fits into what the pool holds unused goes ahead without: most likely it does not grow.
+ * Reserves the possible growth of the pool by an allocation of `bytes`. If the quota has too little left, an allocation
+ * that fits into the pool's unused memory goes ahead without: the pool will probably not grow.
  */
 static enum facet_memory_refusal make_room(struct pool *pool, uint64_t bytes, uint64_t *ret_hold)
 {
@@ -209,7 +211,7 @@ static bool remember(struct pool *pool, uint64_t pointer, uint64_t bytes)
     return true;
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static int take(struct pool *pool, uint64_t asked, struct facet_pool_taking *taking)
 {
     uint64_t bytes = facet_memory_round(asked, GRAIN), hold;
@@ -243,7 +245,7 @@ int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct fa
     if (pool)
         result = is_charged(pool) ? take(pool, bytes, taking) : taking->allocate(taking);
     if (pool && !known && result != 0 && !pool->charged)
-        forget(pool); /* most likely it is none */
+        forget(pool); /* probably not a pool */
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -323,7 +325,7 @@ void facet_pools_after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The parent's pools are not the child's. */
+/* The pools belong to the parent. */
 void facet_pools_forked(void)
 {
     while (pools)

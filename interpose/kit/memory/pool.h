@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pools: charged for what they hold of the device, not for what is allocated from them.
+ * Pools: charged for the memory they hold, not for allocations from them.
  *
- * Owns: what each pool of this process is charged, and the lock under which that is compared with the library.
+ * Owns: the charge of each pool of this process, and the lock under which it is compared with the library's figure.
  * Never: touches a stream.
  *
- * A pool grows within an allocation and shrinks at any later synchronisation, unseen. So what it is charged is never
- * less than it holds, and is brought up to date whenever a pool, the memory that is left, or a refusal is looked at.
- * The lock is held while the library gives memory out of a pool, which nobody else may grow meanwhile: two threads
- * could not tell whose the growth was.
+ * A pool grows within an allocation, and shrinks at any later synchronisation without notice. So its charge is never
+ * less than its memory, and is adjusted before each use of a pool, of the remaining quota, or of a refusal. The lock is
+ * held while the library allocates from a pool: with two threads at once, the growth could not be attributed.
  *
- * What others can open of a pool, they hold beyond its end, and nobody learns until when: a pool that was exported, and
- * was destroyed, stays charged for what it held.
+ * Another process may open an exported pool and hold its memory beyond the pool's end, for an unknown time. So an
+ * exported pool that was destroyed stays charged.
  */
 #ifndef FACET_MEMORY_POOL_H
 #define FACET_MEMORY_POOL_H
@@ -28,47 +27,46 @@ static inline bool facet_pools_any(void)
     return __builtin_expect(atomic_load_explicit(&facet_pool_count, memory_order_relaxed) != 0, 0);
 }
 
-/* Compares what the pools of a device are charged with what they hold. */
+/* Adjusts the charges of a device's pools to the memory they hold. */
 void facet_pools_settle(uint32_t device);
 
-/* The same, but where somebody has the lock, who may wait for something. */
+/* Settles, unless another thread holds the lock: that thread may be waiting for the caller. */
 void facet_pools_settle_if_free(uint32_t device);
 
-/* The same, after the library was told to let go of what nobody uses. */
+/* Makes the library release unused memory, then settles. */
 void facet_pools_let_go(uint32_t device);
 
-/* A pointer out of a pool was freed, by either call. */
+/* A pointer from a pool was freed, by either call. */
 void facet_pool_freed(const struct facet_ledger_entry *entry);
 
-/* One allocation from a pool: what the vendor's call is, and how it is undone, what the pool grew by for it included.
- */
+/* One allocation from a pool: the vendor's call, and a function that undoes it with the pool's growth. */
 struct facet_pool_taking {
-    int (*allocate)(struct facet_pool_taking *taking); /* 0 for success, and then sets `pointer` */
+    int (*allocate)(struct facet_pool_taking *taking); /* returns 0 for success, and sets `pointer` */
     void (*undo)(struct facet_pool_taking *taking);
     uint64_t pointer;
-    int out, no_vgpu;                /* what is answered when it is refused */
-    struct facet_tenant *refused_by; /* set: whose quota it was, and has not counted it yet; NULL: nobody's */
+    int out, no_vgpu;                /* results for a refusal */
+    struct facet_tenant *refused_by; /* the tenant whose quota refused, not yet counted as denied; NULL: none */
 };
 
-/* `device` is the pool's where this process did not see it made, and the library does not know (driver.h). */
+/* `device` is the pool's, if this process did not make the pool and the library cannot tell (driver.h). */
 int facet_pool_allocate(void *pool, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking);
 
-/* Where a pool's memory is, and so who is charged for it. */
+/* The place of a pool's memory, which decides who is charged. */
 enum facet_pool_place {
-    FACET_POOL_ELSEWHERE, /* nobody: it is the host's */
+    FACET_POOL_ELSEWHERE, /* host memory: not charged */
     FACET_POOL_ON_DEVICE,
-    FACET_POOL_MANAGED, /* each GPU (managed.h) */
+    FACET_POOL_MANAGED, /* charged on each GPU (managed.h) */
 };
 
-/* A pool was made, or one that the library had of itself was given out. False when memory is out: it is not known. */
+/* A pool was made, or the library returned one of its own. False when memory is out: it is not recorded. */
 bool facet_pool_made(void *pool, uint32_t device, enum facet_pool_place place);
 bool facet_pool_met(void *pool, uint32_t device, enum facet_pool_place place);
 
-/* Under the lock over the library's call, which answers 0 for success: a new pool may get the same handle after it. */
+/* Calls the library, where 0 is success, with the lock held: a new pool may get the same handle right after. */
 int facet_pool_destroy(void *pool, int (*destroy)(void *pool));
 int facet_pool_trim(void *pool, uint64_t keep, int (*trim)(void *pool, uint64_t keep));
 
-/* A form of it was made that others can open. */
+/* The pool was exported for other processes. */
 void facet_pool_exported(void *pool);
 
 void facet_pools_before_fork(void);

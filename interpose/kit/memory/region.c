@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what region.h says. Never: lets two be charged for one region, or nobody: who takes a count from 0 to 1 is
- * charged, who takes it from 1 to 0 gives back, and in between nobody is.
+ * Owns: the table of regions, their counts and notes. Never: lets a region be charged twice, or not at all. The thread
+ * that raises a count from 0 to 1 keeps the charge, the thread that lowers it from 1 to 0 releases it, others change
+ * nothing.
  */
 #include "region.h"
 
@@ -9,18 +10,18 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define LEVEL_BITS 18u /* twice that and a region's: 57, all that processors have for addresses */
+#define LEVEL_BITS 18u /* twice that and a region's bits are 57, the width of a processor's addresses */
 #define PLACES     (UINT64_C(1) << LEVEL_BITS)
 
 #define STEPS (FACET_REGION_BYTES >> FACET_REGION_STEP_BITS)
 
-/* A note is twice the owner, and one; 0: none. */
+/* A note is twice the owner plus one; 0: none. */
 #define SEVERAL UINT64_MAX
 
 struct region {
     _Alignas(64) _Atomic uint32_t blocks;
-    _Atomic uint64_t noted;                      /* the only note that was ever made here, or SEVERAL */
-    _Alignas(64) _Atomic uint64_t owners[STEPS]; /* by where a block begins */
+    _Atomic uint64_t noted;                      /* the only note ever made here, or SEVERAL */
+    _Alignas(64) _Atomic uint64_t owners[STEPS]; /* indexed by the beginning of a block */
 };
 
 struct leaf {
@@ -57,7 +58,7 @@ static struct leaf *leaf_of(struct root *root, uint64_t place, bool make)
     return leaf;
 }
 
-/* From the kernel itself: of notes only the pages that have any take memory. */
+/* Mapped directly, so that only pages of notes that are used take memory. */
 static struct region *map_region(void)
 {
     void *fresh = mmap(NULL, sizeof(struct region), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,7 +81,7 @@ static struct region *region_of(struct leaf *leaf, uint64_t place, bool make)
     return region;
 }
 
-/* NULL where nothing was made, or memory is out, or there are no such addresses. */
+/* NULL if the entry was not made, memory is out, or the address is invalid. */
 static struct region *find(uint32_t device, uint64_t address, bool make)
 {
     uint64_t region = address >> FACET_REGION_BITS;
@@ -142,7 +143,7 @@ static bool at_a_step(uint64_t address)
     return !(address & ((UINT64_C(1) << FACET_REGION_STEP_BITS) - 1));
 }
 
-/* Before the note is made: who looks for an owner's notes may pass by a region that has only another's. */
+/* Called before the note is made, so that a search for an owner's notes can skip regions that have only another's. */
 static void say_whose(struct region *region, uint64_t note)
 {
     uint64_t nobody = 0;
@@ -171,7 +172,7 @@ bool facet_regions_note(uint32_t device, uint64_t address, uint64_t bytes, uint6
     return true;
 }
 
-/* No address is of two devices. */
+/* An address belongs to one device only. */
 bool facet_regions_take_note(uint64_t address, uint32_t *ret_device, uint64_t *ret_owner)
 {
     for (uint32_t device = 0; device < FACET_REGION_DEVICES && at_a_step(address); device++) {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions: 2 MiB of addresses each, out of which a library gives what is smaller. A region is held whole for as long as
- * one block in it is alive, and so is charged whole.
+ * Regions: 2 MiB of addresses each, from which a library allocates small blocks. A region is held whole while one block
+ * in it lives, so it is charged whole.
  *
- * Owns: how many living blocks each region of each device has, and whose they are.
- * Never: takes a lock; charges anything itself: it says what is to be.
+ * Owns: the number of living blocks in each region of each device, and their owners.
+ * Never: takes a lock; charges anything itself: it returns the amounts.
  *
- * A table of two levels by address, as a processor's: finding a region takes three loads, whatever is alive. What was
- * made of it stays: for each region in which a block ever was a page, and one for each 256 KiB of it that blocks began
- * in.
+ * A table of two levels by address, like a page table: finding a region takes three loads, whatever its size. Its
+ * memory is kept: one page for each region that ever had a block, and one for each 256 KiB of it in which blocks began.
  *
- * Thread rule: every function from any thread, but for facet_regions_forked(): in the child, before anything else.
+ * Thread rule: every function from any thread, except facet_regions_forked(): in the child, before anything else.
  */
 #ifndef FACET_MEMORY_REGION_H
 #define FACET_MEMORY_REGION_H
@@ -22,10 +21,10 @@
 
 #define FACET_REGION_DEVICES 16u
 
-/* Blocks are noted by where they begin, in steps of so many bytes: drivers give none smaller. */
+/* Notes are indexed by the beginning of a block, in steps of this many bytes: drivers allocate no smaller blocks. */
 #define FACET_REGION_STEP_BITS 9u
 
-/* What a block may need at most: the regions that it touches, in bytes. */
+/* The most that a block may be charged: the regions that it touches, in bytes. */
 static inline uint64_t facet_regions_touched(uint64_t address, uint64_t bytes)
 {
     uint64_t last = address + (bytes ? bytes - 1 : 0);
@@ -33,32 +32,34 @@ static inline uint64_t facet_regions_touched(uint64_t address, uint64_t bytes)
     return ((last >> FACET_REGION_BITS) - (address >> FACET_REGION_BITS) + 1) << FACET_REGION_BITS;
 }
 
-/* Adds a block that lies in one region, which is charged already. False, and nothing is done, where that is not so. */
+/* Adds a block in one region that is charged already. False, with no effect, if it is not. */
 bool facet_regions_join(uint32_t device, uint64_t address, uint64_t bytes);
 
 /*
- * Adds a block for which facet_regions_touched() was charged; *ret_left: how much of that is to be given back, as
- * others are charged for it already. False when memory is out.
+ * Adds a block for which facet_regions_touched() was charged; *ret_left is the part to release, because those regions
+ * are charged already. False when memory is out.
  */
 bool facet_regions_add(uint32_t device, uint64_t address, uint64_t bytes, uint64_t *ret_left);
 
-/* Takes a block out that was joined or added; returns what is to be given back: regions that have none left. */
+/* Removes a block that was joined or added; returns the bytes to release: its regions without other blocks. */
 uint64_t facet_regions_leave(uint32_t device, uint64_t address, uint64_t bytes);
 
 /*
- * Whose blocks they are. A block that was joined or added is noted here, in one store, where that is possible: it lies
- * in one region, and begins at a step. False otherwise: the caller remembers it.
+ * Records the owner of a block that was joined or added, in one store. That is possible if the block lies in one region
+ * and begins at a step. False otherwise: the caller records it.
  */
 bool facet_regions_note(uint32_t device, uint64_t address, uint64_t bytes, uint64_t owner);
 
-/* Takes the note of the block that begins there; false when there is none. Of two that ask, one has it. The block is
- * still counted. */
+/*
+ * Takes the note of the block that begins there; false when there is none. If two threads call, one gets it. The block
+ * stays counted.
+ */
 bool facet_regions_take_note(uint64_t address, uint32_t *ret_device, uint64_t *ret_owner);
 
-/* Takes all notes of one owner, one call of `gone` each. What is noted meanwhile may stay. */
+/* Takes all notes of one owner, with one call of `gone` each. Notes made meanwhile may stay. */
 void facet_regions_drain(uint64_t owner, void (*gone)(uint32_t device, uint64_t address));
 
-/* Forgets all: they are the parent's. */
+/* Drops all regions: they are the parent's. */
 void facet_regions_forked(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what virtual.h says. Never: calls the vendor's library. */
+/* Owns: the counts of handles and mappings. Never: calls the vendor's library. */
 #include "virtual.h"
 
 #include <pthread.h>
@@ -9,11 +9,11 @@
 struct facet_virtual {
     struct facet_memory_charge charge;
     uint64_t handle;
-    uint64_t handles, mappings; /* what else holds it counts as a mapping */
+    uint64_t handles, mappings; /* mappings: includes other references */
     bool exported;
 };
 
-/* In the order of addresses; no two overlap. */
+/* Sorted by address; no two overlap. */
 struct mapping {
     uint64_t address, bytes;
     struct facet_virtual *memory;
@@ -52,7 +52,7 @@ static void let_go(struct facet_virtual *memory)
     free(memory);
 }
 
-/* The first mapping that ends behind `address`. */
+/* The first mapping that ends after `address`. */
 static size_t from(uint64_t address)
 {
     size_t low = 0, high = mapping_count;
@@ -156,13 +156,13 @@ void facet_virtual_unmapped(uint64_t address, uint64_t bytes)
     mapping_count -= end - first;
 }
 
-/* A handle more of memory that is ours: the one that it has, or a new one where only a mapping was left. */
+/* Counts one more handle of our memory: the one that it has, or a new one if it had only mappings. */
 void facet_virtual_retained(uint64_t address, uint64_t handle)
 {
     struct facet_virtual *memory = facet_virtual_at(address);
 
     if (!memory || (memory->handles && memory->handle != handle))
-        return; /* another name for the same; it is let go by the one that we know */
+        return; /* a second handle for the same memory; only the known one counts */
     memory->handle = handle;
     if (memory->handles || facet_charge_keep(&memory->charge, FACET_MEMORY_VIRTUAL, handle, (uintptr_t)memory))
         memory->handles++;
@@ -176,7 +176,7 @@ void facet_virtual_exported(uint64_t handle)
         memory->exported = true;
 }
 
-/* Only where it is this process's own that comes back is it counted. */
+/* Counts only memory of this process that is imported back. */
 void facet_virtual_imported(uint64_t handle)
 {
     struct facet_virtual *memory = facet_virtual_find(handle);
@@ -195,7 +195,7 @@ void facet_virtual_after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* What the parent mapped is not the child's; of what has no mapping the ledger alone knew. */
+/* The mappings are the parent's; memory without a mapping was known to the ledger alone. */
 void facet_virtual_forked(void)
 {
     mapping_count = 0;
