@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a container needs for a GPU or a partition: device nodes, and the variable by which the vendor's container
- * runtime knows what to bring of the driver's libraries.
- * Never: names a library: which of them a container gets is the vendor's runtime's to say.
+ * Owns: a container's access to a GPU or a partition: device nodes, and the variable that tells the vendor's container
+ * runtime which libraries of the driver to mount.
+ * Never: names a library: the vendor's runtime selects them.
  *
- * FACET_CUDA_ROOT: a folder that stands for / when the driver's tables are read; for tests.
+ * FACET_CUDA_ROOT: a folder used in place of / when the driver's tables are read; for tests.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ bool cuda_has_part_nodes(void)
     return file != NULL;
 }
 
-/* Adds the node by which `what` ("gpu0/gi7") is reached; false when the driver has none for it. */
+/* Adds the node that gives access to `what` ("gpu0/gi7"); false when the driver has none for it. */
 static bool add_capability(struct items *items, const char *what)
 {
     FILE *file = open_capabilities();

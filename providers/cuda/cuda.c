@@ -3,19 +3,19 @@
  * The CUDA provider: NVIDIA's GPUs, as the management library (NVML) and the driver show them.
  *
  * Owns: the entry, opening and closing, and the tables.
- * Never: claims what it could not read; changes the mode of a GPU.
+ * Never: reports a value that it could not read; changes the mode of a GPU.
  *
  * Libraries. Both are opened at run time: libnvidia-ml.so.1 and libcuda.so.1, or the files that FACET_CUDA_NVML and
- * FACET_CUDA_DRIVER name. Without NVML there are no devices. Without the driver there are devices to be seen and
- * shared, but no memory and no kernels, and nobody tells the multiprocessors; when it is there and cannot be used, the
- * property `driver_error` says why.
+ * FACET_CUDA_DRIVER name. Without NVML there are no devices. Without the driver, devices can be listed and shared, but
+ * there is no memory, no kernels, and the number of multiprocessors is unknown. If the driver is there and cannot be
+ * used, the property `driver_error` has the reason.
  *
- * Modes. `shared` and `soft` on a GPU as it is. One that is in MIG mode can only be cut, `partitioned`, and is nobody's
- * as a whole; which of the two a GPU is in is decided by who administers it, before the provider is opened. `hard` is
- * not offered to programs: the driver keeps no process to a number of multiprocessors from outside. Workers whose
- * contexts are of this provider have hard limits all the same (gpu/limit.c, slice.h).
+ * Modes. `shared` and `soft` on a GPU in its normal mode. A GPU in MIG mode can only be `partitioned`, and is not
+ * offered as a whole; its administrator sets the mode before the provider is opened. `hard` is not offered to programs:
+ * the driver cannot limit another process to a number of multiprocessors. Workers whose contexts belong to this
+ * provider do have hard limits (gpu/limit.c, slice.h).
  *
- * Address. The UUID, "GPU-..." or, of a partition, "MIG-...": what CUDA_VISIBLE_DEVICES takes.
+ * Address. The UUID, "GPU-..." or, of a partition, "MIG-...": the form that CUDA_VISIBLE_DEVICES accepts.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@
 
 static void cuda_close(struct facet_provider_instance *instance)
 {
-    /* What the driver does not end it goes on using: then nothing is freed. */
+    /* Work that the driver does not end still uses the instance, so nothing is freed. */
     if (!instance || !gpu_machine_close(&instance->gpu))
         return;
     cuda_events_end(instance);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this provider share: the instance, its GPUs, and who offers which operations.
+ * The instance, its GPUs, and the operations that each file of this provider offers.
  *
- * Owns: the structs and the rule of the lock.
- * Never: declares anything of the vendor's; that is in vendor/cuda.
+ * Owns: the structs and the lock order.
+ * Never: declares the vendor's interface; that is in vendor/cuda.
  *
- * Locks. NVML is safe from any thread, but a list of MIG devices is read in several calls: `parts_lock` keeps this
- * process from changing it meanwhile. Inside of it `lock` guards the events and what was last seen of each GPU.
- * Contexts have locks of their own (providers/kit/gpu). What is found at open never changes afterwards and is read
- * without a lock.
+ * Locks. NVML is safe from any thread, but reading a list of MIG devices takes several calls: `parts_lock` keeps this
+ * process from changing it meanwhile. Inside of it `lock` guards the events and the last sight of each GPU. Contexts
+ * have locks of their own (providers/kit/gpu). Data found at open never changes afterwards and is read without a lock.
  */
 #ifndef FACET_CUDA_H
 #define FACET_CUDA_H
@@ -29,7 +28,7 @@
 
 #define CUDA_MAX_PARTS 8u /* MIG devices of a GPU */
 
-/* What a look at a GPU found; events are differences between two looks. */
+/* The state of a GPU at one look; events are differences between two looks. */
 struct cuda_sight {
     bool present, has_ecc;
     uint32_t throttle; /* FACET_THROTTLE_* */
@@ -49,10 +48,10 @@ struct facet_provider_instance {
     struct gpu_machine gpu; /* first, where providers/kit/gpu finds it */
     struct cuda_nvml nvml;
     struct cuda_driver driver;
-    CUcontext primaries[GPU_MOST]; /* of devices that are retained */
+    CUcontext primaries[GPU_MOST]; /* of retained devices */
     struct cuda_groups groups[GPU_MOST];
     struct cuda_math math;
-    char driver_error[256]; /* why the driver is not there or not used; empty otherwise */
+    char driver_error[256]; /* the reason why the driver is absent or unused; empty otherwise */
     struct cuda_gpu gpus[GPU_MOST];
 
     pthread_mutex_t parts_lock;
@@ -66,8 +65,10 @@ FACET_STATIC_ASSERT(offsetof(struct facet_provider_instance, gpu) == 0, "gpu_mac
 extern const struct gpu_driver cuda_gpu_driver;
 CUmemAllocationProp cuda_memory_properties(const struct gpu_machine *machine, uint32_t device);
 
-/* driver_device.c: what the driver says of a GPU that NVML found: multiprocessors, and what the GPU can by the driver
- * (FACET_CAN_*, 0 when the driver does not know it). */
+/*
+ * driver_device.c: describes a GPU that NVML found by the driver: its multiprocessors, and its capabilities
+ * (FACET_CAN_*, 0 when the driver does not know it).
+ */
 uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t device,
                               struct facet_device_info *info);
 
@@ -76,7 +77,7 @@ enum facet_status cuda_gpus_find(struct facet_provider_instance *instance, struc
 enum facet_status cuda_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
                                          uint32_t capacity, uint32_t *ret_size, struct facet_error *error);
 
-/* metrics.c. Reading sets a bit for each field that was read; NVML's result when none was. */
+/* metrics.c. Reading sets a bit for each field that was read; returns NVML's result when none was. */
 extern const struct facet_metrics_ops cuda_metrics_ops;
 nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu,
                                struct facet_device_metrics *ret_metrics);
@@ -88,11 +89,11 @@ enum facet_status cuda_device_nodes(struct facet_provider_instance *instance, vo
 enum facet_status cuda_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
                                     uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
-/* All links, in the order of the list; *ret_links is the caller's to free. */
+/* All links, in the order of the list; the caller frees *ret_links. */
 enum facet_status cuda_links_read(const struct facet_provider_instance *instance,
                                   struct facet_topology_link **ret_links, uint32_t *ret_count,
                                   struct facet_error *error);
-/* Whether an NVLink of a GPU leads straight to another. */
+/* Whether an NVLink of a GPU leads directly to another. */
 bool cuda_nvlink_leads(const struct facet_provider_instance *instance, uint32_t device, unsigned link, uint32_t to);
 
 /* traffic.c: metrics of links. */
@@ -110,7 +111,7 @@ enum facet_status cuda_device_health(struct facet_provider_instance *instance, u
 enum facet_status cuda_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
                                      uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                      struct facet_error *error);
-/* How the GPU is now; false when nothing could be learnt. */
+/* The current state of a GPU; false when nothing could be read. */
 bool cuda_gpu_look(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, struct cuda_sight *ret_sight);
 
 /* partition.c */
@@ -122,7 +123,7 @@ struct cuda_part {
     unsigned instance_id, compute_id;
 };
 bool cuda_can_partition(const struct cuda_nvml *nvml);
-/* The partitions of a GPU, in order of start. With parts_lock, for as long as what was read is used. */
+/* The partitions of a GPU, in order of start. The caller holds parts_lock while it uses the result. */
 enum facet_status cuda_parts_read(const struct facet_provider_instance *instance, uint32_t device,
                                   struct cuda_part parts[CUDA_MAX_PARTS], uint32_t *ret_count,
                                   struct facet_error *error);

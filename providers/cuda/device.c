@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: finding the GPUs, and what is written about each in struct facet_device_info and the properties.
- * Never: guesses. What a call did not answer stays unsaid.
+ * Owns: finding the GPUs, and their description in struct facet_device_info and the properties.
+ * Never: guesses: a value that a call did not return stays unset.
  */
 #include "cuda.h"
 
@@ -76,7 +76,7 @@ static void describe_mode(const struct cuda_nvml *nvml, struct cuda_gpu *gpu, st
     }
 }
 
-/* What the library offers and what was found decides; a probe that fails takes its promise with it. */
+/* Depends on the functions that the library has and on probes; a probe that fails removes its capability. */
 static uint64_t capabilities_of(const struct cuda_nvml *nvml, struct cuda_gpu *gpu)
 {
     struct facet_device_metrics metrics;
@@ -123,7 +123,7 @@ static enum facet_status add(struct facet_provider_instance *instance, nvmlDevic
     return FACET_OK;
 }
 
-/* A GPU that fell off the bus is still counted; the others must not suffer for it. */
+/* A GPU that fell off the bus is still counted; the others remain usable. */
 enum facet_status cuda_gpus_find(struct facet_provider_instance *instance, struct facet_error *error)
 {
     const struct cuda_nvml *nvml = &instance->nvml;
@@ -166,7 +166,7 @@ FACET_PRINTF(3, 4) static void put(struct text *text, const char *key, const cha
         (size_t)snprintf(text->bytes + text->length, sizeof text->bytes - text->length, "%s=%s\n", key, value);
 }
 
-/* For `facet provider check` (docs/providers.md): stores a value to so many words. */
+/* For `facet provider check` (docs/providers.md): stores a value to a number of words. */
 static const char conformance_ptx[] =
     ".version 7.0 .target sm_52 .address_size 64 "
     ".visible .entry store_words(.param .u64 words, .param .u64 count, .param .u64 value) { "

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening the driver, and what its results mean. Never: unloads it; its threads may run for longer than we do. */
+/*
+ * Owns: opening the driver, and translating its results. Never: unloads it; its threads may run longer than we use it.
+ */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -90,7 +92,7 @@ static enum facet_status status_of(CUresult result)
     case CUDA_ERROR_LAUNCH_FAILED:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:
     case CUDA_ERROR_DEINITIALIZED:
-        /* The context is of no more use, to anybody in this process. */
+        /* No caller in this process can use the context any more. */
         return FACET_DEVICE_LOST;
     default:
         return FACET_IO;

@@ -2,11 +2,11 @@
 /*
  * The CUDA driver, opened at run time.
  *
- * Owns: the table of its functions, and what its results mean.
+ * Owns: the table of its functions, and the translation of its results.
  * Never: links to it; keeps more than one form of a function.
  *
- * Any function may be missing: an older driver lacks the newer ones. `needed` are those without which there is no
- * device at all (driver 11.0 has them).
+ * Any function may be missing: an older driver lacks the newer ones. Without those in `needed` there is no device at
+ * all (driver 11.0 has them).
  */
 #ifndef FACET_CUDA_DRIVER_H
 #define FACET_CUDA_DRIVER_H
@@ -82,7 +82,7 @@
     X(cuLibraryUnload)                                                                                                 \
     X(cuLibraryGetKernel)
 
-/* The same as a client of MPS (driver 11.4). */
+/* The same for a client of MPS (driver 11.4). */
 #define CUDA_AFFINITY(X)                                                                                               \
     X(cuDeviceGetExecAffinitySupport)                                                                                  \
     X(cuCtxGetExecAffinity)                                                                                            \
@@ -94,7 +94,7 @@
     X(cuMemAllocAsync)                                                                                                 \
     X(cuMemFreeAsync)
 
-/* Processes off the device and back (driver 570, CUDA 12.8). */
+/* Moving processes off the device and back (driver 570, CUDA 12.8). */
 #define CUDA_CHECKPOINTING(X)                                                                                          \
     X(cuCheckpointProcessGetState)                                                                                     \
     X(cuCheckpointProcessLock)                                                                                         \
@@ -117,7 +117,7 @@ struct cuda_driver {
 
 /*
  * Opens libcuda.so.1, or the file that FACET_CUDA_DRIVER names, and initialises it. FACET_OK with `library` NULL: there
- * is no driver, or it says that there is no device. FACET_IO: it is there and cannot be used; the error says why.
+ * is no driver, or it reports no device. FACET_IO: it is there and cannot be used; the error has the reason.
  */
 enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_error *error);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the driver knows of a GPU. Never: makes a context for a mere listing. */
+/* Owns: describing a GPU by the driver. Never: makes a context for a mere listing. */
 #include "cuda.h"
 
 static int attribute(const struct facet_provider_instance *instance, const struct gpu_device *device, int which)
 {
     int value;
 
-    /* What this driver does not know it does not have. */
+    /* An attribute that this driver does not know is absent. */
     return instance->driver.cuDeviceGetAttribute(&value, which, device->ordinal) == CUDA_SUCCESS ? value : 0;
 }
 
-/* Pieces of memory that can be mapped: their least size, or 0. */
+/* The smallest size of memory that can be mapped, or 0. */
 static size_t granule_of(const struct facet_provider_instance *instance, uint32_t index)
 {
     const struct gpu_device *device = &instance->gpu.devices[index];
@@ -34,7 +34,7 @@ static void read_bounds(const struct facet_provider_instance *instance, struct g
     device->items_most = (uint32_t)attribute(instance, device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
-/* By the place on the bus: the driver counts as CUDA_VISIBLE_DEVICES says, and may not have it at all. */
+/* Searches by bus address: the driver's numbering depends on CUDA_VISIBLE_DEVICES, and may lack the GPU. */
 static bool find(const struct facet_provider_instance *instance, const struct facet_device_info *info,
                  struct gpu_device *device)
 {
@@ -42,7 +42,7 @@ static bool find(const struct facet_provider_instance *instance, const struct fa
            instance->driver.cuDeviceGetByPCIBusId(&device->ordinal, info->pci_address) == CUDA_SUCCESS;
 }
 
-/* A GPU that is cut is nobody's as a whole: what the driver takes for it is one of its parts. */
+/* A partitioned GPU is not offered as a whole: the driver's device for it is one of its partitions. */
 uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t index, struct facet_device_info *info)
 {
     struct gpu_device *device = &instance->gpu.devices[index];

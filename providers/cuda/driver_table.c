@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the CUDA driver as providers/kit/gpu calls it.
- * Never: decides anything: each function is one call, and what its result means.
+ * Never: decides anything: each function is one call, and the translation of its result.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -254,8 +254,10 @@ static bool is_about_image(CUresult result)
            result == CUDA_ERROR_INVALID_SOURCE || result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_FOUND;
 }
 
-/* A module, or, where there are parts of the multiprocessors, a library, whose kernels run in any part. That is loaded
- * when its module is asked for: what is wrong with it has to be said now. */
+/*
+ * Loads a module, or, if multiprocessors can be partitioned, a library, whose kernels run in any part. A library is
+ * loaded when its module is requested, which is done here so that an error is reported now.
+ */
 static CUresult give(const struct cuda_driver *driver, const char *text, int options[2], void *values[2],
                      void **ret_module)
 {
@@ -277,7 +279,7 @@ static CUresult give(const struct cuda_driver *driver, const char *text, int opt
     return result;
 }
 
-/* The driver takes PTX as a text with an end, and says in its log what it dislikes. */
+/* The driver takes PTX as a terminated text, and describes errors in its log. */
 static enum facet_status load(struct gpu_machine *machine, const void *image, uint64_t bytes,
                               gpu_module_handle *ret_module, struct facet_error *error)
 {
@@ -316,7 +318,7 @@ static enum facet_status find_kernel(struct gpu_machine *machine, gpu_module_han
 {
     const struct cuda_driver *driver = driver_of(machine);
     CUfunction function = NULL;
-    CUkernel kernel = NULL; /* a launch takes it in the place of a function */
+    CUkernel kernel = NULL; /* a launch accepts it in place of a function */
     bool of_library = cuda_driver_parts(driver);
     CUresult result = of_library ? driver->cuLibraryGetKernel(&kernel, module, name)
                                  : driver->cuModuleGetFunction(&function, module, name);

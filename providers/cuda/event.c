@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: health, and events: the driver's own (XIDs), and differences between one look at a GPU and the next.
- * Never: waits for the driver. What changes and changes back between two looks is not seen; an XID is.
+ * Never: waits for the driver. A state that changes and changes back between two looks is missed; an XID is not.
  */
 #include "cuda.h"
 
-/* What rows of memory that were, or could not be, replaced say of a GPU. */
+/* The health of a GPU by its remapped rows of memory. */
 static uint32_t health_of_rows(const struct cuda_nvml *nvml, nvmlDevice_t handle)
 {
     unsigned corrected, uncorrected, pending, failed;
@@ -60,7 +60,7 @@ enum facet_status cuda_device_health(struct facet_provider_instance *instance, u
     return FACET_OK;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static struct facet_event *add_event(struct facet_provider_instance *instance, uint32_t device, uint32_t kind,
                                      uint64_t value, const char *message)
 {
@@ -84,7 +84,7 @@ void cuda_events_begin(struct facet_provider_instance *instance)
         instance->event_set = NULL;
         return;
     }
-    /* A GPU that has no such events is one of which nothing comes. */
+    /* A GPU without such events reports none. */
     for (uint32_t i = 0; i < instance->gpu.count; i++)
         CUDA_NVML(nvml, nvmlDeviceRegisterEvents, instance->gpus[i].handle, nvmlEventTypeXidCriticalError,
                   instance->event_set);
@@ -106,7 +106,7 @@ static bool find_device(const struct facet_provider_instance *instance, nvmlDevi
     return false;
 }
 
-/* As many as are kept at most: a GPU that reports without end does not keep us. */
+/* Takes at most as many as are kept, so that a GPU that reports without end does not block the caller. */
 static void take_xids(struct facet_provider_instance *instance)
 {
     nvmlEventData_t data;
@@ -149,7 +149,7 @@ static void look_at_all(struct facet_provider_instance *instance)
             !cuda_gpu_look(&instance->nvml, gpu, &now))
             continue;
         compare(instance, device, &now);
-        if (!now.has_ecc) { /* what was counted so far is not forgotten over one failed reading */
+        if (!now.has_ecc) { /* the count so far is kept when one reading fails */
             now.has_ecc = gpu->seen.has_ecc;
             now.ecc_uncorrected = gpu->seen.ecc_uncorrected;
         }

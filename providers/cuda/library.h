@@ -2,8 +2,8 @@
 /*
  * NVML, opened at run time.
  *
- * Owns: which of its functions are used, and what its results mean.
- * Never: takes a library that is there but broken for one that is absent.
+ * Owns: the table of its functions, and the translation of its results.
+ * Never: treats a broken library as an absent one.
  */
 #ifndef FACET_CUDA_LIBRARY_H
 #define FACET_CUDA_LIBRARY_H
@@ -13,7 +13,7 @@
 #include "vendor/cuda/nvml.h"
 #include "vendor/cuda/nvml_mig.h"
 
-/* Without one of these there is no use in the library. */
+/* The library is useless if one of these is missing. */
 #define CUDA_NVML_NEEDED(X)                                                                                            \
     X(nvmlInit_v2)                                                                                                     \
     X(nvmlShutdown)                                                                                                    \
@@ -23,7 +23,7 @@
     X(nvmlDeviceGetName)                                                                                               \
     X(nvmlDeviceGetMemoryInfo)
 
-/* NULL where the installed library has none. */
+/* NULL where the installed library lacks one. */
 #define CUDA_NVML_OPTIONAL(X)                                                                                          \
     X(nvmlErrorString)                                                                                                 \
     X(nvmlSystemGetDriverVersion)                                                                                      \
@@ -90,7 +90,10 @@ struct cuda_nvml {
 #define CUDA_NVML(nvml, symbol, ...)                                                                                   \
     ((nvml)->symbol ? (nvml)->symbol(__VA_ARGS__) : (nvmlReturn_t)NVML_ERROR_FUNCTION_NOT_FOUND)
 
-/* FACET_OK with `library` NULL when NVML is not installed. FACET_IO, FACET_ABI_MISMATCH: it is there and of no use. */
+/*
+ * FACET_OK with `library` NULL when NVML is not installed. FACET_IO, FACET_ABI_MISMATCH: it is there and cannot be
+ * used.
+ */
 enum facet_status cuda_nvml_open(struct cuda_nvml *ret_nvml, struct facet_error *error);
 void cuda_nvml_close(struct cuda_nvml *nvml);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `math`: the libraries, what they support, queueing, and whose turn an operation is. Never: knows how
- * an operation is made of calls. */
+/*
+ * Owns: the table `math`: the libraries, their capabilities, queueing, and the dispatch of an operation. Never: knows
+ * the calls of which an operation consists.
+ */
 #include "math_library.h"
 
 #include "cuda.h"
@@ -51,7 +53,7 @@ enum facet_status cuda_blas_status(cublasStatus_t result)
     }
 }
 
-/* By its thousands, as of 9; before, all that failed is the same here. */
+/* Since 9, codes are grouped in thousands; before, every failure is treated alike. */
 enum facet_status cuda_dnn_status(cudnnStatus_t result)
 {
     if (result == CUDNN_STATUS_SUCCESS)
@@ -76,7 +78,7 @@ void cuda_scratch_give(const struct cuda_math_call *call, CUdeviceptr address)
         call->driver->cuMemFreeAsync(address, call->stream);
 }
 
-/* --- what there is --- */
+/* --- capabilities --- */
 
 static void count_types(const struct cuda_math *math, uint32_t types[FACET_MATH_KINDS])
 {
@@ -119,7 +121,7 @@ static enum facet_status math_support(struct facet_provider_instance *instance, 
 
 /* --- running --- */
 
-/* Handles are of a device's primary context. With the device entered. */
+/* Handles belong to a device's primary context. Called with the device entered. */
 static enum facet_status take_handles(struct cuda_math *math, uint32_t device)
 {
     if (math->blas_library && !math->blas[device]) {
@@ -189,7 +191,7 @@ static const char *implementation_of(const struct facet_math *operation)
     }
 }
 
-/* The libraries' handles are of the device's primary context, where MPS's limits do not hold. */
+/* The libraries' handles belong to the device's primary context, where MPS's limits do not hold. */
 static enum facet_status refuse_context(const struct gpu_machine *machine, const struct gpu_context *context,
                                         struct facet_error *error)
 {

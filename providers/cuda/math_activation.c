@@ -5,7 +5,7 @@
  */
 #include "math_library.h"
 
-#define PARTS 9 /* of a graph: two tensors, what is done, its operation, the graph, heuristics, engine, plan, pack */
+#define PARTS 9 /* of a graph: two tensors, the function, its operation, the graph, heuristics, engine, plan, pack */
 
 static cudnnDataType_t type_of(uint32_t type)
 {
@@ -48,7 +48,7 @@ struct graph {
     const struct cuda_math *math;
     cudnnBackendDescriptor_t parts[PARTS];
     int count;
-    cudnnStatus_t result; /* of the first call that failed: the others are left out */
+    cudnnStatus_t result; /* of the first call that failed; later ones are skipped */
 };
 
 static cudnnBackendDescriptor_t add(struct graph *graph, int kind)
@@ -139,7 +139,7 @@ static cudnnBackendDescriptor_t add_operation(struct graph *graph, cudnnHandle_t
     return whole;
 }
 
-/* The engine that the library thinks best of. */
+/* The engine that the library ranks first. */
 static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t whole)
 {
     const int mode = CUDNN_HEUR_MODE_A;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: attention, as two products with a softmax between them.
- * Never: keeps the scores: they are memory of this provider, for as long as the operation takes.
+ * Never: keeps the scores: they are memory of this provider for the duration of the operation.
  *
- * Where position i sees the positions up to i alone, minus infinity is added to the scores of the others: one mask for
- * all heads, which is written from the host.
+ * For causal attention, minus infinity is added to the scores of later positions: one mask for all heads, which is
+ * written from the host.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static enum facet_status write_mask(const struct cuda_math_call *call, uint64_t 
         return FACET_NO_MEMORY;
     enum facet_status status = cuda_scratch_take(call, bytes, &mask);
     if (status == FACET_OK) {
-        /* From memory that is not pinned: it returns when it has read it. */
+        /* The source is not pinned, so the call returns only after it was read. */
         CUresult result = call->driver->cuMemcpyHtoDAsync_v2(mask, values, bytes, call->stream);
 
         if (result != CUDA_SUCCESS) {

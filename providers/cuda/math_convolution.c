@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: convolution, forwards, through cuDNN. Never: lets it multiply f32 as TF32, unless it may. */
+/* Owns: forward convolution through cuDNN. Never: lets it multiply f32 as TF32, unless mixed precision is allowed. */
 #include "math_library.h"
 
 #include "math_check.h"
@@ -73,7 +73,7 @@ static cudnnStatus_t make_convolution(const struct cuda_math *math, const struct
     return result;
 }
 
-/* The best that the library knows, of those that multiply as they were told and need no more memory than that. */
+/* The library's best algorithm that multiplies in the required precision and needs at most WORKSPACE_MOST. */
 static const cudnnConvolutionFwdAlgoPerf_t *choose(const cudnnConvolutionFwdAlgoPerf_t *found, int count, bool mixed)
 {
     for (int i = 0; i < count; i++)

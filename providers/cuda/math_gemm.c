@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: products of matrices through cuBLASLt: its types (gpu/blaslt.h has the calls). Never: lets f32 be multiplied in
- * less, unless it was asked to. */
+/*
+ * Owns: products of matrices through cuBLASLt: its types (gpu/blaslt.h has the calls). Never: lets f32 be multiplied in
+ * a lower precision, unless that is allowed.
+ */
 #include "math_library.h"
 
 #define BLASLT(name)          cublasLt##name

@@ -2,19 +2,20 @@
 /*
  * Mathematics by NVIDIA's libraries, opened at run time.
  *
- * Owns: the tables of cuBLASLt's and cuDNN's functions, their handles, and what the files about operations share.
- * Never: computes anything; calls a library by another thread than the executor's, once an operation is queued.
+ * Owns: the tables of cuBLASLt's and cuDNN's functions, their handles, and the functions that operations share.
+ * Never: computes anything; calls a library from a thread other than the executor's, once an operation is queued.
  *
- * libcublasLt.so.13 to 11 and libcudnn.so.9 or 8, or what FACET_CUDA_CUBLASLT and FACET_CUDA_CUDNN name. Products of
- * matrices need the first, convolution and activation the second, attention both. Without both there is no mathematics.
+ * The libraries are libcublasLt.so.13 to 11 and libcudnn.so.9 or 8, or the files that FACET_CUDA_CUBLASLT and
+ * FACET_CUDA_CUDNN name. Products of matrices need the first, convolution and activation the second, attention both.
+ * Without both there is no mathematics.
  *
- *     gemm          f32, bf16, f16. Not int8: cuBLASLt has it for one layout and multiples of 4 alone
- *     convolution   f32, forwards. Not the 16-bit types: cuDNN adds no f32 bias to them before it rounds
- *     activation    f32, bf16, f16
- *     attention     f32: products, a softmax and, where it is causal, a mask that is added; all scores are in memory at
- *                   a time. Not the 16-bit types: those need cuDNN's fused graphs, as the ABI has scores in f32
- *     normalization f32, bf16, f16. cuDNN gives a sample's variance when it trains, of which the ABI's is made; so not
- * of channels of one element, which have none
+ *   - gemm: f32, bf16, f16. Not int8: cuBLASLt has it only for one layout and multiples of 4.
+ *   - convolution: f32, forward. Not the 16-bit types: cuDNN adds no f32 bias to them before it rounds.
+ *   - activation: f32, bf16, f16.
+ *   - attention: f32: products, a softmax and, if causal, a mask that is added; all scores are in memory at a time. Not
+ *     the 16-bit types: those need cuDNN's fused graphs, because the ABI has scores in f32.
+ *   - normalization: f32, bf16, f16. In training cuDNN returns the sample's variance, from which the ABI's is computed;
+ *     so channels of one element, which have none, are not supported.
  */
 #ifndef FACET_CUDA_MATH_LIBRARY_H
 #define FACET_CUDA_MATH_LIBRARY_H
@@ -71,21 +72,21 @@
     X(cudnnBackendFinalize)                                                                                            \
     X(cudnnBackendExecute)
 
-/* Deprecated since 9, as all of its kind: a later one may be without them, and normalization with that. */
+/* Deprecated since 9, like all of its kind: a later library may lack them, and then normalization is not offered. */
 #define CUDA_DNN_NORMALIZATION(X)                                                                                      \
     X(cudnnScaleTensor)                                                                                                \
     X(cudnnBatchNormalizationForwardInference)                                                                         \
     X(cudnnBatchNormalizationForwardTraining)
 
 struct cuda_math {
-    void *blas_library, *dnn_library; /* NULL: it is not there, or lacks a function */
+    void *blas_library, *dnn_library; /* NULL: it is absent, or lacks a function */
     bool normalizes;
 #define CUDA_MEMBER(name) __typeof__(&name) name;
     CUDA_BLAS(CUDA_MEMBER)
     CUDA_DNN(CUDA_MEMBER)
     CUDA_DNN_NORMALIZATION(CUDA_MEMBER)
 #undef CUDA_MEMBER
-    cublasLtHandle_t blas[GPU_MOST]; /* made with the first operation on a device; the executor's thread's */
+    cublasLtHandle_t blas[GPU_MOST]; /* made with the first operation on a device; used by the executor's thread */
     cudnnHandle_t dnn[GPU_MOST];
 };
 
@@ -99,32 +100,34 @@ struct cuda_math_call {
     const struct facet_math *operation;
 };
 
-/* Opens what is there. */
+/* Opens the libraries that exist. */
 void cuda_math_open(struct cuda_math *ret_math);
 /* Ends the handles on a device whose context is current. */
 void cuda_math_leave(struct cuda_math *math, uint32_t device);
 
 extern const struct facet_math_ops cuda_math_ops;
 
-/* What a library's result means. */
+/* Translates a library's result. */
 enum facet_status cuda_blas_status(cublasStatus_t result);
 enum facet_status cuda_dnn_status(cudnnStatus_t result);
 
-/* Memory for as long as the stream needs it: taken and given back in its order. 0 bytes: none, 0. */
+/* Memory in stream order: allocated and freed by the stream. 0 bytes: none, address 0. */
 enum facet_status cuda_scratch_take(const struct cuda_math_call *call, uint64_t bytes, CUdeviceptr *ret_address);
 void cuda_scratch_give(const struct cuda_math_call *call, CUdeviceptr address);
 
-/* math_gemm.c: of the call's type, laid out as `flags` say. With `addend` not 0: instead of beta times C one matrix
- * there, laid out as C is, is added to each product. */
+/*
+ * math_gemm.c: in the call's type, laid out by `flags`. With `addend` not 0, the one matrix there, laid out as C is, is
+ * added to each product instead of beta times C.
+ */
 enum facet_status cuda_math_gemm(const struct cuda_math_call *call, const struct facet_gemm *gemm, uint32_t flags,
                                  CUdeviceptr addend);
-/* math_convolution.c, math_activation.c, math_normalization.c, math_attention.c: what the call's operation is. */
+/* math_convolution.c, math_activation.c, math_normalization.c, math_attention.c: run the call's operation. */
 enum facet_status cuda_math_convolution(const struct cuda_math_call *call);
 enum facet_status cuda_math_activation(const struct cuda_math_call *call);
 enum facet_status cuda_math_normalization(const struct cuda_math_call *call);
 enum facet_status cuda_math_attention(const struct cuda_math_call *call);
 
-/* math_activation.c: softmax over the channels of a tensor, in f32 or as it is. */
+/* math_activation.c: softmax over the channels of a tensor of type `type`. */
 enum facet_status cuda_math_softmax(const struct cuda_math_call *call, cudnnDataType_t type, CUdeviceptr input,
                                     CUdeviceptr output, const uint64_t sizes[4]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: batch normalization through cuDNN. Never: leaves what cuDNN calls a variance where the ABI's is expected. */
+/* Owns: batch normalization through cuDNN. Never: returns cuDNN's variance where the ABI has another definition. */
 #include "math_library.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 struct plan {
     cudnnTensorDescriptor_t elements, channels;
     CUdeviceptr given;       /* scratch memory: ones, zeros */
-    CUdeviceptr scale, bias; /* the operation's, or of that */
+    CUdeviceptr scale, bias; /* the operation's, or in `given` */
 };
 
 static cudnnDataType_t type_of(uint32_t type)
@@ -34,7 +34,7 @@ static cudnnStatus_t make_tensors(const struct cuda_math_call *call, struct plan
     return result;
 }
 
-/* cuDNN wants a scale and a bias always. */
+/* cuDNN always needs a scale and a bias. */
 static enum facet_status fill_in(const struct cuda_math_call *call, struct plan *plan)
 {
     const struct facet_normalization *it = &call->operation->of.normalization;
@@ -73,8 +73,8 @@ static cudnnStatus_t infer(const struct cuda_math_call *call, const struct plan 
 }
 
 /*
- * What runs becomes what was computed with a factor of 1. It is cleared first: times 0, what happens to lie there may
- * be no number. The sample's variance times (n - 1) / n is that of the elements.
+ * With a factor of 1 the running values become the computed ones. They are cleared first, because 0 times their old
+ * content may be NaN. The sample's variance times (n - 1) / n is that of the elements.
  */
 static cudnnStatus_t train(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
 {

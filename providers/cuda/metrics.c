@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a GPU's sensors and its processes.
- * Never: turns a rate into a counter, or the time in which a kernel runs into a share of units at work: NVML's
- * utilization is neither `busy_ns` nor `compute_active_milli`. PCIe traffic is what a driver of 560 or newer counts,
- * when it counts in 64 bits: 32 are full within a tenth of a second. What it measures over a moment is no counter.
+ * Never: turns a rate into a counter, or the time in which any kernel runs into a share of busy units: NVML's
+ * utilization is neither `busy_ns` nor `compute_active_milli`. PCIe traffic comes from the 64-bit counters of driver
+ * 560 or newer: 32 bits overflow within a tenth of a second, and a rate over a moment is no counter.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #define MILLI_OF_PERCENT 10u
 #define MAX_CLOCK_MHZ    100000u
 #define MAX_CELSIUS      250u
-#define TRIES            8 /* a list may grow between two questions */
+#define TRIES            8 /* a list may grow between two calls */
 
 static void read_power(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct facet_device_metrics *to)
 {
@@ -47,7 +47,7 @@ bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint3
         known |= reasons & kinds[i].reasons;
         throttle |= reasons & kinds[i].reasons ? kinds[i].throttle : 0;
     }
-    /* The hardware slows down without saying for what. */
+    /* The hardware slows down without reporting a reason. */
     if (reasons & nvmlClocksThrottleReasonHwSlowdown && !known)
         throttle |= FACET_THROTTLE_FAULT;
     *ret_throttle = throttle;
@@ -99,7 +99,7 @@ static bool count_errors(const struct cuda_nvml *nvml, nvmlDevice_t handle, int 
     return true;
 }
 
-/* Switched off, nothing is counted, and the library says so: that is not the same as no errors. */
+/* With ECC off nothing is counted, and the library says so: that differs from no errors. */
 static void read_ecc(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct facet_device_metrics *to)
 {
     if (count_errors(nvml, handle, NVML_MEMORY_ERROR_TYPE_CORRECTED, &to->ecc_corrected))
@@ -164,7 +164,7 @@ struct process_list {
     unsigned count;
 };
 
-/* The processes that compute on a GPU or a MIG device; `entries` is the caller's to free. */
+/* The processes that compute on a GPU or a MIG device; the caller frees `entries`. */
 static nvmlReturn_t read_processes(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct process_list *ret_list)
 {
     __typeof__(nvml->nvmlDeviceGetComputeRunningProcesses_v3) read =
@@ -189,7 +189,7 @@ static nvmlReturn_t read_processes(const struct cuda_nvml *nvml, nvmlDevice_t ha
     return result;
 }
 
-/* The newest share of each process that NVML has a sample of. No sample is no reading, not 0. */
+/* The newest share of each process with a sample. Without a sample there is no reading, which differs from 0. */
 static void read_shares(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct facet_process_metrics *metrics,
                         uint32_t metric_count)
 {
@@ -216,7 +216,7 @@ struct metrics_list {
     uint32_t count;
 };
 
-/* Adds the processes of a GPU, or of a partition of it. What a process holds may be unknown to NVML: all bits set. */
+/* Adds the processes of a GPU, or of a partition of it. If NVML does not know a process's memory, it sets all bits. */
 static nvmlReturn_t add_processes(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint32_t device,
                                   const char *partition, struct metrics_list *list)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what mps.h says.
- * Never: says `quit` to the program, which would end the service; it ends when it has read what it was told.
+ * Owns: the control program of MPS, and contexts with execution affinity.
+ * Never: sends `quit` to the program, which would end the service; the program ends at the end of its input.
  *
- * FACET_CUDA_MPS_CONTROL names the program; else it is nvidia-cuda-mps-control, wherever PATH has it. It finds the
- * daemon by CUDA_MPS_PIPE_DIRECTORY, as the driver does.
+ * FACET_CUDA_MPS_CONTROL names the program; otherwise it is nvidia-cuda-mps-control in PATH. It finds the daemon by
+ * CUDA_MPS_PIPE_DIRECTORY, as the driver does.
  */
 #include "mps.h"
 
@@ -64,7 +64,7 @@ static bool start(const int in[2], const int out[2], pid_t *ret_child)
     return result == 0;
 }
 
-/* Until the other end is closed, the text is full, or the time is over. */
+/* Reads until the other end is closed, the text is full, or the deadline passes. */
 static void read_answer(int from, char *text, size_t size)
 {
     uint64_t deadline = gpu_deadline_ns(ANSWER_NS), now;
@@ -85,8 +85,10 @@ static void read_answer(int from, char *text, size_t size)
     text[length] = '\0';
 }
 
-/* By then it has answered, or will not. Where there is no descriptor it has ended, and our program has waited for it:
- * its number may be somebody else's. */
+/*
+ * Called after the answer or the deadline. Without a pidfd the child has ended, and the host program may have reaped
+ * it, so its pid may be another process's.
+ */
 static void end(pid_t child, int process)
 {
     if (process >= 0) {
@@ -103,7 +105,7 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
-/* What the program answers to a command; nothing, when there is no program or no daemon. */
+/* The program's answer to a command; empty without a program or a daemon. */
 static void ask(const char *command, char *text, size_t size)
 {
     int in[2], out[2];
@@ -116,7 +118,7 @@ static void ask(const char *command, char *text, size_t size)
         close_both(in);
         return;
     }
-    /* Its reading end is open here, and a pipe holds more: so this neither blocks nor raises a signal. */
+    /* The reading end is open here, and a pipe has room for a command, so this neither blocks nor raises a signal. */
     bool told = write(in[1], command, strlen(command)) == (ssize_t)strlen(command);
     bool started = told && start(in, out, &child);
     close(out[1]);
@@ -130,7 +132,7 @@ static void ask(const char *command, char *text, size_t size)
     close(out[0]);
 }
 
-/* A percentage; 100 for what is none. It has a point wherever the program's locale has a comma: not for strtod(). */
+/* A percentage; 100 if there is none. The decimal point does not depend on the locale, so strtod() would be wrong. */
 static double percentage_of(const char *text)
 {
     const char *at = text ? text + strspn(text, " \t\n") : "";

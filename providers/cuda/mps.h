@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Multi-Process Service: what it gives this process, and contexts on a part of that.
+ * The Multi-Process Service: the share of this process, and contexts on a part of that.
  *
  * Owns: asking its control program, which is the documented way to its daemon.
- * Never: changes what the daemon does: it serves others, too. Waits for the program for longer than two seconds.
+ * Never: changes the daemon's settings, because it serves other processes, too; waits for the program longer than two
+ * seconds.
  */
 #ifndef FACET_CUDA_MPS_H
 #define FACET_CUDA_MPS_H
@@ -17,11 +18,13 @@
 /* Whether contexts with execution affinity can be made: whether this process is a client of MPS. */
 bool cuda_mps_is_used(const struct cuda_driver *driver, CUdevice ordinal);
 
-/* How many of a device's multiprocessors MPS gives this process: the least of what its daemon gives new servers, and of
- * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE here. All of them, where nobody says less. */
+/*
+ * The number of a device's multiprocessors that MPS gives this process: the smaller of the daemon's default for new
+ * servers and CUDA_MPS_ACTIVE_THREAD_PERCENTAGE here. All of them without a limit.
+ */
 uint32_t cuda_mps_units(uint32_t all);
 
-/* A context on `units` multiprocessors or, where the device has steps, some more. */
+/* A context on `units` multiprocessors, rounded up to the device's steps. */
 enum facet_status cuda_mps_context(const struct cuda_driver *driver, CUdevice ordinal, uint32_t units,
                                    CUcontext *ret_context, uint32_t *ret_units, struct facet_error *error);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: MIG: GPU instances as partitions, each with one compute instance that has all of it.
- * Never: changes the mode of a GPU; touches what others made but to list it, and to destroy it when told to.
+ * Owns: MIG: GPU instances as partitions, each with one compute instance over all of it.
+ * Never: changes the mode of a GPU; changes instances made by others, except to destroy one on request.
  *
- * Slices are those of memory, which is what placements count: compute slices follow. A GPU instance that others cut
- * into several compute instances is listed once, as the first of them; one without any is no device yet, and is listed
+ * Slices are memory slices, which placements count: compute slices follow. A GPU instance with several compute
+ * instances, made by others, is listed once, as the first of them. One without any is no device yet, and is listed
  * under a name made of its number.
  */
 #include <stdlib.h>
@@ -32,7 +32,7 @@ bool cuda_can_partition(const struct cuda_nvml *nvml)
            nvml->nvmlDeviceGetComputeInstanceId;
 }
 
-/* "1g.10gb"; an older library does not say, so it is put together as nvidia-smi does. */
+/* "1g.10gb"; an older library has no name, so it is composed as nvidia-smi does. */
 static void name_profile(const struct cuda_nvml *nvml, nvmlDevice_t gpu, unsigned place, struct profile *profile)
 {
     nvmlGpuInstanceProfileInfo_v2_t named = {.version = VENDOR_NVML_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2)};
@@ -188,7 +188,7 @@ static nvmlReturn_t add_parts(const struct facet_provider_instance *instance, ui
     for (unsigned i = 0; result == NVML_SUCCESS && i < found && *count < CUDA_MAX_PARTS; i++) {
         nvmlGpuInstanceInfo_t placed;
 
-        /* One that is destroyed meanwhile is not there. */
+        /* An instance that is destroyed meanwhile is skipped. */
         if (nvml->nvmlGpuInstanceGetInfo(handles[i], &placed) != NVML_SUCCESS)
             continue;
         struct cuda_part *part = &parts[(*count)++];
@@ -219,7 +219,7 @@ enum facet_status cuda_parts_read(const struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-/* The partition that is in the way of slices, or NULL. */
+/* The partition that occupies some of the slices, or NULL. */
 static const struct cuda_part *in_the_way(const struct cuda_part *parts, uint32_t count,
                                           const nvmlGpuInstancePlacement_t *place)
 {
@@ -269,7 +269,7 @@ static enum facet_status placements_locked(struct facet_provider_instance *insta
                                 error);
 }
 
-/* The place to take: that which is asked for, or the last that is free: so the beginning stays free for large ones. */
+/* The requested place, or else the last free one, so that the beginning stays free for large partitions. */
 static enum facet_status choose(const struct facet_provider_instance *instance, uint32_t device,
                                 const struct profile *profile, uint32_t start, nvmlGpuInstancePlacement_t *ret_place,
                                 struct facet_error *error)
@@ -308,7 +308,7 @@ static enum facet_status choose(const struct facet_provider_instance *instance, 
     return FACET_OK;
 }
 
-/* One compute instance with all slices: the profile that has as many. */
+/* Makes one compute instance over all slices, with the profile of that size. */
 static nvmlReturn_t fill_instance(const struct cuda_nvml *nvml, nvmlGpuInstance_t instance, unsigned slices)
 {
     nvmlComputeInstance_t compute;
@@ -328,7 +328,7 @@ static nvmlReturn_t fill_instance(const struct cuda_nvml *nvml, nvmlGpuInstance_
     return result;
 }
 
-/* The GPU instance with its compute instance, or nothing. */
+/* Makes the GPU instance with its compute instance, or nothing. */
 static enum facet_status make(const struct facet_provider_instance *instance, uint32_t device,
                               const struct profile *profile, const nvmlGpuInstancePlacement_t *place,
                               nvmlGpuInstance_t *ret_made, struct facet_error *error)
@@ -394,7 +394,7 @@ static enum facet_status list_locked(struct facet_provider_instance *instance, u
     return facet_kit_list_items(infos, sizeof *infos, count, items, item_size, capacity, ret_count, error);
 }
 
-/* All compute instances of a GPU instance, then itself. One that is in use stays, and with it what holds it. */
+/* Destroys all compute instances of a GPU instance, then the instance. One in use stays, and so does the instance. */
 static nvmlReturn_t unmake(const struct cuda_nvml *nvml, nvmlGpuInstance_t instance)
 {
     for (unsigned place = 0; place < NVML_COMPUTE_INSTANCE_PROFILE_COUNT; place++) {
@@ -441,7 +441,7 @@ static enum facet_status destroy_locked(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-/* The same with the lock: what was read of the partitions holds until the answer is made. */
+/* Makes a call with the lock held, so that the partitions do not change until the answer is made. */
 #define LOCKED(instance, call)                                                                                         \
     do {                                                                                                               \
         pthread_mutex_lock(&(instance)->parts_lock);                                                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what slice.h says. Never: takes a group from a worker that it was promised to. */
+/* Owns: groups of multiprocessors, and slices of them. Never: takes a group from the worker that it is reserved for. */
 #include "slice.h"
 
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 #include "mps.h"
 
 struct slice {
-    CUgreenCtx green; /* NULL: it is by MPS */
-    CUcontext own;    /* by MPS */
+    CUgreenCtx green; /* NULL: the slice is a context of MPS */
+    CUcontext own;    /* the slice's context, with MPS */
     uint64_t groups;
     uint32_t units;
-    bool is_promised; /* nobody else gets these */
+    bool is_promised; /* reserved for one worker */
 };
 
 static struct facet_provider_instance *instance_of(struct gpu_machine *machine)
@@ -29,7 +29,7 @@ static unsigned split_most(const struct cuda_driver *driver, const CUdevResource
     return driver->cuDevSmResourceSplitByCount(NULL, &count, whole, NULL, 0, least) == CUDA_SUCCESS ? count : 0;
 }
 
-/* What does not divide is a group of its own. */
+/* The remainder of the division becomes a group of its own. */
 static void split(const struct cuda_driver *driver, const CUdevResource *whole, unsigned count, unsigned least,
                   struct cuda_groups *groups)
 {

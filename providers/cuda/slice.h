@@ -2,14 +2,14 @@
 /*
  * Parts of a device's multiprocessors, in one of two ways.
  *
- * Owns: the groups into which the driver splits a device, and the functions about slices of the driver's table.
- * Never: limits anybody else's program.
+ * Owns: the groups into which the driver splits a device, and the slice functions of the driver's table.
+ * Never: limits another program.
  *
- * Where the driver makes green contexts (12.5), a slice is one: it needs nobody's leave and no memory, and it works in
- * the addresses of the device's primary context. The device is split once, into the smallest groups that the driver
- * makes, and a slice is some of them: so parts can be given back and given out again in any order, which what one split
- * leaves over cannot. Else, where this process is a client of MPS (driver 11.4, Volta), a worker's slice is a context
- * of its own with execution affinity, within what MPS gives this process; contexts have no bounds there.
+ * If the driver makes green contexts (12.5), a slice is one of them: it needs no service and no memory, and works in
+ * the address space of the device's primary context. The device is split once, into the smallest groups that the driver
+ * makes, and a slice is a set of them, so that groups can be returned and reused in any order; the remainder of a split
+ * could not. Otherwise, if this process is a client of MPS (driver 11.4, Volta), a worker's slice is a context of its
+ * own with execution affinity, within the share of this process; contexts have no bounds there.
  */
 #ifndef FACET_CUDA_SLICE_H
 #define FACET_CUDA_SLICE_H
@@ -22,13 +22,13 @@
 #define CUDA_MOST_GROUPS 64u
 
 struct cuda_groups {
-    uint32_t count; /* 0: the driver makes none */
+    uint32_t count; /* 0: the driver cannot split the device */
     CUdevResource all[CUDA_MOST_GROUPS];
-    uint64_t promised;       /* bits of groups that workers have; under the machine's context_lock */
-    uint32_t promised_units; /* the same of MPS */
+    uint64_t promised;       /* bits of groups reserved for workers; under the machine's context_lock */
+    uint32_t promised_units; /* units reserved for workers, with MPS */
 };
 
-/* Splits a device; what it can by that (FACET_CAN_*). */
+/* Splits a device; returns the capabilities that this gives (FACET_CAN_*). */
 uint64_t cuda_groups_find(const struct cuda_driver *driver, CUdevice ordinal, struct cuda_groups *ret_groups);
 
 enum facet_status cuda_slice_take(struct gpu_machine *machine, uint32_t device, uint32_t units,

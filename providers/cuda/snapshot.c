@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: whole processes off their devices and back, by the driver's checkpoints (driver 570): the table `snapshot`.
- * Never: leaves some of several processes off: what was done is undone when one fails.
+ * Owns: moving whole processes off their devices and back, by the driver's checkpoints (driver 570): the table
+ * `snapshot`.
+ * Never: leaves some of several processes moved: if one fails, the others are moved back.
  *
- * What a process has goes to its own host memory, and stays there; it waits with its next call of the driver until it
- * is resumed. That is the driver's way, for processes: workers of this provider are no processes, and have no snapshot.
+ * A process's device memory goes to its own host memory, and stays there; its next call of the driver blocks until it
+ * is resumed. The driver does that for processes only: workers of this provider are no processes, and have no snapshot.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +13,7 @@
 
 #include "cuda.h"
 
-#define LOCK_MS 10000u /* a launch that does not end holds a process's calls up for so long */
+#define LOCK_MS 10000u /* limit for a launch that does not end and so blocks the lock */
 
 static enum facet_status check(const struct cuda_driver *driver, const int32_t *pids, uint32_t count,
                                struct facet_error *error)
@@ -29,7 +30,7 @@ static enum facet_status check(const struct cuda_driver *driver, const int32_t *
     return FACET_OK;
 }
 
-/* In the state that the operation begins with. */
+/* Checks that the process is in the state with which the operation begins. */
 static enum facet_status expect(const struct cuda_driver *driver, int32_t pid, CUprocessState wanted,
                                 struct facet_error *error)
 {
@@ -72,7 +73,7 @@ static enum facet_status take_off(const struct cuda_driver *driver, int32_t pid,
     return cuda_driver_fail(driver, error, "cuCheckpointProcessCheckpoint", result);
 }
 
-/* It stays off when it cannot be restored, or is off again when it cannot go on. */
+/* The process stays moved when it cannot be restored, and is moved again when it cannot be unlocked. */
 static enum facet_status bring_back(const struct cuda_driver *driver, int32_t pid, struct facet_error *error)
 {
     CUresult result = driver->cuCheckpointProcessRestore(pid, NULL);
@@ -88,7 +89,7 @@ static enum facet_status bring_back(const struct cuda_driver *driver, int32_t pi
 
 typedef enum facet_status (*move_func)(const struct cuda_driver *driver, int32_t pid, struct facet_error *error);
 
-/* All of them, or none. */
+/* Moves all of them, or none. */
 static enum facet_status move_all(const struct cuda_driver *driver, const int32_t *pids, uint32_t count, move_func move,
                                   move_func undo, struct facet_error *error)
 {

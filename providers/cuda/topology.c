@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the GPUs as nodes, and what NVML says about the way between two of them.
- * Never: says how fast a way is: NVML tells that of each link in units that changed with its generations.
+ * Owns: the GPUs as nodes, and the links between them by NVML.
+ * Never: reports a link's speed: NVML's units for it changed between generations.
  */
 #include <stdlib.h>
 
@@ -52,8 +52,10 @@ bool cuda_nvlink_leads(const struct facet_provider_instance *instance, uint32_t 
            remote.domain == wanted.domain && remote.bus == wanted.bus && remote.device == wanted.device;
 }
 
-/* The NVLinks of `a` that lead straight to `b`, and how many of them are up. One that leads to a switch is not counted:
- * what is behind the switch NVML does not tell here. */
+/*
+ * The NVLinks of `a` that lead directly to `b`, and the number of them that are up. A link to a switch is not counted:
+ * NVML does not tell here what is connected to the switch.
+ */
 static uint32_t count_links(const struct facet_provider_instance *instance, uint32_t a, uint32_t b, uint32_t *ret_up)
 {
     uint32_t links = 0, up = 0;
@@ -72,7 +74,7 @@ static uint32_t count_links(const struct facet_provider_instance *instance, uint
     return links;
 }
 
-/* The link between two GPUs; false when the driver does not know one. */
+/* The link between two GPUs; false when the driver knows none. */
 static bool read_link(const struct facet_provider_instance *instance, uint32_t a, uint32_t b,
                       struct facet_topology_link *ret_link)
 {
