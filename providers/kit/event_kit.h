@@ -2,9 +2,8 @@
 /*
  * The last events of a provider's instance.
  *
- * Owns: their numbers, keeping the last of them, giving them out.
- * Never: locks: who adds and who gives out hold the lock of the instance's events. Static functions only, as
- * provider_kit.h.
+ * Owns: numbering events, keeping the last ones, and returning them.
+ * Never: locks: callers hold the lock of the instance's events. Static functions only, as provider_kit.h.
  */
 #ifndef FACET_EVENT_KIT_H
 #define FACET_EVENT_KIT_H
@@ -18,7 +17,7 @@ struct facet_kit_events {
     uint64_t last;
 };
 
-/* The new one, for what else there is to say of it, until the next is added. */
+/* Returns the new event, so that the caller can set more fields until the next is added. */
 FACET_KIT_UNUSED static struct facet_event *facet_kit_event_add(struct facet_kit_events *events, uint32_t device,
                                                                 const char *uuid, uint32_t kind, uint64_t value,
                                                                 const char *message)
@@ -37,7 +36,7 @@ FACET_KIT_UNUSED static struct facet_event *facet_kit_event_add(struct facet_kit
     return event;
 }
 
-/* Those that came after a number, and are kept, by the two-call rule. */
+/* The kept events after a number, by the two-call rule. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_events_give(const struct facet_kit_events *events, uint64_t after,
                                                                 void *items, uint32_t item_size, uint32_t capacity,
                                                                 uint32_t *ret_count, struct facet_error *error)

@@ -2,8 +2,8 @@
 /*
  * Finding one of a vendor's libraries at run time.
  *
- * Owns: telling a library that is absent from one that is there and broken.
- * Never: takes the one for the other; knows what is in it. Static functions only, as provider_kit.h.
+ * Owns: distinguishing an absent library from a broken one.
+ * Never: mistakes one for the other; knows a library's content. Static functions only, as provider_kit.h.
  */
 #ifndef FACET_LIBRARY_KIT_H
 #define FACET_LIBRARY_KIT_H
@@ -14,8 +14,10 @@
 
 #include "provider_kit.h"
 
-/* A path can be looked at. Of a soname the linker's text begins with its name only when it was found nowhere; what it
- * found and could not load it calls by the path, or by the dependency that is missing. */
+/*
+ * A path is checked directly. For a soname, the linker's message begins with its name only if it was not found; if it
+ * was found but cannot be loaded, the message begins with the path, or with the missing dependency.
+ */
 FACET_KIT_UNUSED static bool facet_kit_library_absent(const char *place, const char *reason)
 {
     size_t length = strlen(place);
@@ -27,7 +29,7 @@ FACET_KIT_UNUSED static bool facet_kit_library_absent(const char *place, const c
 
 /*
  * Opens the file that `variable` names in the environment, else the first of `places` (sonames and paths, NULL at the
- * end) that exists. None of them there: FACET_OK and *ret_library NULL. FACET_IO: it is there and cannot be loaded.
+ * end) that exists. If none exists: FACET_OK and *ret_library NULL. FACET_IO: it exists and cannot be loaded.
  */
 FACET_KIT_UNUSED static enum facet_status facet_kit_library_open(const char *variable, const char *const *places,
                                                                  void **ret_library, struct facet_error *error)

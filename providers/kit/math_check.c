@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: judging shapes, types and flags of the table `math`; how much memory each operand is.
- * Never: overflows: every product is made with a check, and no operand is above BYTES_MOST.
+ * Owns: checking shapes, types and flags of the table `math`; the size of each operand.
+ * Never: overflows: every product is checked, and no operand is above BYTES_MOST.
  */
 #include "math_check.h"
 
@@ -10,7 +10,7 @@
 #include "provider_kit.h"
 
 #define BYTES_MOST (UINT64_C(1) << 48)
-#define COUNT_MOST BYTES_MOST /* of anything: sums of a few of them stay far below 2^64 */
+#define COUNT_MOST BYTES_MOST /* of any number: sums of a few of them stay far below 2^64 */
 
 #define FLAGS_ALL  (FACET_MATH_NO_TENSOR | FACET_MATH_MIXED)
 #define FLAGS_GEMM (FACET_MATH_TRANSPOSE_A | FACET_MATH_TRANSPOSE_B | FACET_MATH_COLUMN_MAJOR)
@@ -72,14 +72,14 @@ static enum facet_status check_finite(const char *name, float value, struct face
 
 struct matrix {
     const char *name, *lead_name, *stride_name;
-    uint64_t address, rows, columns; /* as they lie: elements of a row follow each other */
+    uint64_t address, rows, columns; /* as stored: elements of a row are adjacent */
     uint64_t *lead, *stride;
     uint64_t batch;
     uint32_t type_bytes;
     bool written;
 };
 
-/* The bytes from the first element of the first to the last of the last. */
+/* Computes the bytes from the first element of the first matrix to the last of the last. */
 static enum facet_status check_matrix(const struct matrix *it, struct kit_math_operands *operands,
                                       struct facet_error *error)
 {
@@ -120,7 +120,7 @@ static enum facet_status check_scales(const struct facet_gemm *it, uint32_t type
     return FACET_OK;
 }
 
-/* As a column lies in one piece when matrices are column-major, rows and columns change places with that. */
+/* In column-major order the elements of a column are adjacent, so rows and columns change places. */
 static enum facet_status check_gemm(struct facet_math *operation, struct kit_math_operands *operands,
                                     struct facet_error *error)
 {
@@ -316,7 +316,7 @@ static enum facet_status check_attention(struct facet_math *operation, struct ki
 
 /* ---- all ---- */
 
-/* Its words beyond the host's size are zero. */
+/* Words beyond the host's size become zero. */
 static enum facet_status take(const struct facet_math *operation, struct facet_math *ret_taken,
                               struct facet_error *error)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Owns: what an operation of the table `math` must be before anything is queued. Never: looks at memory.
- */
+/* Owns: the checks of an operation of the table `math` before it is queued. Never: reads memory of a device. */
 #ifndef FACET_KIT_MATH_CHECK_H
 #define FACET_KIT_MATH_CHECK_H
 
@@ -20,8 +18,10 @@ struct kit_math_operands {
     struct kit_math_operand list[KIT_MATH_OPERANDS];
 };
 
-/* Takes what the host gave, whatever its size, and puts the values in the place of zeros that stand for one (leading
- * dimensions, strides, batch, groups, dilation, epsilon, scale): so there is nothing left to be worked out. */
+/*
+ * Checks the host's operation, whatever its size, and replaces zeros that stand for a default (leading dimensions,
+ * strides, batch, groups, dilation, epsilon, scale), so that the provider need not compute any.
+ */
 enum facet_status kit_math_check(const struct facet_math *operation, struct facet_math *ret_operation,
                                  struct kit_math_operands *ret_operands, struct facet_error *error);
 

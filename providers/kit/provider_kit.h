@@ -3,11 +3,11 @@
  * Small helpers for providers, so that each keeps the rules of facet/provider.h in the same way.
  *
  * Owns: the entry point, the checks that every operation begins with, texts, the two-call rule, structs of the host's
- * size, made-up stable uuids, devices as nodes, error texts, the time of day.
- * Never: needs a library. A provider compiles against include/facet/ and this header, and links to neither libfacet
- * nor the kit; hence static functions only.
+ * size, generated stable uuids, devices as nodes, error texts, the time of day.
+ * Never: needs a library. A provider compiles against include/facet/ and this header, and links to neither libfacet nor
+ * the kit; hence static functions only.
  *
- * providers/null shows all of it in use.
+ * providers/null uses all of it.
  */
 #ifndef FACET_PROVIDER_KIT_H
 #define FACET_PROVIDER_KIT_H
@@ -39,7 +39,7 @@ FACET_KIT_UNUSED FACET_PRINTF(3, 4) static enum facet_status
     return status;
 }
 
-/* What readings and events are stamped with. */
+/* The timestamp of readings and events. */
 FACET_KIT_UNUSED static uint64_t facet_kit_now_ns(void)
 {
     struct timespec now;
@@ -48,16 +48,16 @@ FACET_KIT_UNUSED static uint64_t facet_kit_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* What an entry point does first: the major version must be the one that this provider was built for. */
+/* The first check of an entry point: the major version must be the one that this provider was built for. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_check_host(const struct facet_provider_host *host)
 {
     if (host->size >= sizeof *host && host->abi_major == FACET_PROVIDER_ABI_MAJOR)
         return FACET_OK;
-    /* The place of `error` is not known in a host of another major version, so it is not written to. */
+    /* The place of `error` is unknown in a host of another major version, so it is not written. */
     return FACET_ABI_MISMATCH;
 }
 
-/* All that an entry point does: hands out `provider`, static data, to a host that it fits. */
+/* The whole entry point: returns `provider`, static data, to a compatible host. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_enter(const struct facet_provider_host *host,
                                                           const struct facet_provider *provider,
                                                           const struct facet_provider **ret_provider)
@@ -69,7 +69,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_enter(const struct facet_pro
     return status;
 }
 
-/* Copies `source` as printable ASCII without blanks at its ends, cut to fit; what is not printable becomes '_'. */
+/* Copies `source` as printable ASCII without blanks at its ends, cut to fit; other characters become '_'. */
 FACET_KIT_UNUSED static void facet_kit_text(char *target, size_t size, const char *source)
 {
     size_t length = 0;
@@ -83,7 +83,7 @@ FACET_KIT_UNUSED static void facet_kit_text(char *target, size_t size, const cha
     target[length] = '\0';
 }
 
-/* The same for an array member. */
+/* facet_kit_text() for an array member. */
 #define FACET_KIT_TEXT(array, source) facet_kit_text((array), sizeof(array), (source))
 
 /* A device as a node of the topology. */
@@ -108,8 +108,8 @@ FACET_KIT_UNUSED static struct facet_topology_node facet_kit_device_node(const s
 }
 
 /*
- * The two-call rule, for a list of any struct: gives out all `count` items of `source_size` bytes at `source`, or says
- * how much room they need. Copies no more of each than the host's struct has room for, and says in `size` how much.
+ * The two-call rule, for a list of any struct: returns all `count` items of `source_size` bytes at `source`, or the
+ * room that they need. Copies no more of each than the host's struct has room for, and sets `size` to that.
  */
 FACET_KIT_UNUSED static enum facet_status facet_kit_list_items(const void *source, uint32_t source_size, uint32_t count,
                                                                void *items, uint32_t item_size, uint32_t capacity,
@@ -137,7 +137,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_list_items(const void *sourc
     return FACET_OK;
 }
 
-/* The same for facet_device_ops.list. */
+/* facet_kit_list_items() for facet_device_ops.list. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_list(const struct facet_device_info *devices, uint32_t count,
                                                          void *infos, uint32_t info_size, uint32_t capacity,
                                                          uint32_t *ret_count, struct facet_error *error)
@@ -145,7 +145,9 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_list(const struct facet_devi
     return facet_kit_list_items(devices, sizeof *devices, count, infos, info_size, capacity, ret_count, error);
 }
 
-/* Gives out one struct: as much of the `source_size` bytes at `source` as the host's own, at `target`, says it holds.
+/*
+ * Returns one struct: as much of the `source_size` bytes at `source` as the size in the host's own, at `target`,
+ * allows.
  */
 FACET_KIT_UNUSED static enum facet_status facet_kit_struct(const void *source, uint32_t source_size, void *target,
                                                            struct facet_error *error)
@@ -165,8 +167,10 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_struct(const void *source, u
     return FACET_OK;
 }
 
-/* A struct that the host gives, of which so many bytes are known here: what a newer host sets behind them is refused,
- * for it would be lost without a word. No struct is 4 KiB longer than it is known to be: such a size was not set. */
+/*
+ * Checks a struct of the host, of which `known` bytes are known here. Nonzero bytes after them, set by a newer host,
+ * are refused, because they would be lost silently. A size more than 4 KiB beyond the known one is treated as not set.
+ */
 FACET_KIT_UNUSED static enum facet_status facet_kit_known(const char *name, const void *given, size_t known,
                                                           struct facet_error *error)
 {
@@ -185,7 +189,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_known(const char *name, cons
     return FACET_OK;
 }
 
-/* Takes over the host's launch, which may be shorter (as of ABI 1.1; the rest is then zeros) or longer by zeros. */
+/* Copies the host's launch, which may be shorter (as of ABI 1.1; the rest is then zeros) or longer by zeros. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_launch(const struct facet_launch *launch,
                                                            struct facet_launch *ret_launch, struct facet_error *error)
 {
@@ -228,7 +232,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_text_out(const char *source,
     return FACET_OK;
 }
 
-/* What every operation on a device does first. */
+/* The first check of every operation on a device. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_check_device(uint32_t device, uint32_t count,
                                                                  struct facet_error *error)
 {
@@ -252,7 +256,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_check_worker(const char *wor
     return FACET_OK;
 }
 
-/* Sixteen bytes as people write a uuid. `ret_text` has room for 37 bytes. */
+/* The usual text form of a uuid of sixteen bytes. `ret_text` has room for 37 bytes. */
 FACET_KIT_UNUSED static void facet_kit_uuid_text(const unsigned char bytes[16], char *ret_text)
 {
     for (int i = 0, at = 0; i < 16; i++) {

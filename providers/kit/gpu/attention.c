@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what attention.h says. Never: touches a device. */
+/* Owns: the arithmetic of attention. Never: touches a device. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of matrices through cuBLASLt or hipBLASLt, which have the same functions under two prefixes, with numbers of
- * their own.
+ * Products of matrices through cuBLASLt or hipBLASLt, which have the same functions with different prefixes and
+ * constants.
  *
- * Owns: how operands become layouts, and the calls that make a product of them. Never: names a vendor.
+ * Owns: the layouts of operands, and the calls that make a product of them. Never: names a vendor.
  *
- * Included by one file of a provider, which defines before:
+ * One file of a provider includes it, after these definitions:
  *
- *     BLASLT(name)         a function, member or type of the library: cublasLt##name
- *     BLASLT_NUMBER(name)  CUBLASLT_##name
- *     BLAS_NUMBER(name)    CUBLAS_##name
- *     BLASLT_TABLE         the struct whose members are the library's functions, by their names
- *     BLASLT_CALL          the struct of one operation: `math` is the table, `blas` the handle, `stream`
- *     BLASLT_RESULT, BLASLT_TYPE    what functions answer, what elements are of
- *     BLASLT_STATUS(result)         what that means
- *     BLASLT_ADDRESS, BLASLT_TAKE, BLASLT_GIVE  memory for as long as the stream needs it (math_library.h)
+ *   - BLASLT(name): a function, member or type of the library: cublasLt##name
+ *   - BLASLT_NUMBER(name): CUBLASLT_##name
+ *   - BLAS_NUMBER(name): CUBLAS_##name
+ *   - BLASLT_TABLE: the struct whose members are the library's functions, by their names
+ *   - BLASLT_CALL: the struct of one operation: `math` is the table, `blas` the handle, `stream`
+ *   - BLASLT_RESULT, BLASLT_TYPE: the types of results and of element types
+ *   - BLASLT_STATUS(result): the translation of a result
+ *   - BLASLT_ADDRESS, BLASLT_TAKE, BLASLT_GIVE: memory in stream order (math_library.h)
  *
  * The library's matrices are column-major. A row-major one is a column-major one transposed, so a row-major product is
- * C^T = op(B)^T * op(A)^T: the factors change places, and nothing else.
+ * C^T = op(B)^T * op(A)^T: only the factors change places.
  */
 #ifndef FACET_KIT_GPU_BLASLT_H
 #define FACET_KIT_GPU_BLASLT_H
@@ -28,17 +28,17 @@
 
 #define BLASLT_WORKSPACE_MOST (UINT64_C(32) << 20)
 
-/* What the library calls the operands' type, C's, what alpha and beta are of, and what is multiplied and added in. */
+/* The library's types of the factors, of C, and of alpha and beta, and the type of computation. */
 struct blaslt_types {
     BLASLT_TYPE factor, result, scale;
     int compute;
     bool whole; /* alpha and beta are int32_t; else float */
 };
 
-/* As the library sees it: D(m x n) = left(m x k) * right(k x n). */
+/* The product in the library's terms: D(m x n) = left(m x k) * right(k x n). */
 struct blaslt_product {
     struct blaslt_side {
-        uint64_t address, rows, columns, lead, stride; /* as it lies in memory, column by column */
+        uint64_t address, rows, columns, lead, stride; /* as stored, column by column */
         int32_t operation;
     } left, right;
     uint64_t m, n;
@@ -69,7 +69,7 @@ static struct blaslt_product blaslt_product_of(const struct facet_gemm *it, uint
     return product;
 }
 
-/* What a call of the library needs; what is NULL was not made. */
+/* The descriptors of a call of the library; NULL for those not made. */
 struct blaslt_plan {
     BLASLT(MatmulDesc_t) operation;
     BLASLT(MatrixLayout_t) left, right, addend, result;
@@ -136,7 +136,7 @@ static BLASLT_RESULT blaslt_make_plan(const BLASLT_TABLE *math, const struct fac
     struct blaslt_side addend_side = result_side;
     BLASLT_RESULT result = blaslt_make_operation(math, product, types, plan);
 
-    if (adds) /* one for all */
+    if (adds) /* one matrix for all products */
         addend_side.stride = 0;
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
         result = blaslt_make_layout(math, &product->left, types->factor, gemm->batch, &plan->left);
@@ -178,8 +178,10 @@ static enum facet_status blaslt_multiply(const BLASLT_CALL *call, const struct f
     return BLASLT_STATUS(result);
 }
 
-/* Laid out as `flags` say. With `addend` not 0: instead of beta times C one matrix there, laid out as C is, is added to
- * each product. */
+/*
+ * The product, laid out by `flags`. With `addend` not 0, the one matrix there, laid out as C is, is added to each
+ * product instead of beta times C.
+ */
 static enum facet_status blaslt_gemm(const BLASLT_CALL *call, const struct facet_gemm *gemm, uint32_t flags,
                                      const struct blaslt_types *types, uint64_t addend)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what call.h says. Never: calls the library. */
+/* Owns: checking and queueing a library's work. Never: calls the library. */
 #include "call.h"
 
 #include <stdlib.h>

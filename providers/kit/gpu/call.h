@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that a vendor's library gives to the driver, as one launch of a stream.
+ * Work that a vendor's library submits to the driver, as one launch of a stream.
  *
- * Owns: queueing it, with the memory that it touches. Never: knows what it does.
+ * Owns: queueing it, with the memory that it touches. Never: knows what it computes.
  */
 #ifndef FACET_KIT_GPU_CALL_H
 #define FACET_KIT_GPU_CALL_H
@@ -14,13 +14,17 @@
 #include "driver.h"
 #include "math_check.h"
 
-/* Called by the executor's thread when its turn has come, with the context entered and its memory looked at once more.
- * What it submits goes to `stream` alone; `data` is the copy that was queued. */
+/*
+ * Called by the executor's thread at the operation's turn, with the context entered and its memory checked again. It
+ * submits to `stream` only; `data` is the copy that was queued.
+ */
 typedef enum facet_status (*gpu_call_func)(struct gpu_machine *machine, uint32_t device, gpu_stream_handle stream,
                                            const void *data);
 
-/* `name` is what its record says. Errors: those of a launch; FACET_OUT_OF_RANGE names an operand that is not wholly
- * memory of the context. */
+/*
+ * `name` goes into its record. Errors: those of a launch; FACET_OUT_OF_RANGE names an operand that is not wholly memory
+ * of the context.
+ */
 enum facet_status gpu_call_queue(struct gpu_machine *machine, uint64_t context, uint64_t stream, gpu_call_func run,
                                  const char *name, const void *data, size_t bytes,
                                  const struct kit_math_operands *operands, struct facet_error *error);

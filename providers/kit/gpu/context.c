@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: contexts, their users, and workers.
- * Never: makes a context of the driver's for each: all of a device share its primary one.
+ * Never: makes a driver's context for each: all contexts of a device share its primary one.
  *
- * A context of its own costs hundreds of megabytes, and work of two of them takes turns on the device instead of
- * running side by side. What separates contexts here is this code: it looks every address up before the driver
- * sees it. A kernel that faults takes the primary context with it, and so all of them.
+ * A driver's context costs hundreds of megabytes, and work of two of them is time-sliced instead of running side by
+ * side. So this code separates contexts: it checks every address before the driver gets it. A kernel that faults ends
+ * the primary context, and so all of them.
  */
 #include <stdlib.h>
 
@@ -145,9 +145,9 @@ void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, u
     pthread_mutex_unlock(&machine->context_lock);
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
-/* In the turns of its worker, or of the device. */
+/* Joins the turns of its worker, or of the device. */
 static enum facet_status take_part(struct gpu_machine *machine, struct gpu_context *context, struct facet_error *error)
 {
     struct gpu_device *device = &machine->devices[context->device];
@@ -225,7 +225,7 @@ enum facet_status gpu_context_create(struct facet_provider_instance *instance, u
     return status;
 }
 
-/* With the context lock, and nobody using it. The memory goes while the driver still has the context. */
+/* Called with the context lock and without users. The memory is freed while the driver still has the context. */
 static void close_context(struct gpu_machine *machine, struct gpu_context *context)
 {
     struct gpu_device *device = &machine->devices[context->device];
@@ -279,7 +279,7 @@ enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, 
                  : facet_kit_fail(error, FACET_TIMEOUT, "a launch of context %" PRIu64 " does not end", number);
 }
 
-/* When no context is left on it. */
+/* Called when the device has no context left. */
 static void close_device(struct gpu_machine *machine, uint32_t index)
 {
     struct gpu_device *device = &machine->devices[index];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts and their memory, and what the files about them share.
+ * Contexts and their memory, and the functions that the files about them share.
  *
- * Owns: the structs and the rule of the locks.
- * Never: declares anything of a vendor's.
+ * Owns: the structs and the lock order.
+ * Never: declares a vendor's interface.
  *
- * Locks. The machine's `context_lock` guards which contexts and workers there are, what workers hold, and all pages'
- * counts. A context's own lock guards its addresses: copies share it, what changes addresses has it alone. Who works on
- * a context counts among its users, and its end waits for them; so it is never held while the driver works. Order: a
- * context's, then `context_lock`, then the executor's (executor.h). None of them is held with a provider's own.
+ * Locks. The machine's `context_lock` guards the lists of contexts and workers, workers' memory, and all pages' counts.
+ * A context's own lock guards its addresses: copies share it, changes of addresses hold it exclusively. A thread that
+ * works on a context counts among its users, and its end waits for them; so context_lock is never held during a call to
+ * the driver. Order: a context's, then `context_lock`, then the executor's (executor.h). None of them is held with a
+ * provider's own.
  */
 #ifndef FACET_KIT_GPU_CONTEXT_H
 #define FACET_KIT_GPU_CONTEXT_H
@@ -23,9 +24,9 @@
 #include "executor.h"
 #include "slice.h"
 
-#define GPU_ALIGNMENT 256u /* of plain memory; what the ABI promises */
+#define GPU_ALIGNMENT 256u /* of plain memory, as the ABI promises */
 
-/* A worker on one device: what it holds there, and what it may. */
+/* A worker on one device: its memory there, and its limits. */
 struct gpu_worker {
     struct gpu_worker *next;
     char name[FACET_WORKER_SIZE];
@@ -34,25 +35,25 @@ struct gpu_worker {
 
     uint32_t valid; /* FACET_WORKER_HAS_*: its limits */
     uint64_t memory_bytes;
-    struct gpu_slice *slice; /* its compute units; NULL: any */
-    struct gpu_turns *turns; /* of its contexts, when it has units of its own; else NULL */
+    struct gpu_slice *slice; /* its compute units; NULL: no limit */
+    struct gpu_turns *turns; /* of its contexts, if it has its own units; else NULL */
 };
 
 struct gpu_device {
-    int ordinal;    /* as the driver counts */
-    bool retained;  /* with the first context here, and kept until the instance is closed */
-    size_t granule; /* bytes of the least physical memory; 0: none can be mapped */
-    uint32_t grid_most[3], group_most[3], items_most; /* of a launch */
+    int ordinal;    /* the driver's number */
+    bool retained;  /* from the first context here until the instance is closed */
+    size_t granule; /* smallest physical memory in bytes; 0: mapping is not supported */
+    uint32_t grid_most[3], group_most[3], items_most; /* limits of a launch */
     struct gpu_worker *workers;
-    struct gpu_turns *turns; /* of contexts without units of their own; made with the first */
+    struct gpu_turns *turns; /* of contexts without their own units; made with the first */
     enum facet_pick_policy policy;
-    uint64_t slice_ns; /* of turns; 0: our own */
+    uint64_t slice_ns; /* length of a turn; 0: the default */
 };
 
 /* Physical memory, in granules, each with a handle of its own: so that any part can be mapped and unmapped. */
 struct gpu_pages {
     uint64_t number;
-    struct gpu_context *owner; /* who pays; NULL once that context is gone */
+    struct gpu_context *owner; /* the charged context; NULL once it has ended */
     struct gpu_worker *worker;
     uint32_t device;
     uint64_t mappings; /* of its granules */
@@ -61,14 +62,14 @@ struct gpu_pages {
     gpu_memory_handle granules[];
 };
 
-/* What is mapped at one granule of a reservation. */
+/* The mapping at one granule of a reservation. */
 struct gpu_mapping {
     struct gpu_pages *pages; /* NULL: nothing */
 };
 
 struct gpu_reservation {
     uint64_t address, bytes;
-    uint64_t whole_address, whole_bytes; /* as the driver knows it: larger where it aligns less than was asked for */
+    uint64_t whole_address, whole_bytes; /* the driver's reservation: larger if it aligns less than requested */
     struct gpu_mapping granules[];
 };
 
@@ -81,28 +82,29 @@ struct gpu_context {
     uint64_t number;
     uint32_t device;
     struct gpu_worker *worker;
-    uint32_t users; /* under the context lock */
+    uint32_t users; /* protected by the context lock */
     bool closing;
 
     pthread_rwlock_t lock;
     void *blocks, *reservations; /* search.h of the C library: trees by address */
 
-    /* Under the executor's lock. */
+    /* Protected by the executor's lock. */
     struct gpu_tenant tenant;
-    struct gpu_slice *bound; /* of compute units; NULL: none but its worker's */
+    struct gpu_slice *bound; /* limit of compute units; NULL: only its worker's */
 };
 
 /* context.c */
 enum gpu_use {
-    GPU_USE_READ,     /* the lock shared */
-    GPU_USE_CHANGE,   /* the lock alone */
-    GPU_USE_TRANSFER, /* as READ, after all that the context has queued */
-    GPU_USE_TAKE,     /* as CHANGE, after that */
+    GPU_USE_READ,     /* shares the context's lock */
+    GPU_USE_CHANGE,   /* holds it exclusively */
+    GPU_USE_TRANSFER, /* as READ, after all work that the context has queued */
+    GPU_USE_TAKE,     /* as CHANGE, after all work that the context has queued */
 };
 
 /*
- * What each operation on a context begins with: counts a user, waits and takes the context's lock as `use` says, and
- * makes the device's context current in this thread. Ends with gpu_context_leave(), which puts back what was current.
+ * The beginning of each operation on a context: counts a user, waits and takes the context's lock as `use` says, and
+ * makes the device's context current in this thread. Ends with gpu_context_leave(), which restores the previous
+ * context.
  */
 enum facet_status gpu_context_enter(struct gpu_machine *machine, uint64_t number, enum gpu_use use,
                                     struct gpu_context **ret_context, struct facet_error *error);
@@ -113,46 +115,51 @@ enum facet_status gpu_context_create(struct facet_provider_instance *instance, u
                                      struct facet_error *error);
 enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, uint64_t number,
                                       struct facet_error *error);
-/* No other call is under way. False when the driver does not come to an end with one. */
+/* Called with no other call in progress. False when the driver does not finish the work of one. */
 bool gpu_contexts_free(struct gpu_machine *machine);
 
-/* With the context lock: forgets a worker that has nothing any more. Pages that somebody else has mapped may outlive
- * its last context: they are still its own. */
+/*
+ * With the context lock: removes a worker without contexts and memory. Pages that another worker has mapped may outlive
+ * its last context: they still count as its memory.
+ */
 void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker);
 
-/* With the context lock: a worker by its name, NULL when there is none; and made when there is none (NULL: no memory).
+/*
+ * With the context lock: finds a worker by its name, or NULL; the second makes it when there is none (NULL: no memory).
  */
 struct gpu_worker *gpu_worker_find(const struct gpu_device *device, const char *name);
 struct gpu_worker *gpu_worker_get(struct gpu_device *device, const char *name);
 
-/* With the context lock: what neither is promised to a worker nor used by one without a promise. */
+/* With the context lock: memory that is neither reserved for a worker nor used by one without a reservation. */
 uint64_t gpu_memory_left(const struct gpu_machine *machine, uint32_t device);
 
-/* Counts memory for a context's worker before the driver is asked for it, or takes that back. FACET_QUOTA: above its
- * limit. FACET_NO_SPACE: above what others were not promised. */
+/*
+ * Counts memory for a context's worker before the driver is called, or reverses that. FACET_QUOTA: above its limit.
+ * FACET_NO_SPACE: the rest is reserved for others.
+ */
 enum facet_status gpu_worker_charge(struct gpu_machine *machine, const struct gpu_context *context, uint64_t bytes,
                                     struct facet_error *error);
 void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes);
 
-/* limit.c. The second with the context lock: lifts all limits of a worker that has nothing. */
+/* limit.c. The second, with the context lock: lifts all limits of a worker without contexts and memory. */
 extern const struct facet_limit_ops gpu_limit_ops;
 void gpu_worker_unlimit(struct gpu_machine *machine, uint32_t device, struct gpu_worker *worker);
 
-/* A number for anything that the host names by one. */
+/* A number for an object that the host identifies by number. */
 uint64_t gpu_number_next(struct gpu_machine *machine);
 
 /* execution.c */
 extern const struct facet_execution_ops gpu_execution_ops;
-/* Enters a context (as GPU_USE_READ) of a device that runs kernels. */
+/* Enters a context (as GPU_USE_READ) on a device that runs kernels. */
 enum facet_status gpu_execution_enter(struct gpu_machine *machine, uint64_t number, struct gpu_context **ret_context,
                                       struct facet_error *error);
 
-/* The same, and finds one of its streams with the executor's lock held. */
+/* Also finds one of its streams, and holds the executor's lock. */
 enum facet_status gpu_stream_enter(struct gpu_machine *machine, uint64_t number, uint64_t stream_number,
                                    struct gpu_context **ret_context, struct gpu_stream **ret_stream,
                                    struct facet_error *error);
 void gpu_stream_leave(struct gpu_machine *machine, struct gpu_context *context);
-/* A command that has a copy of the data behind it; NULL: no memory. */
+/* A command with a copy of the data after it; NULL: no memory. */
 struct gpu_command *gpu_command_new(enum gpu_command_kind kind, const void *data, size_t bytes);
 
 /* control.c: operations of the table `execution`. */
@@ -177,19 +184,19 @@ enum facet_status gpu_module_load(struct facet_provider_instance *instance, uint
                                   uint64_t bytes, uint64_t *ret_module, struct facet_error *error);
 enum facet_status gpu_module_unload(struct facet_provider_instance *instance, uint64_t context, uint64_t module,
                                     struct facet_error *error);
-/* Finds a launch's kernel, and keeps its module from being unloaded until the command is over or dropped. */
+/* Finds a launch's kernel, and keeps its module loaded until the command is complete or dropped. */
 enum facet_status gpu_module_hold(struct gpu_machine *machine, const struct gpu_context *context,
                                   struct gpu_command *command, struct facet_error *error);
 
 /* memory.c, pages.c */
 extern const struct facet_memory_ops gpu_memory_ops;
 
-/* Frees what a context has, when nobody else uses it. */
+/* Frees a context's memory, when it has no users. */
 void gpu_blocks_free(struct gpu_machine *machine, struct gpu_context *context);
 void gpu_reservations_free(struct gpu_machine *machine, struct gpu_context *context);
 void gpu_pages_orphan(struct gpu_machine *machine, struct gpu_context *context);
 
-/* Whether [address, address + bytes) is wholly memory of the context. Its lock is held. */
+/* Whether [address, address + bytes) is wholly memory of the context. Called with its lock. */
 bool gpu_context_holds(const struct gpu_machine *machine, const struct gpu_context *context, uint64_t address,
                        uint64_t bytes);
 bool gpu_blocks_hold(const struct gpu_context *context, uint64_t address, uint64_t bytes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: shares, priorities, bounds, pauses, waiting of streams for each other, cancelling one launch, policies.
- * Never: decides whose turn it is (turns.c), or ends what the driver has: it has no call for that. A launch that began
- * goes on to its end, whatever is cancelled; a context whose launch does not end is not destroyed (FACET_TIMEOUT).
+ * Never: schedules turns (turns.c), or ends work that the driver has: it has no call for that. A launch that has begun
+ * runs to its end even if cancelled; a context whose launch does not end is not destroyed (FACET_TIMEOUT).
  *
- * A bound of compute units is a slice of so many, in the driver's steps: a bound between two is the next larger one.
- * Streams move there with the first command that they begin when the driver has nothing of theirs.
+ * A bound of compute units is a slice of that size, rounded up to the driver's steps. A stream moves there with its
+ * next command, once the driver has none of its work.
  */
 #include <stdlib.h>
 
@@ -80,7 +80,7 @@ enum facet_status gpu_control_set_priority(struct facet_provider_instance *insta
 
 /* --- bounds --- */
 
-/* NULL: there are no more units anyway. */
+/* NULL: the device has no more units than that. */
 static enum facet_status make_bound(struct gpu_machine *machine, const struct gpu_context *context, uint32_t units,
                                     struct gpu_slice **ret_slice, struct facet_error *error)
 {
@@ -133,7 +133,7 @@ static enum facet_status enter_stream(struct gpu_machine *machine, uint64_t numb
                                       struct gpu_context **ret_context, struct gpu_stream **ret_stream,
                                       struct facet_error *error)
 {
-    /* Whether the device can is asked before whether there is such a stream. */
+    /* The device's capability is checked before the stream. */
     enum facet_status status = enter_controlled(machine, number, ret_context, error);
 
     if (status != FACET_OK)
@@ -235,7 +235,7 @@ enum facet_status gpu_control_cancel_launch(struct facet_provider_instance *inst
 
 /* --- policies --- */
 
-/* A launch keeps what it has until it ends in any case: there is nothing to be told of `preempt`. */
+/* A launch is never preempted, so `preempt` has no effect. */
 enum facet_status gpu_control_set_policy(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
                                          uint32_t preempt, uint64_t slice_ns, struct facet_error *error)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a vendor's driver does for the contexts, memory and streams of this folder: a table of functions that each
- * provider fills, over whatever its vendor calls them.
+ * A vendor's driver for the contexts, memory and streams of this folder: a table of functions that each provider
+ * implements with its vendor's calls.
  *
- * Owns: the table, and what each function has to keep.
- * Never: a result of the vendor's: each answers a status of ours, and says in `error` (may be NULL) which call failed.
+ * Owns: the table, and the contract of each function.
+ * Never: returns a vendor's result: each function returns one of our statuses, and names the failed call in `error`
+ * (may be NULL).
  *
- * A device is named by its index in the provider's list. But for enter, leave, retain and release, a function is called
- * with its device entered in the calling thread; enter() and leave() are paired and do not nest. Outputs are untouched
- * on failure.
+ * A device is identified by its index in the provider's list. Except for enter, leave, retain and release, a function
+ * is called with its device entered in the calling thread; enter() and leave() are paired and do not nest. Outputs are
+ * untouched on failure.
  */
 #ifndef FACET_KIT_GPU_DRIVER_H
 #define FACET_KIT_GPU_DRIVER_H
@@ -20,24 +21,24 @@
 
 struct gpu_machine;
 
-/* The vendor's handles, as they are passed through here. */
+/* The vendor's handles, opaque here. */
 typedef void *gpu_stream_handle;
 typedef void *gpu_event_handle;
 typedef void *gpu_module_handle;
 typedef void *gpu_kernel_handle;
 typedef uint64_t gpu_memory_handle;
-typedef void *gpu_slice_handle; /* some of a device's compute units */
+typedef void *gpu_slice_handle; /* a set of a device's compute units */
 
 struct gpu_driver {
-    const char *offset_hint; /* why a launch cannot begin elsewhere than at 0, and what to do instead */
+    const char *offset_hint; /* why a launch must begin at 0, and what to do instead */
 
-    /* Before the first context on a device, and after the last one of an instance. */
+    /* Called before the first context on a device, and after the last one of an instance. */
     enum facet_status (*retain)(struct gpu_machine *machine, uint32_t device, struct facet_error *error);
     void (*release)(struct gpu_machine *machine, uint32_t device);
-    /* Makes the device the calling thread's; leave() puts back what was. */
+    /* Makes the device current in the calling thread; leave() restores the previous one. */
     enum facet_status (*enter)(struct gpu_machine *machine, uint32_t device, struct facet_error *error);
     void (*leave)(struct gpu_machine *machine);
-    /* Waits for all that was ever given to the device from this process. */
+    /* Waits for all work that this process has submitted to the device. */
     enum facet_status (*synchronize)(struct gpu_machine *machine, struct facet_error *error);
 
     /* Plain memory, aligned to GPU_ALIGNMENT at least. FACET_NO_SPACE when the device has no more. */
@@ -46,7 +47,7 @@ struct gpu_driver {
     enum facet_status (*allocate)(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
                                   struct facet_error *error);
     enum facet_status (*free)(struct gpu_machine *machine, uint64_t address, struct facet_error *error);
-    /* The host's data may go as soon as these return. A copy or a fill on the device need not be complete. */
+    /* The host's data may be freed as soon as these return. A copy or a fill on the device may still be running. */
     enum facet_status (*write)(struct gpu_machine *machine, uint64_t to, const void *data, uint64_t bytes,
                                struct facet_error *error);
     enum facet_status (*read)(struct gpu_machine *machine, void *to, uint64_t from, uint64_t bytes,
@@ -67,7 +68,7 @@ struct gpu_driver {
     enum facet_status (*map)(struct gpu_machine *machine, uint64_t address, uint64_t bytes, gpu_memory_handle memory,
                              struct facet_error *error);
     void (*unmap)(struct gpu_machine *machine, uint64_t address, uint64_t bytes);
-    /* Lets the device read and write what is mapped there. */
+    /* Lets the device read and write the memory mapped there. */
     enum facet_status (*allow)(struct gpu_machine *machine, uint32_t device, uint64_t address, uint64_t bytes,
                                struct facet_error *error);
 
@@ -78,21 +79,21 @@ struct gpu_driver {
     enum facet_status (*create_event)(struct gpu_machine *machine, gpu_event_handle *ret_event);
     void (*destroy_event)(struct gpu_machine *machine, gpu_event_handle event);
     enum facet_status (*record)(struct gpu_machine *machine, gpu_event_handle event, gpu_stream_handle stream);
-    /* FACET_BUSY until `end` is complete; then how long after `start` that was. */
+    /* FACET_BUSY until `end` is complete; then the time between the two. */
     enum facet_status (*elapsed)(struct gpu_machine *machine, gpu_event_handle start, gpu_event_handle end,
                                  uint64_t *ret_ns);
-    /* FACET_CORRUPT when it is no image for the device. The image may go afterwards. */
+    /* FACET_CORRUPT when it is no image for the device. The image may be freed afterwards. */
     enum facet_status (*load)(struct gpu_machine *machine, const void *image, uint64_t bytes,
                               gpu_module_handle *ret_module, struct facet_error *error);
     enum facet_status (*unload)(struct gpu_machine *machine, gpu_module_handle module, struct facet_error *error);
-    /* FACET_NOT_FOUND when the module has none of that name. */
+    /* FACET_NOT_FOUND when the module has no kernel of that name. */
     enum facet_status (*find_kernel)(struct gpu_machine *machine, gpu_module_handle module, const char *name,
                                      gpu_kernel_handle *ret_kernel, struct facet_error *error);
-    /* The arguments may go as soon as it returns. */
+    /* The arguments may be freed as soon as it returns. */
     enum facet_status (*launch)(struct gpu_machine *machine, gpu_kernel_handle kernel,
                                 const struct facet_launch *launch, void *arguments, size_t argument_bytes,
                                 gpu_stream_handle stream);
-    /* As their namesakes above, in the order of a stream. The host's data must stay until it is complete. */
+    /* Like the functions above, in stream order. The host's data must stay until the operation is complete. */
     enum facet_status (*enqueue_write)(struct gpu_machine *machine, uint64_t to, const void *data, uint64_t bytes,
                                        gpu_stream_handle stream);
     enum facet_status (*enqueue_copy)(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
@@ -101,17 +102,18 @@ struct gpu_driver {
                                       gpu_stream_handle stream);
 
     /*
-     * Slices: NULL, all five, where the vendor has none; called for devices that promise FACET_CAN_LIMIT_COMPUTE. Units
-     * for one worker alone, at least so many: FACET_NO_SPACE when others have too many. And, for devices that promise
-     * FACET_CAN_CONTROL, at least so many units for a context: out of `within` (NULL: of the whole device, rather those
-     * that are nobody's); *ret_slice is NULL when those are no fewer anyway. With the context lock.
+     * Slices: all five are NULL where the vendor has none. take_slice, for devices that promise
+     * FACET_CAN_LIMIT_COMPUTE, reserves at least `units` units for one worker: FACET_NO_SPACE when others have too
+     * many. bound_slice, for devices that promise FACET_CAN_CONTROL, selects at least `units` units for a context, from
+     * `within` (NULL: the whole device, unreserved units first); *ret_slice is NULL when that would be all of them.
+     * Called with the context lock.
      */
     enum facet_status (*take_slice)(struct gpu_machine *machine, uint32_t device, uint32_t units,
                                     gpu_slice_handle *ret_slice, uint32_t *ret_units, struct facet_error *error);
     enum facet_status (*bound_slice)(struct gpu_machine *machine, uint32_t device, gpu_slice_handle within,
                                      uint32_t units, gpu_slice_handle *ret_slice, struct facet_error *error);
     void (*drop_slice)(struct gpu_machine *machine, uint32_t device, gpu_slice_handle slice);
-    /* As enter() and create_stream(), for what a worker with a slice, or a context with a bound, does. */
+    /* Like enter() and create_stream(), for a worker with a slice, or a context with a bound. */
     enum facet_status (*enter_slice)(struct gpu_machine *machine, uint32_t device, gpu_slice_handle slice,
                                      struct facet_error *error);
     enum facet_status (*create_slice_stream)(struct gpu_machine *machine, gpu_slice_handle slice,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table `execution`: streams, launches and transfers as they are asked for.
- * Never: hands anything to the driver's streams: that is the executor's.
+ * Owns: the table `execution`: streams, launches and transfers as the host requests them.
+ * Never: submits to the driver's streams: the executor does.
  */
 #include <stdlib.h>
 
@@ -204,7 +204,7 @@ static void drop_command(struct gpu_machine *machine, struct gpu_command *comman
     free(command);
 }
 
-/* Queues a command whose context is entered; takes it over, also when it fails. */
+/* Queues a command whose context is entered; takes it over, also on failure. */
 static enum facet_status queue(struct gpu_machine *machine, const struct gpu_context *context, uint64_t stream_number,
                                struct gpu_command *command, struct facet_error *error)
 {
@@ -283,7 +283,7 @@ static enum facet_status check_stream(struct gpu_machine *machine, const struct 
     return found ? FACET_OK : no_stream(number, error);
 }
 
-/* Queues `command` (NULL: no memory) after its ranges were looked at. */
+/* Queues `command` (NULL: no memory) after its ranges were checked. */
 static enum facet_status queue_transfer(struct gpu_machine *machine, uint64_t number, uint64_t stream_number,
                                         struct gpu_command *command, struct facet_error *error)
 {
@@ -354,7 +354,7 @@ static enum facet_status execution_fill(struct facet_provider_instance *instance
 
 /* --- waiting --- */
 
-/* Nothing is held while it waits: the stream may be destroyed, and its context, too. */
+/* Holds nothing while it waits: the stream and its context may be destroyed. */
 static enum facet_status execution_synchronize(struct facet_provider_instance *instance, uint64_t number,
                                                uint64_t stream_number, uint64_t timeout_ns, struct facet_error *error)
 {
@@ -414,7 +414,7 @@ static enum facet_status execution_cancel(struct facet_provider_instance *instan
     return FACET_OK;
 }
 
-/* In the order of completion, which is not that of sequences when some were cancelled while others ran. */
+/* In the order of completion, which differs from that of sequences if some were cancelled while others ran. */
 static uint32_t pick_records(const struct gpu_stream *stream, uint64_t after, struct facet_launch_record *ret_records)
 {
     uint64_t first = stream->record_count > GPU_RECORDS ? stream->record_count - GPU_RECORDS : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: streams' queues, the thread that hands commands on, and records.
+ * Owns: streams' queues, the thread that submits commands, and records.
  * Never: holds the lock while the driver is called.
  */
 #include "executor.h"
@@ -12,7 +12,7 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-#define POLL_NS UINT64_C(50000) /* between looks at what the driver has */
+#define POLL_NS UINT64_C(50000) /* between looks at the driver's progress */
 
 uint64_t gpu_monotonic_ns(void)
 {
@@ -92,8 +92,10 @@ static uint64_t groups_of(const struct gpu_command *command)
     return command->kind == GPU_LAUNCH ? (uint64_t)grid[0] * grid[1] * grid[2] : 0;
 }
 
-/* What the tenant is charged for a command that took so long. The device's clock is no clock of this machine: the
- * command began when it was handed on, or when what is before it in its stream was over; seen to be over it was later.
+/*
+ * The tenant's charge for a command of this duration. The device's clock differs from this machine's, so the command
+ * counts as begun when it was submitted, or when the previous one in its stream ended; its end is seen later than it
+ * was.
  */
 static uint64_t charge(struct gpu_stream *stream, const struct gpu_command *command, uint64_t took_ns, uint64_t now_ns)
 {
@@ -104,7 +106,7 @@ static uint64_t charge(struct gpu_stream *stream, const struct gpu_command *comm
     return gpu_turns_charge(&stream->context->tenant, start, end, now_ns);
 }
 
-/* A command is over: counted, recorded, freed. `took_ns` ends now, as far as the record says when. */
+/* A command is complete: counted, recorded, freed. The record assumes that `took_ns` ends now. */
 static void finish(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command,
                    enum facet_status status, bool began, uint64_t took_ns)
 {
@@ -135,7 +137,7 @@ static void finish(struct gpu_executor *executor, struct gpu_stream *stream, str
     say_done(executor);
 }
 
-/* What is before the first that is queued began, or never will. */
+/* Commands before the first queued one have begun, or never will. */
 static void take_out(struct gpu_stream *stream, struct gpu_command *command)
 {
     TAILQ_REMOVE(&stream->queued, command, link);
@@ -147,7 +149,7 @@ static void cancel(struct gpu_executor *executor, struct gpu_stream *stream, str
 {
     take_out(stream, command);
     finish(executor, stream, command, FACET_BAD_STATE, false, 0);
-    pthread_cond_signal(&executor->work); /* another stream may wait for it */
+    pthread_cond_signal(&executor->work); /* another stream may be waiting for it */
 }
 
 void gpu_stream_cancel(struct gpu_executor *executor, struct gpu_stream *stream)
@@ -179,7 +181,7 @@ enum facet_status gpu_stream_cancel_one(struct gpu_executor *executor, struct gp
                                                                                              : FACET_NOT_FOUND;
 }
 
-/* --- handing on, by the thread alone, without the lock --- */
+/* --- submission, by the thread alone, without the lock --- */
 
 static enum facet_status hand_work(struct gpu_machine *machine, const struct gpu_stream *on,
                                    struct gpu_command *command)
@@ -261,7 +263,7 @@ static enum facet_status hand(struct gpu_machine *machine, struct gpu_stream *st
     return status;
 }
 
-/* Takes the lock off and on. Whether there was something to hand on. */
+/* Releases the lock and takes it again. Returns whether there was a command to submit. */
 static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     struct gpu_executor *executor = &machine->executor;
@@ -292,7 +294,7 @@ static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
     return true;
 }
 
-/* The same. */
+/* Releases the lock and takes it again. Returns whether a command was complete. */
 static bool reap_next(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     struct gpu_executor *executor = &machine->executor;
@@ -330,14 +332,14 @@ static void forget_awaited(struct gpu_executor *executor, const struct gpu_strea
                 command->awaited = NULL;
 }
 
-/* The same. */
+/* Releases the lock and takes it again. Returns whether the stream was destroyed. */
 static bool bury(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     struct gpu_executor *executor = &machine->executor;
 
     if (!stream->dying || !gpu_stream_is_idle(stream))
         return false;
-    /* It stays in the list until the driver is done with it: its context's end waits for that. */
+    /* It stays in the list until the driver has destroyed it: the end of its context waits for that. */
     pthread_mutex_unlock(&executor->lock);
     gpu_stream_close(machine, stream->context->device, stream->handle, stream->slice);
     pthread_mutex_lock(&executor->lock);
@@ -351,7 +353,7 @@ static bool bury(struct gpu_machine *machine, struct gpu_stream *stream)
 
 /* --- the thread --- */
 
-/* One look at every stream. Streams are freed by this thread alone, so the next one stays where it is. */
+/* One look at every stream. Only this thread frees streams, so `next` stays valid. */
 static bool turn(struct gpu_machine *machine, bool *ret_waiting)
 {
     struct gpu_stream *stream, *next;
@@ -409,7 +411,7 @@ enum facet_status gpu_executor_start(struct gpu_machine *machine, struct facet_e
 
     if (executor->running)
         return FACET_OK;
-    /* Signals are the host program's. */
+    /* The host program handles signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int result = pthread_create(&executor->thread, NULL, run, machine);
@@ -422,7 +424,7 @@ enum facet_status gpu_executor_start(struct gpu_machine *machine, struct facet_e
 
 /* --- ends --- */
 
-/* With the lock: destroys the streams of a context (NULL: all), and waits until the driver is done with them. */
+/* With the lock: destroys the streams of a context (NULL: all), and waits until the driver has finished with them. */
 static bool end_streams(struct gpu_executor *executor, const struct gpu_context *context)
 {
     uint64_t deadline = gpu_deadline_ns(GPU_DRAIN_NS);
@@ -444,7 +446,7 @@ static bool end_streams(struct gpu_executor *executor, const struct gpu_context 
     }
 }
 
-/* With the lock: takes a context's modules out of the list. */
+/* With the lock: removes a context's modules from the list. */
 static struct gpu_module *take_modules(struct gpu_executor *executor, const struct gpu_context *context)
 {
     struct gpu_module **place = &executor->modules, *module, *taken = NULL;

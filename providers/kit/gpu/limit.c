@@ -3,11 +3,11 @@
  * Owns: the table `limit`: bytes and compute units of workers that a provider runs.
  * Never: limits programs from outside; promises more than there is.
  *
- * Memory is counted here, before the driver is asked; compute units the driver keeps apart (slices, driver.h). What no
- * worker was promised is everybody's; and workers without a limit use units that others were promised, too: who
- * promises units keeps those away.
+ * Memory is counted here, before the driver is called; the driver separates compute units (slices, driver.h). All
+ * workers may use memory that is not reserved. Workers without a limit also run on units that are reserved for others:
+ * a host that reserves units must keep such workers away.
  *
- * Limits live as long as the instance; a host that keeps promises sets them again.
+ * Limits last as long as the instance; a host that must keep them sets them again.
  */
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static enum facet_status begin(const struct gpu_machine *machine, uint32_t devic
     return status == FACET_OK ? facet_kit_check_worker(worker, error) : status;
 }
 
-/* With the context lock: a worker that a limit can be set for. */
+/* With the context lock: a worker whose limit can be set. */
 static enum facet_status find_worker(struct gpu_device *device, const char *name, uint32_t limit,
                                      struct gpu_worker **ret_worker, struct facet_error *error)
 {
@@ -83,7 +83,7 @@ static enum facet_status limit_set_memory(struct facet_provider_instance *instan
 
 /* --- multiprocessors --- */
 
-/* What a worker with a limit does takes no turns with the others: it has multiprocessors of its own. */
+/* A worker with a limit takes no turns with the others, because it has its own multiprocessors. */
 static enum facet_status limit_units(struct gpu_machine *machine, uint32_t device, uint32_t units,
                                      struct gpu_worker *worker, struct facet_error *error)
 {
@@ -176,7 +176,7 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
     return limited ? facet_kit_struct(&limit, sizeof limit, ret_limit, error) : not_limited(worker, error);
 }
 
-/* With the context lock. */
+/* Called with the context lock. */
 static enum facet_status list_all(const struct gpu_machine *machine, uint32_t device, void *items, uint32_t item_size,
                                   uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {

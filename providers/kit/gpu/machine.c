@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the beginning and the end of a machine, and what its devices promise. Never: frees what a driver still uses. */
+/*
+ * Owns: the beginning and the end of a machine, and the checks of its devices. Never: frees memory that a driver still
+ * uses.
+ */
 #include "machine.h"
 
 #include "provider_kit.h"

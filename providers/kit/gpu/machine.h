@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What two GPU providers share of an instance: devices, their contexts, their executor, and the driver beneath.
+ * The part of an instance that GPU providers share: devices, their contexts, their executor, and the driver.
  *
  * Owns: the struct that such a provider's instance begins with.
- * Never: knows what else an instance has.
+ * Never: knows the rest of an instance.
  *
  * The provider fills `driver`, `infos`, `devices` and `count` at open; they never change afterwards and are read
- * without a lock. context.h says what guards the rest.
+ * without a lock. context.h describes the locks of the rest.
  */
 #ifndef FACET_KIT_GPU_MACHINE_H
 #define FACET_KIT_GPU_MACHINE_H
@@ -25,7 +25,7 @@
 struct gpu_machine {
     const struct gpu_driver *driver;
     struct facet_device_info infos[GPU_MOST];
-    struct gpu_device devices[GPU_MOST]; /* as infos */
+    struct gpu_device devices[GPU_MOST]; /* same indices as infos */
     uint32_t count;
 
     pthread_mutex_t context_lock;
@@ -44,14 +44,16 @@ static inline struct gpu_machine *gpu_machine_of(struct facet_provider_instance 
 
 void gpu_machine_init(struct gpu_machine *machine);
 
-/* Ends all contexts. False when the driver does not come to an end with one: it goes on using what the instance has, so
- * nothing may be freed. No other call is under way. */
+/*
+ * Ends all contexts. False when the driver does not finish the work of one: it still uses the instance, so nothing may
+ * be freed. Called with no other call in progress.
+ */
 bool gpu_machine_close(struct gpu_machine *machine);
 
-/* What every operation on a device does first: is there such a device, and does it promise `capability`? */
+/* The first check of every operation on a device: that it exists, and promises `capability`. */
 enum facet_status gpu_device_check(const struct gpu_machine *machine, uint32_t device, uint64_t capability,
                                    struct facet_error *error);
-/* The same for an operation on all: does any device promise it? Where there is none, there is nothing to refuse. */
+/* The check for an operation on all devices: that any device promises it. Without devices nothing is refused. */
 enum facet_status gpu_devices_check(const struct gpu_machine *machine, uint64_t capability, struct facet_error *error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what math.h says. Never: queues anything; call.c does. */
+/* Owns: opening libraries, and checks before an operation. Never: queues anything; call.c does. */
 #include "math.h"
 
 #include <dlfcn.h>
@@ -75,7 +75,7 @@ enum facet_status gpu_math_not_offered(const struct facet_math *operation, const
                           names[operation->operation], types[operation->type], libraries->blas, libraries->dnn);
 }
 
-/* What is not seen in the operands' sizes: steps that are never taken may be of any length. */
+/* Checks values that do not affect the operands' sizes: a stride is not used if there is only one step. */
 static enum facet_status check_steps(const struct facet_convolution *it, const char *library, struct facet_error *error)
 {
     const struct {

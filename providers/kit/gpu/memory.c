@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: plain memory, transfers, and the table `memory`.
- * Never: lets the driver see an address that the context does not have: every range is looked up first.
+ * Never: passes an address outside of the context to the driver: every range is checked first.
  */
 #include <search.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define CHUNK_BYTES (UINT64_C(4) << 20)
 
-/* Ranges that overlap are taken for equal: so a tree of ranges that do not overlap finds what holds an address. */
+/* Ranges that overlap compare equal, so that a tree of disjoint ranges finds the one that contains an address. */
 static int compare_blocks(const void *left, const void *right)
 {
     const struct gpu_block *a = left, *b = right;
@@ -48,7 +48,7 @@ void gpu_blocks_free(struct gpu_machine *machine, struct gpu_context *context)
     }
 }
 
-/* The limit of a context's worker, and what it has of that; 0: it has none. */
+/* The limit of a context's worker, and its use; 0: no limit. */
 static uint64_t limit_of(struct gpu_machine *machine, const struct gpu_context *context, uint64_t *ret_used)
 {
     const struct gpu_worker *worker = context->worker;
@@ -231,7 +231,9 @@ static enum facet_status memory_read(struct facet_provider_instance *instance, u
     return status;
 }
 
-/* The driver says nothing about ranges that overlap: they go in pieces that do not, from the end that is safe. */
+/*
+ * The driver does not define copies between overlapping ranges, so they are made in disjoint pieces, from the safe end.
+ */
 static enum facet_status copy_pieces(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
                                      struct facet_error *error)
 {
@@ -247,7 +249,7 @@ static enum facet_status copy_pieces(struct gpu_machine *machine, uint64_t to, u
     return status;
 }
 
-/* Ranges that are almost the same would be many pieces: those go through the host. */
+/* Ranges that are close together would need many pieces, so they are copied through the host. */
 static enum facet_status copy_by_host(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
                                       struct facet_error *error)
 {
@@ -268,7 +270,7 @@ static enum facet_status copy_by_host(struct gpu_machine *machine, uint64_t to, 
     return status;
 }
 
-/* A copy on the device returns before it is done; what comes after it here must not. */
+/* A copy on the device returns before it is complete; operations after this one must see its result. */
 static enum facet_status copy(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
                               struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: images in the driver, and their kernels by name. Never: keeps an image once the driver has it. */
+/* Owns: images in the driver, and their kernels by name. Never: keeps an image after loading it. */
 #include <stdlib.h>
 
 #include "machine.h"
@@ -39,7 +39,7 @@ enum facet_status gpu_module_load(struct facet_provider_instance *instance, uint
     return status;
 }
 
-/* With the executor's lock. */
+/* Called with the executor's lock. */
 static struct gpu_module **find_module(struct gpu_executor *executor, const struct gpu_context *context,
                                        uint64_t number)
 {

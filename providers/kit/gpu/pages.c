@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reserved addresses, physical pages, and what is mapped where.
- * Never: keeps a handle that nobody can name or has mapped.
+ * Owns: reserved addresses, physical pages, and mappings.
+ * Never: keeps a handle that is neither named nor mapped.
  *
- * The driver maps and unmaps whole handles only, while the ABI maps any part of pages and unmaps any part of what is
- * mapped. So pages are granules with a handle each, and the driver is told of them one by one.
+ * The driver maps and unmaps whole handles only, while the ABI maps any part of pages and unmaps any part of a mapping.
+ * So pages consist of granules with a handle each, and the driver maps them one by one.
  *
- * A context's addresses are under its lock. How often pages are mapped, by whichever context, is under the machine's.
+ * A context's addresses are protected by its lock, the number of mappings of pages, by any context, by the machine's.
  */
 #include <search.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static struct gpu_reservation *reservation_at(const struct gpu_context *context,
     return found ? *found : NULL;
 }
 
-/* Enters a context whose device can map. */
+/* Enters a context whose device supports mapping. */
 static enum facet_status enter(struct gpu_machine *machine, uint64_t number, enum gpu_use use,
                                struct gpu_context **ret_context, struct facet_error *error)
 {
@@ -65,7 +65,7 @@ static enum facet_status check_size(const struct gpu_machine *machine, const str
 
 /* --- addresses --- */
 
-/* The driver need not align to more than a granule: then an aligned part of more addresses is taken. */
+/* The driver may align to no more than a granule: then more addresses are reserved, and an aligned part is used. */
 static enum facet_status reserve_addresses(struct gpu_machine *machine, struct gpu_reservation *reservation,
                                            uint64_t granule, uint64_t align, struct facet_error *error)
 {
@@ -194,8 +194,10 @@ static void free_pages(struct gpu_machine *machine, struct gpu_pages *pages)
     free(pages);
 }
 
-/* With the context lock: takes pages out of its list when nobody can name them or has them mapped; then they are the
- * caller's to free, without the lock. */
+/*
+ * With the context lock: removes pages from the list when they are destroyed and not mapped; the caller then frees them
+ * without the lock.
+ */
 static bool is_gone(struct gpu_machine *machine, struct gpu_pages *pages)
 {
     if (!pages->destroyed || pages->mappings)
@@ -338,7 +340,7 @@ enum facet_status gpu_pages_share(struct facet_provider_instance *instance, uint
 
 /* --- mapping --- */
 
-/* Whole granules inside one reservation. */
+/* Checks for whole granules inside one reservation. */
 static enum facet_status check_place(const struct gpu_machine *machine, const struct gpu_context *context,
                                      uint64_t address, uint64_t bytes, struct gpu_reservation **ret_reservation,
                                      struct facet_error *error)
@@ -380,7 +382,7 @@ static enum facet_status map_granules(struct gpu_machine *machine, uint32_t devi
     return status;
 }
 
-/* Finds the pages and counts them mapped, so that they stay while the driver works. */
+/* Finds the pages and counts them as mapped, so that they stay during the driver's call. */
 static enum facet_status hold_pages(struct gpu_machine *machine, const struct gpu_context *context, uint64_t number,
                                     uint64_t offset, uint64_t bytes, struct gpu_pages **ret_pages,
                                     struct facet_error *error)
@@ -459,7 +461,7 @@ enum facet_status gpu_pages_map(struct facet_provider_instance *instance, uint64
     return status;
 }
 
-/* What is mapped at `count` granules from `first`, and is, goes; the driver is done with it before. */
+/* Unmaps what is mapped among `count` granules from `first`. The device has finished with it before. */
 static void unmap_range(struct gpu_machine *machine, struct gpu_reservation *reservation, size_t granule,
                         uint64_t first, uint64_t count)
 {
@@ -485,7 +487,7 @@ static enum facet_status unmap(struct gpu_machine *machine, struct gpu_context *
     if (!gpu_reservations_hold(machine, context, address, bytes))
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%" PRIu64 " bytes at 0x%" PRIx64 ": not all of it is mapped",
                               bytes, address);
-    /* With the context's lock alone nothing more is handed to the driver. */
+    /* While the context's lock is held exclusively, nothing more is submitted to the driver. */
     status = gpu_executor_check_idle(machine, context, error);
     if (status == FACET_OK)
         status = machine->driver->synchronize(machine, error);

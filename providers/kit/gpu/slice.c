@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what slice.h says. Never: holds the executor's lock while the driver is called. */
+/* Owns: the users of slices, and streams on them. Never: holds the executor's lock while the driver is called. */
 #include "slice.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ enum facet_status gpu_device_enter(struct gpu_machine *machine, const struct gpu
 
 /* --- streams --- */
 
-/* With the executor's lock. NULL: all of the device. */
+/* Called with the executor's lock. NULL: the whole device. */
 static struct gpu_slice *slice_of(const struct gpu_context *context)
 {
     return context->bound ? context->bound : context->worker->slice;

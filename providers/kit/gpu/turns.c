@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what turns.h says. Never: calls the driver. */
+/* Owns: scheduling turns by the policies. Never: calls the driver. */
 #include "turns.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-#define MOST_UNDER_WAY 32u /* of a context, so that others need not wait for long */
+#define MOST_UNDER_WAY 32u /* commands of a context, so that others do not wait long */
 
 static const struct facet_pick_share share_at_first = {
     .request_milli = 0,
@@ -51,7 +51,7 @@ void gpu_turns_end(struct gpu_machine *machine, struct gpu_turns **turns)
     *turns = NULL;
 }
 
-/* With both locks. */
+/* Called with both locks. */
 static void change(struct gpu_turns *turns, enum facet_pick_policy policy, uint64_t slice_ns)
 {
     if (!turns)
@@ -105,9 +105,9 @@ void gpu_tenant_leave(struct gpu_executor *executor, struct gpu_tenant *tenant)
     tenant->turns = NULL;
 }
 
-/* --- what there is to hand on --- */
+/* --- commands to submit --- */
 
-/* Whether a command waits for another stream, which has not come so far. */
+/* Whether a command waits for another stream that has not reached the awaited sequence. */
 static bool is_held(const struct gpu_stream *stream)
 {
     const struct gpu_command *command = TAILQ_FIRST(&stream->queued);
@@ -121,7 +121,7 @@ static bool is_held(const struct gpu_stream *stream)
            (queued && queued->sequence <= command->awaited_sequence);
 }
 
-/* Whether another stream of the context, of a higher priority, has something to hand on. */
+/* Whether another stream of the context, with a higher priority, has a command to submit. */
 static bool is_outranked(const struct gpu_executor *executor, const struct gpu_stream *stream)
 {
     const struct gpu_stream *other;
@@ -134,7 +134,7 @@ static bool is_outranked(const struct gpu_executor *executor, const struct gpu_s
     return false;
 }
 
-/* What takes long is handed on one by one, so that a turn ends soon after its time; so is what is not known yet. */
+/* Long commands are submitted one by one, so that a turn ends soon after its time; so are those of unknown duration. */
 static bool has_room(const struct gpu_stream *stream)
 {
     uint64_t expected_ns = stream->handed_count * stream->last_ns;
@@ -143,7 +143,7 @@ static bool has_room(const struct gpu_stream *stream)
                                          expected_ns < stream->context->tenant.turns->slice_ns);
 }
 
-/* Whether it has something to hand on, if only there is room for it. */
+/* Whether the stream has a command that may be submitted once there is room. */
 static bool wants_turn(const struct gpu_executor *executor, const struct gpu_stream *stream)
 {
     const struct gpu_tenant *tenant = &stream->context->tenant;
@@ -187,7 +187,7 @@ static void refresh(struct gpu_executor *executor)
         facet_pick_set_want(&tenant->turns->pick, tenant->entity, want_of(tenant));
 }
 
-/* --- whose turn it is --- */
+/* --- scheduling --- */
 
 static void begin(struct gpu_turns *turns, struct gpu_tenant *tenant, uint64_t now_ns)
 {
@@ -196,7 +196,7 @@ static void begin(struct gpu_turns *turns, struct gpu_tenant *tenant, uint64_t n
     turns->until_ns = now_ns + turns->slice_ns;
 }
 
-/* Until its time is over, unless it has nothing, or its cap closes it. */
+/* The holder goes on until its time is over, unless it has no commands, or its cap closes it. */
 static bool goes_on(struct gpu_turns *turns, uint64_t now_ns)
 {
     const struct gpu_tenant *holder = turns->holder;
