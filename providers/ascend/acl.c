@@ -20,8 +20,10 @@
 static const char *const acl_places[] = {"libascendcl.so",
                                          "/usr/local/Ascend/ascend-toolkit/latest/lib64/libascendcl.so", NULL};
 
-/* The library is initialised once for the process, whoever in it was first; the last instance here that uses it
- * finalises it, unless somebody else had initialised it before us. */
+/*
+ * The library is initialised once for the process. The last instance that uses it finalises it, unless other code of
+ * the process had initialised it first.
+ */
 static pthread_mutex_t acl_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t acl_users;
 static bool acl_ours;

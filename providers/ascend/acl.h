@@ -3,8 +3,7 @@
  * AscendCL, the runtime library of CANN, as far as this provider uses it.
  *
  * Owns: the declarations, in our own words after Huawei's published "AscendCL API Reference (C&C++)" (CANN 7 to 8.5,
- * libascendcl.so), opening the library at run time, initialising it when the first context wants it, and what its codes
- * mean.
+ * libascendcl.so), opening the library at run time, initialising it for the first context, and translating its codes.
  * Never: links to it, and never initialises it for a mere listing: that would take memory on a device.
  *
  * A failing function returns a positive code, and aclGetRecentErrMsg() has a text for the calling thread.
@@ -52,7 +51,7 @@ struct ascend_acl {
 enum facet_status ascend_acl_open(struct ascend_acl *acl, struct facet_error *error);
 void ascend_acl_close(struct ascend_acl *acl);
 
-/* Whether processes can be kept to a number of cores, and whether memory can be had. */
+/* Whether the library can limit processes to a number of cores, and whether it can allocate memory. */
 bool ascend_acl_limits(const struct ascend_acl *acl);
 bool ascend_acl_allocates(const struct ascend_acl *acl);
 

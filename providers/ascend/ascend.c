@@ -3,23 +3,22 @@
  * The Ascend provider: Huawei's NPUs, through DCMI (the driver's management library) and AscendCL (CANN's runtime).
  *
  * Owns: the entry, opening and closing, and the tables.
- * Never: claims what it could not read. A field has its bit, and a device its capability, only when the library has the
- * function and the function answered.
+ * Never: reports a value that it could not read. A field has its bit, and a device its capability, only when the
+ * library has the function and the call succeeded.
  *
  * Libraries. Both are opened at run time: libdcmi.so and libascendcl.so, or the files that FACET_ASCEND_DCMI and
- * FACET_ASCEND_ACL name. Without DCMI there are no devices. Without AscendCL there are devices to be seen and shared,
- * but no limits and no memory; when it is there and cannot be loaded, the property `acl_error` says why.
+ * FACET_ASCEND_ACL name. Without DCMI there are no devices. Without AscendCL, devices can be listed and shared, but
+ * there are no limits and no memory; if it is there and cannot be loaded, the property `acl_error` has the reason.
  *
- * Modes. `shared` and `soft` always: they need nothing of the device. `hard` where CANN can keep a process to a number
- * of cores (aclrtSetDeviceResLimit); without that function it is not offered. A hard limit is made of whole AI cores
- * and of bytes. This provider grants and accounts it, so that the sum stays within the device, and enforces the bytes
- * in contexts of its own; inside a worker's process an interposer applies it, by that very function, to the process
- * itself, because CANN offers no way to do it from outside. The driver then keeps the process to the number of cores;
- * it does not say which, and a process that is not interposed is not limited. Limits live as long as the instance.
- * `partitioned` is not offered.
+ * Modes. `shared` and `soft` always: they need nothing from the device. `hard` if CANN can limit a process to a number
+ * of cores (aclrtSetDeviceResLimit). A hard limit is a number of whole AI cores and of bytes. This provider grants and
+ * accounts it, so that the sum stays within the device, and enforces the bytes in its own contexts. Inside a worker's
+ * process an interposer applies it to the process itself, by that function, because CANN cannot do it from outside. The
+ * driver then limits the process to the number of cores; it does not tell which, and a process without the interposer
+ * is not limited. Limits last as long as the instance. `partitioned` is not offered.
  *
- * Address. "acl:3": the chip's logical number, what AscendCL counts when ASCEND_RT_VISIBLE_DEVICES is not set. Of a
- * worker with limits "acl:3;cores=5/20": at most five of twenty AI cores; vector cores in the same proportion.
+ * Address. "acl:3": the chip's logical number, by which AscendCL counts when ASCEND_RT_VISIBLE_DEVICES is not set. For
+ * a worker with limits "acl:3;cores=5/20": at most five of twenty AI cores; vector cores in the same proportion.
  */
 #include <stdlib.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this provider share: the instance, its chips, and who offers which operations.
+ * The instance, its chips, and the operations that each file of this provider offers.
  *
  * Owns: the structs and the rule of the two locks.
- * Never: declares anything of the vendor's; that is in dcmi.h and acl.h.
+ * Never: declares the vendor's interface; that is in dcmi.h and acl.h.
  *
- * Locks. `lock` guards workers and contexts, `event_lock` the events and what was last seen of each chip. Neither is
- * taken while the other is held; DCMI's own lock is innermost. What is found at open never changes afterwards and is
- * read without a lock.
+ * Locks. `lock` guards workers and contexts, `event_lock` the events and the last sight of each chip. Neither is taken
+ * while the other is held; DCMI's own lock is innermost. Data found at open never changes afterwards and is read
+ * without a lock.
  */
 #ifndef FACET_ASCEND_H
 #define FACET_ASCEND_H
@@ -34,7 +34,7 @@ struct ascend_worker {
     uint64_t used_bytes; /* of all its contexts */
 };
 
-/* What a look at a chip found; events are differences between two looks. */
+/* The state of a chip at one look; events are differences between two looks. */
 struct ascend_sight {
     bool present;
     bool has_ecc;
@@ -43,7 +43,7 @@ struct ascend_sight {
 };
 
 struct ascend_chip {
-    int card, place; /* DCMI's name of it */
+    int card, place; /* DCMI's identification */
     bool has_logic, has_physical;
     int logic;
     unsigned int physical;
@@ -71,10 +71,10 @@ struct ascend_context {
 struct facet_provider_instance {
     struct ascend_dcmi dcmi;
     struct ascend_acl acl;
-    char acl_error[256]; /* why CANN is there and not used; empty otherwise */
+    char acl_error[256]; /* the reason why CANN is not used; empty otherwise */
 
     struct facet_device_info *infos;
-    struct ascend_chip *chips; /* as many */
+    struct ascend_chip *chips; /* same indices as infos */
     uint32_t count;
 
     pthread_mutex_t lock;
@@ -109,14 +109,14 @@ enum facet_status ascend_device_health(struct facet_provider_instance *instance,
 enum facet_status ascend_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
                                        uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                        struct facet_error *error);
-/* How the chip is now; false when nothing could be learnt. */
+/* The current state of the chip; false when nothing could be read. */
 bool ascend_chip_look(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct ascend_sight *ret_sight);
 
 /* limit.c */
 extern const struct facet_limit_ops ascend_limit_ops;
 /* Under the lock: the worker's entry, or a new one. NULL: no memory. */
 struct ascend_worker *ascend_worker_take(struct ascend_chip *chip, const char *name);
-/* Under the lock: frees the entry when it holds nothing any more. */
+/* Under the lock: frees the entry when it is empty. */
 void ascend_worker_drop(struct ascend_chip *chip, struct ascend_worker *worker);
 void ascend_workers_free(struct ascend_chip *chip);
 
@@ -127,10 +127,10 @@ void ascend_contexts_free(struct facet_provider_instance *instance);
 /* container.c */
 extern const struct facet_container_ops ascend_container_ops;
 
-/* What every operation on a device does first: is there such a device, and does it promise `capability`? */
+/* The first check of every operation on a device: that it exists, and promises `capability`. */
 enum facet_status ascend_device_check(const struct facet_provider_instance *instance, uint32_t device,
                                       uint64_t capability, struct facet_error *error);
-/* The same for an operation on all: does any device promise it? Where there is none, there is nothing to refuse. */
+/* The check for an operation on all devices: that any device promises it. Without devices nothing is refused. */
 enum facet_status ascend_devices_check(const struct facet_provider_instance *instance, uint64_t capability,
                                        struct facet_error *error);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: finding the chips, and what is written about each in struct facet_device_info and the properties.
- * Never: guesses. What a call did not answer, or answered outside of what can be, stays unsaid.
+ * Owns: finding the chips, and their description in struct facet_device_info and the properties.
+ * Never: guesses: a value that a call did not return, or that is impossible, stays unset.
  *
- * Identity: the uuid is a hash of the die's number, burnt in at the factory. Where the driver does not tell it, of the
- * PCI address; and at last of the card's and the chip's place.
+ * Identity: the uuid is a hash of the die's number, burnt in at the factory. If the driver does not tell it, of the PCI
+ * address; otherwise of the numbers of card and chip.
  */
 #include <stdlib.h>
 
@@ -132,7 +132,7 @@ static void describe_identity(const struct ascend_dcmi *dcmi, struct ascend_chip
     facet_kit_uuid_of(text, info->uuid);
 }
 
-/* What the libraries offer and what was found decides; a probe that fails takes its promise with it. */
+/* Depends on the functions that the libraries have and on probes; a probe that fails removes its capability. */
 static uint64_t capabilities_of(const struct facet_provider_instance *instance, struct ascend_chip *chip,
                                 const struct facet_device_info *info)
 {
@@ -166,7 +166,7 @@ static void describe_modes(struct facet_device_info *info)
     info->modes = FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT);
     info->mode_group[FACET_MODE_SHARED] = 1;
     info->mode_group[FACET_MODE_SOFT] = 1;
-    /* Who is not limited may use every core, so next to such a worker a hard limit would not hold: group 0. */
+    /* A worker without a limit may use every core, so a hard limit would not hold beside one: group 0. */
     if (info->capabilities & FACET_CAN_LIMIT_COMPUTE)
         info->modes |= FACET_DEVICE_MODE(FACET_MODE_HARD);
 }
@@ -237,7 +237,7 @@ static enum facet_status add(struct facet_provider_instance *instance, int card,
     return status;
 }
 
-/* Beside the chips a card may list its controller and its processor. */
+/* A card may list its controller and its processor in addition to the chips. */
 static bool is_chip(const struct ascend_dcmi *dcmi, int card, int place)
 {
     enum dcmi_unit unit = DCMI_UNIT_NPU;
@@ -251,7 +251,7 @@ static enum facet_status find_on_card(struct facet_provider_instance *instance, 
     int code = ASCEND_DCMI(&instance->dcmi, get_device_num_in_card, card, &chips);
     enum facet_status status = ascend_dcmi_status(code);
 
-    /* A card that fell off the bus may still be listed; the others must not suffer for it. */
+    /* A card that fell off the bus may still be listed; the others remain usable. */
     if (status == FACET_DEVICE_LOST)
         return FACET_OK;
     if (code)
@@ -273,7 +273,7 @@ enum facet_status ascend_chips_find(struct facet_provider_instance *instance, st
     int code = ASCEND_DCMI(&instance->dcmi, get_card_list, &count, cards, DCMI_MAX_CARDS);
     enum facet_status status = ascend_dcmi_status(code);
 
-    if (status == FACET_DEVICE_LOST) /* how drivers say that there is none */
+    if (status == FACET_DEVICE_LOST) /* how drivers report that there is none */
         return FACET_OK;
     if (code)
         return ascend_dcmi_fail(error, "dcmi_get_card_list", code);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a container needs for a chip: its node, the nodes that all chips share, the driver's files.
+ * Owns: a container's access to a chip: its node, the nodes that all chips share, the driver's files.
  * Never: names a file of the driver's that is not on this machine.
  *
  * FACET_ASCEND_ROOT: a folder to look for the driver's files under, instead of /; for tests.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: loading DCMI, the one lock around it, and what its codes mean.
+ * Owns: loading DCMI, the one lock around it, and translating its codes.
  * Never: knows devices.
  */
 #include "dcmi.h"

@@ -3,11 +3,11 @@
  * DCMI, the management library of Ascend drivers, as far as this provider uses it.
  *
  * Owns: the declarations, in our own words after Huawei's published "DCMI API Reference" (Ascend HDK 23 to 25; the
- * per-card interface, libdcmi.so), opening the library at run time, and the meaning of its return codes.
+ * per-card interface, libdcmi.so), opening the library at run time, and translating its return codes.
  * Never: links to it, and never calls it from two threads at once: the reference promises nothing about threads.
  *
- * Every function returns 0 or a negative code. A chip is named by its card and its place on the card; beside that it
- * has a logical number (what AscendCL counts) and a physical one (what /dev/davinciN counts).
+ * Every function returns 0 or a negative code. A chip is identified by its card and its place on the card; it also has
+ * a logical number (used by AscendCL) and a physical one (used by /dev/davinciN).
  */
 #ifndef FACET_ASCEND_DCMI_H
 #define FACET_ASCEND_DCMI_H
@@ -16,7 +16,7 @@
 
 #include <facet/error.h>
 
-#define DCMI_MAX_CARDS     64  /* what a machine can hold */
+#define DCMI_MAX_CARDS     64  /* the most in a machine */
 #define DCMI_MAX_CHIPS     16  /* on one card, far above any built */
 #define DCMI_MAX_PROCESSES 256 /* drivers write up to 32, newer ones up to 64 */
 
@@ -120,17 +120,16 @@ struct ascend_dcmi {
 #undef DCMI_MEMBER
 };
 
-/* Opens the library. FACET_OK with `library` NULL when there is none; one that is there but cannot be used is refused.
- */
+/* Opens the library. FACET_OK with `library` NULL when there is none; a library that cannot be used is an error. */
 enum facet_status ascend_dcmi_open(struct ascend_dcmi *dcmi, struct facet_error *error);
 void ascend_dcmi_close(struct ascend_dcmi *dcmi);
 
 void ascend_dcmi_lock(void);
 void ascend_dcmi_unlock(void);
 
-#define DCMI_NOT_OFFERED (-8255) /* the library's own code for what it does not support */
+#define DCMI_NOT_OFFERED (-8255) /* the library's code for unsupported calls */
 
-/* The code of one call; a function that this library lacks is one that it does not support. */
+/* The code of one call; a function that the library lacks counts as unsupported. */
 #define ASCEND_DCMI(dcmi, name, ...)                                                                                   \
     __extension__({                                                                                                    \
         int ascend_code_ = DCMI_NOT_OFFERED;                                                                           \

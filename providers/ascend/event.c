@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: health, and the events made of differences between one look at a chip and the next.
- * Never: subscribes to DCMI's own events: they come as calls from a thread of the driver's. So what changes and changes
- * back between two looks is not seen.
+ * Never: subscribes to DCMI's own events, which are delivered in a thread of the driver. So a state that changes and
+ * changes back between two looks is missed.
  */
 
 #include "ascend.h"
@@ -94,7 +94,7 @@ static void look_at_all(struct facet_provider_instance *instance)
             !ascend_chip_look(&instance->dcmi, chip, &now))
             continue;
         compare(instance, device, &now);
-        if (!now.has_ecc) { /* what was counted so far is not forgotten over one failed reading */
+        if (!now.has_ecc) { /* the count so far is kept when one reading fails */
             now.has_ecc = chip->seen.has_ecc;
             now.ecc_uncorrected = chip->seen.ecc_uncorrected;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: who was granted how many AI cores and bytes of which chip, so that the sum stays within it.
- * Never: limits a process itself; the header comment of ascend.c says who does.
+ * Owns: grants of AI cores and bytes of each chip to workers, so that the sum stays within it.
+ * Never: limits a process itself; the header comment of ascend.c describes enforcement.
  */
 #include <stdlib.h>
 
@@ -105,7 +105,7 @@ static enum facet_status ascend_limit_set_memory(struct facet_provider_instance 
     return status;
 }
 
-/* Whole cores, rounded up: the worker gets at least what it asked for. */
+/* Rounds up to whole cores, so that the worker gets at least its request. */
 static enum facet_status grant_compute(struct facet_provider_instance *instance, uint32_t device, const char *name,
                                        uint32_t milli, struct facet_error *error)
 {

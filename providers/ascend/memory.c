@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: contexts, plain memory and copies over AscendCL.
- * Never: touches memory that the context does not have: every range is looked up first.
+ * Never: touches memory outside of the context: every range is checked first.
  *
- * AscendCL works on the context that is current in the calling thread, so each operation makes its own the current one.
- * One operation at a time: this is the road of tools and tests; programs call AscendCL themselves.
+ * AscendCL works on the context that is current in the calling thread, so each operation makes its own current. One
+ * operation at a time: tools and tests use this path; programs call AscendCL themselves.
  */
 #include <stdlib.h>
 
 #include "ascend.h"
 
-#define ALIGNMENT   256u /* what the ABI promises */
+#define ALIGNMENT   256u /* as the ABI promises */
 #define CHUNK_BYTES (UINT64_C(1) << 20)
 
 static struct ascend_context *find(const struct facet_provider_instance *instance, uint64_t number)
@@ -22,7 +22,7 @@ static struct ascend_context *find(const struct facet_provider_instance *instanc
     return context;
 }
 
-/* What each operation begins with, under the lock: the context, current in this thread. */
+/* The beginning of each operation, under the lock: finds the context and makes it current in this thread. */
 static enum facet_status enter(struct facet_provider_instance *instance, uint64_t number,
                                struct ascend_context **ret_context, struct facet_error *error)
 {
@@ -87,7 +87,7 @@ static enum facet_status ascend_memory_create_context(struct facet_provider_inst
     return status;
 }
 
-/* The first code that was not 0; all of it is given up in any case. */
+/* Releases everything in any case, and returns the first code that was not 0. */
 static int close_context(struct facet_provider_instance *instance, struct ascend_context *context)
 {
     struct ascend_context **place = &instance->contexts;
@@ -131,7 +131,7 @@ static enum facet_status ascend_memory_destroy_context(struct facet_provider_ins
     return code ? ascend_acl_fail(&instance->acl, error, "taking the context down", code) : status;
 }
 
-/* A worker with a limit sees its limit, another one the device. */
+/* A worker with a limit sees its limit, others the device. */
 static enum facet_status read_info(const struct facet_provider_instance *instance, const struct ascend_context *context,
                                    struct facet_memory_info *ret_info, struct facet_error *error)
 {
@@ -169,7 +169,7 @@ static enum facet_status ascend_memory_info(struct facet_provider_instance *inst
     return status == FACET_OK ? facet_kit_struct(&info, sizeof info, ret_info, error) : status;
 }
 
-/* AscendCL promises 64 bytes of alignment; where it gives no more, a larger block has an aligned part. */
+/* AscendCL promises only 64 bytes of alignment; if that is not enough, a larger block has an aligned part. */
 static int take_block(const struct ascend_acl *acl, uint64_t bytes, void **ret_block)
 {
     void *block = NULL;
@@ -316,7 +316,9 @@ static enum facet_status ascend_memory_read(struct facet_provider_instance *inst
     return code ? ascend_acl_fail(&instance->acl, error, "aclrtMemcpy to the host", code) : status;
 }
 
-/* AscendCL says nothing about ranges that overlap, so they go through the host in pieces, from the end that is safe. */
+/*
+ * AscendCL does not define copies between overlapping ranges, so they go through the host in pieces, from the safe end.
+ */
 static int copy_overlapping(const struct ascend_acl *acl, uint64_t to, uint64_t from, uint64_t bytes, void *piece)
 {
     int code = 0;

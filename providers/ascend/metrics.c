@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a chip's sensors and its processes.
- * Never: turns a rate into a counter: DCMI measures the traffic of HCCS and PCIe as an average over a moment that it
- * spends waiting, so link metrics and PCIe counters are not offered.
+ * Never: turns a rate into a counter: DCMI measures the traffic of HCCS and PCIe as an average over a moment, during
+ * which it blocks, so link metrics and PCIe counters are not offered.
  */
 
 #include "ascend.h"
@@ -69,7 +69,7 @@ static int read_ecc(const struct ascend_dcmi *dcmi, const struct ascend_chip *ch
     struct dcmi_ecc_info ecc = {0};
     int code = ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->place, DCMI_COMPONENT_HBM, &ecc);
 
-    /* Switched off, it counts nothing: that is not the same as no errors. */
+    /* With ECC off nothing is counted: that differs from no errors. */
     if (code == 0 && ecc.enabled == 1) {
         to->ecc_corrected = ecc.single_total;
         to->ecc_uncorrected = ecc.double_total;
@@ -141,8 +141,10 @@ int ascend_processes_read(const struct ascend_dcmi *dcmi, const struct ascend_ch
     return ASCEND_DCMI(dcmi, get_device_resource_info, chip->card, chip->place, processes, ret_count);
 }
 
-/* DCMI counts pids as the host does. In a container of another pid namespace they are not the caller's; there drivers
- * answer with the container's own processes only. */
+/*
+ * DCMI reports the host's pids. In a container with its own pid namespace they are not the caller's; there drivers
+ * report only the container's own processes.
+ */
 static uint32_t convert(const struct dcmi_process *from, int count, uint32_t device, struct facet_process_metrics *to)
 {
     uint64_t now = facet_kit_now_ns();

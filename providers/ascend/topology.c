@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the chips as nodes, and what DCMI says about the way between two of them.
- * Never: says how fast a way is: DCMI does not tell.
+ * Owns: the chips as nodes, and the links between them by DCMI.
+ * Never: reports a link's speed: DCMI has none.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ enum facet_status ascend_device_nodes(struct facet_provider_instance *instance, 
     return facet_kit_list_items(nodes, sizeof *nodes, instance->count, items, item_size, capacity, ret_count, error);
 }
 
-/* What a way of DCMI's is in our words. False: it says nothing. */
+/* Translates a connection of DCMI. False: it is unknown. */
 static bool translate(int way, bool same_card, uint32_t *ret_type, uint32_t *ret_level)
 {
     static const struct {
@@ -49,7 +49,7 @@ static bool translate(int way, bool same_card, uint32_t *ret_type, uint32_t *ret
     return false;
 }
 
-/* The link between two chips; false when the driver does not know one. */
+/* The link between two chips; false when the driver knows none. */
 static bool read_link(const struct facet_provider_instance *instance, uint32_t a, uint32_t b,
                       struct facet_topology_link *ret_link)
 {
