@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table `container`: what makes a sub-device's units physical.
+ * The table `container`: binding a sub-device's units to processors.
  *
  * Owns: the environment of a tenant on a processor.
  * Never: names device nodes. OpenCL does not tell them, so only processors, which need none, have this table.
  *
  * PoCL runs unit i of a processor in its i-th thread. With POCL_AFFINITY=1 it binds that thread to processor i, so that
- * units nobody shares are processors nobody shares. Without it a tenant still gets no more threads than units, but the
- * kernel's scheduler may put the threads of two tenants on one processor for a while. In a container confined to other
- * processors than the first ones the binding cannot hold, and PoCL says nothing.
+ * exclusive units are exclusive processors. Without it a tenant still gets no more threads than units, but the kernel's
+ * scheduler may put threads of two tenants on one processor for a while. In a container confined to processors other
+ * than the first ones the binding cannot hold, and PoCL reports nothing.
  */
 #include "opencl.h"
 
@@ -34,7 +34,7 @@ static bool partition_exists(struct facet_provider_instance *instance, uint32_t 
     return found;
 }
 
-/* The same for the whole device: a worker with a limit has a part of it, but no partition to ask with. */
+/* The items are the same for the whole device: a worker with a limit has a part of it, but no partition's uuid. */
 static enum facet_status opencl_items(struct facet_provider_instance *instance, uint32_t device,
                                       const char *partition_uuid, void *items, uint32_t item_size, uint32_t capacity,
                                       uint32_t *ret_count, struct facet_error *error)

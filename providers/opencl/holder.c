@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: who has which units of a device: finding room, placing, giving back.
- * Never: gives a unit to two.
+ * Owns: the allocation of a device's units to holders: finding room, placing, releasing.
+ * Never: gives a unit to two holders.
  */
 #include "opencl.h"
 
@@ -19,7 +19,7 @@ struct facet_opencl_holder *facet_opencl_holder_find(const struct facet_opencl_d
     return holder;
 }
 
-/* Behind everybody whose units end before; those who have none come first. */
+/* Inserts by start; holders without units come first. */
 static void insert(struct facet_opencl_device *device, struct facet_opencl_holder *holder)
 {
     struct facet_opencl_holder **link = &device->holders;
@@ -68,7 +68,7 @@ const struct facet_opencl_holder *facet_opencl_holder_of_units(const struct face
     return holder;
 }
 
-/* The first of the smallest free stretches that are long enough: what is left over stays in the longest pieces. */
+/* The first of the smallest free stretches that fit (best fit), so that the longest stretches remain. */
 static bool find_stretch(const struct facet_opencl_device *device, uint32_t units, uint32_t length, uint32_t *ret_start)
 {
     uint32_t at = 0, smallest = UINT32_MAX;
@@ -108,7 +108,7 @@ static enum facet_status choose(const struct facet_opencl_device *device, uint32
                           other->name, other->length, other->start);
 }
 
-/* Makes the sub-device as the layer in a tenant will. What the driver refuses is so refused before a tenant starts. */
+/* Makes the sub-device as the layer in a tenant will, so that the driver refuses before a tenant starts. */
 static enum facet_status prove(cl_device_id device, uint32_t start, uint32_t length, struct facet_error *error)
 {
     const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, start ? start : length,
@@ -168,7 +168,7 @@ static uint32_t count_of(const struct facet_opencl_device *device, enum facet_op
     return count;
 }
 
-/* Under the lock: a copy of what there is now. NULL when there is no memory for it. */
+/* Under the lock: a copy of the current holders. NULL: no memory. */
 static char *describe_all(const struct facet_device_info *info, const struct facet_opencl_device *device,
                           const struct facet_opencl_listing *listing, uint32_t *ret_count)
 {

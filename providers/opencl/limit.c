@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table `limit`: whole compute units of a worker's own, and memory that adds up.
+ * The table `limit`: whole, exclusive compute units of a worker, and memory within the device's total.
  *
- * Owns: granting. Compute is rounded up to whole units that nobody else has; the memory of all workers together stays
+ * Owns: granting. Compute is rounded up to whole units without another holder; the memory of all workers together stays
  * within the device.
- * Never: enforces anything itself. The driver runs a sub-device on its units alone, and the layer in the worker holds
- * it to its memory: the address and the amount granted here are what it goes by.
+ * Never: enforces anything itself. The driver runs a sub-device on its units alone, and the layer in the worker
+ * enforces the memory, by the address and the amount granted here.
  */
 #include "opencl.h"
 
@@ -18,7 +18,7 @@ static uint64_t memory_held(const struct facet_opencl_device *device)
     return bytes;
 }
 
-/* What the setters change, so that one function keeps their common rules. */
+/* The change that a setter requests, so that one function has the rules that both share. */
 struct wish {
     const char *worker;
     uint64_t bytes; /* 0: leave the memory alone */
@@ -57,7 +57,7 @@ static enum facet_status grant(struct facet_provider_instance *instance, uint32_
                                      error);
 }
 
-/* Under the lock. A worker that is new and gets nothing is forgotten again. */
+/* Under the lock. A new worker that gets nothing is removed again. */
 static enum facet_status set(struct facet_provider_instance *instance, uint32_t device, const struct wish *wish,
                              struct facet_error *error)
 {
@@ -132,7 +132,7 @@ static void describe_worker(const struct facet_device_info *info, const struct f
     facet_opencl_holder_address(info, holder, limit->address);
 }
 
-/* What get and clear begin with. */
+/* The first check of get and clear. */
 static enum facet_status check_worker(const struct facet_provider_instance *instance, uint32_t device,
                                       const char *worker, struct facet_error *error)
 {

@@ -119,7 +119,7 @@ static void describe_amounts(cl_device_id device, struct facet_device_info *info
         info->compute_units = units;
         info->valid |= FACET_DEVICE_HAS_COMPUTE_UNITS;
     }
-    /* Some runtimes answer 0 where they do not know. */
+    /* Some runtimes return 0 for an unknown value. */
     if (device_number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof clock, &clock) && clock > 0) {
         info->clock_mhz = clock;
         info->valid |= FACET_DEVICE_HAS_CLOCK;
@@ -162,7 +162,7 @@ static void describe_identity(cl_device_id device, const char *extensions, struc
         facet_kit_uuid_of(info->address, info->uuid);
 }
 
-/* The address counts the devices of the same stem that come before; `infos` holds those. */
+/* The address counts the earlier devices with the same stem; `infos` contains them. */
 static void describe_address(const char *platform, const char *name, const struct facet_device_info *infos,
                              struct facet_device_info *info)
 {
@@ -175,7 +175,7 @@ static void describe_address(const char *platform, const char *name, const struc
     facet_opencl_address(platform, name, ordinal, info->address);
 }
 
-/* Whether clCreateSubDevices can cut off as many units as are asked for. */
+/* Whether clCreateSubDevices can make sub-devices by counts of units. */
 static bool parts_by_counts(cl_device_id device)
 {
     cl_device_partition_property kinds[16];
@@ -192,8 +192,8 @@ static bool parts_by_counts(cl_device_id device)
 }
 
 /*
- * Time-sharing goes everywhere. Spatial modes go where units can be cut off: a worker's or a partition's are its own,
- * so those two may be on a device together, and neither beside a program that runs on all units.
+ * Time-sharing works on every device. Spatial modes need sub-devices: the units of a worker or a partition are
+ * exclusive, so these two modes may be on a device together, but not beside a program that runs on all units.
  */
 static void describe_modes(cl_device_id device, struct facet_device_info *info)
 {
@@ -231,7 +231,7 @@ static enum facet_status add_device(struct facet_provider_instance *instance, co
     describe_address(platform, name, instance->infos, info);
     describe_place(device, extensions, info);
     describe_identity(device, extensions, info);
-    /* What a container needs for a GPU OpenCL does not tell; a processor it has anyway. */
+    /* OpenCL does not tell a GPU's device nodes; a processor needs none. */
     if (info->kind == FACET_DEVICE_CPU)
         info->capabilities |= FACET_CAN_CONTAINER;
     instance->devices[instance->count++] = (struct facet_opencl_device){.id = device};
@@ -276,7 +276,7 @@ static enum facet_status add_devices(struct facet_provider_instance *instance, c
     return status;
 }
 
-/* A platform that fails fails the provider: to leave its devices out without a word would be worse. */
+/* If a platform fails, the provider fails: leaving its devices out silently would be worse. */
 static enum facet_status add_platform(struct facet_provider_instance *instance, cl_platform_id platform,
                                       struct facet_error *error)
 {

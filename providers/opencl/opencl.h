@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of the OpenCL provider: its devices, and who has which of their compute units.
+ * The OpenCL provider's devices, and the holders of their compute units.
  *
- * Owns: the instance, and the one pool of units per device that partitions and workers are served from. So they never
- * overlap, whatever is asked for.
+ * Owns: the instance, and the one pool of units per device from which partitions and workers are allocated, so that
+ * they never overlap.
  * Never: is seen by the host.
  *
  * Thread rule: devices and infos do not change once the instance is open. Holders are under the instance's lock; the
@@ -20,7 +20,7 @@
 
 #include "provider_kit.h"
 
-/* A device of more units is not cut: one of them would be less than a thousandth of it. */
+/* A device with more units is not partitioned: one unit would be less than a thousandth of it. */
 #define FACET_OPENCL_UNITS_MAX 1000u
 
 enum facet_opencl_holder_kind {
@@ -28,9 +28,9 @@ enum facet_opencl_holder_kind {
     FACET_OPENCL_WORKER,
 };
 
-/* Who has units, memory, or both. */
+/* A holder of units, memory, or both. */
 struct facet_opencl_holder {
-    struct facet_opencl_holder *next; /* in order of start */
+    struct facet_opencl_holder *next; /* sorted by start */
     enum facet_opencl_holder_kind kind;
     uint32_t start, length;       /* units; 0+0 when it has none */
     uint64_t memory_bytes;        /* 0 when it has no limit */
@@ -45,31 +45,31 @@ struct facet_opencl_device {
 struct facet_provider_instance {
     pthread_mutex_t lock;
     struct facet_opencl_device *devices;
-    struct facet_device_info *infos; /* of the same indexes */
+    struct facet_device_info *infos; /* same indices as devices */
     uint32_t count;
 };
 
 /* list.c */
 enum facet_status facet_opencl_find_devices(struct facet_provider_instance *instance, struct facet_error *error);
 
-/* vendors.c: without a platform, whether that is for a runtime that cannot be opened. */
+/* vendors.c: without a platform, checks whether a runtime cannot be opened. */
 enum facet_status facet_opencl_explain_none(struct facet_error *error);
 
-/* A text that the caller frees; NULL when the device or platform does not tell it. */
+/* A text that the caller frees; NULL when the device or platform has none. */
 char *facet_opencl_platform_text(cl_platform_id platform, cl_platform_info what);
 char *facet_opencl_device_text(cl_device_id device, cl_device_info what);
 void facet_opencl_free_text(char **text);
 
 #define FACET_OPENCL_CLEANUP_TEXT __attribute__((cleanup(facet_opencl_free_text)))
 
-/* Says that OpenCL answered `code` to `what`. */
+/* Sets the error: OpenCL returned `code` for `what`. */
 enum facet_status facet_opencl_fail(struct facet_error *error, const char *what, cl_int code);
 
-/* What every operation does first: the device is there and has the capability (0: none is needed). */
+/* The first check of every operation: the device exists and has the capability (0: none is needed). */
 enum facet_status facet_opencl_check(const struct facet_provider_instance *instance, uint32_t device,
                                      uint64_t capability, struct facet_error *error);
 
-/* Whether an operation was given a struct to write to, before it does anything. */
+/* Checks that the caller passed a struct for the result, before the operation does anything. */
 static inline enum facet_status facet_opencl_check_struct(const void *target, struct facet_error *error)
 {
     uint32_t size = 0;
@@ -96,20 +96,20 @@ struct facet_opencl_holder *facet_opencl_holder_add(struct facet_opencl_device *
                                                     enum facet_opencl_holder_kind kind, const char *name);
 void facet_opencl_holder_remove(struct facet_opencl_device *device, struct facet_opencl_holder *holder);
 
-/* Who has a unit of this stretch; NULL when it is free. */
+/* The holder of a unit in this stretch; NULL when it is free. */
 const struct facet_opencl_holder *facet_opencl_holder_of_units(const struct facet_opencl_device *device, uint32_t start,
                                                                uint32_t length);
 
 /*
- * Gives `holder`, which has none, `length` neighbouring units that nobody has: from `start` on, or with
- * FACET_PLACEMENT_ANY from the smallest stretch that has as many. The driver makes such a sub-device once to prove that
- * it can. FACET_OUT_OF_RANGE, FACET_NO_SPACE, or what the driver says.
+ * Gives `holder`, which has none, `length` adjacent free units: from `start` on, or with FACET_PLACEMENT_ANY from the
+ * smallest stretch that fits. The driver makes such a sub-device once to prove that it can. FACET_OUT_OF_RANGE,
+ * FACET_NO_SPACE, or the driver's error.
  */
 enum facet_status facet_opencl_holder_place(struct facet_provider_instance *instance, uint32_t device,
                                             struct facet_opencl_holder *holder, uint32_t start, uint32_t length,
                                             struct facet_error *error);
 
-/* The address of what a holder has of a device. `ret_address`: FACET_OPENCL_ADDRESS_SIZE bytes. */
+/* The address of a holder's part of a device. `ret_address`: FACET_OPENCL_ADDRESS_SIZE bytes. */
 void facet_opencl_holder_address(const struct facet_device_info *info, const struct facet_opencl_holder *holder,
                                  char *ret_address);
 

@@ -18,7 +18,7 @@
 
 #define SMALL_DEVICE 16
 
-/* A device of few units is cut wherever one likes; a larger one into equal parts and into powers of two. */
+/* A small device can be partitioned at any length; a larger one into equal parts and powers of two. */
 static bool is_template(const struct facet_device_info *info, uint32_t length)
 {
     uint32_t units = info->compute_units;
@@ -124,7 +124,7 @@ static void describe_partition(const struct facet_device_info *info, const struc
     facet_opencl_holder_address(info, holder, partition->address);
 }
 
-/* Two partitions never have the same identity, not even one after the other on the same units. */
+/* Partitions never share an identity, even one after the other on the same units. */
 static enum facet_status make_uuid(const struct facet_device_info *info, char *ret_uuid, struct facet_error *error)
 {
     char text[128];
@@ -137,7 +137,7 @@ static enum facet_status make_uuid(const struct facet_device_info *info, char *r
     return FACET_OK;
 }
 
-/* Under the lock. All of it or nothing. */
+/* Under the lock. Makes all of it or nothing. */
 static enum facet_status create(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                 uint32_t start, uint32_t length, struct facet_partition_info *ret_info,
                                 struct facet_error *error)
@@ -191,7 +191,7 @@ static enum facet_status opencl_list(struct facet_provider_instance *instance, u
     return facet_opencl_holder_list(instance, device, &partitions, items, item_size, capacity, ret_count, error);
 }
 
-/* Who runs in a partition only the daemon knows: OpenCL does not. So none is busy here. */
+/* Only the daemon knows the users of a partition; OpenCL does not. So none is reported busy here. */
 static enum facet_status opencl_destroy(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                         struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what else a driver tells of a device, as text. Never: writes a line for what it does not tell. */
+/* Owns: further facts that a driver reports of a device, as text. Never: writes a line for an unknown value. */
 #include "opencl.h"
 
 struct writer {
@@ -7,7 +7,7 @@ struct writer {
     size_t length;
 };
 
-/* A text is cut to what a line has room for; all lines together fit by far. */
+/* A text is cut to the length of a line; all lines together fit by far. */
 static void write_text(struct writer *writer, const char *key, const char *value)
 {
     char line[256], clean[192];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL provider: every root device of every platform that the ICD loader offers, and parts of those that can be
- * partitioned by counts.
+ * The OpenCL provider: every root device of every platform that the ICD loader offers, and sub-devices of those that
+ * can be partitioned by counts.
  *
  * Owns: the entry point and the table `device`. `address` is written by facet/opencl_address.h, which the layer in a
  * tenant uses too.
@@ -10,10 +10,11 @@
  * Identity: the uuid is CL_DEVICE_UUID_KHR where the device offers it; else it is a hash of the address, which changes
  * when a device of the same name is added before this one.
  * Environment: with OPENCL_LAYERS set the ICD loader puts layers, ours among them, between this provider and the
- * devices, and it would describe a vGPU. Whoever wants the devices as they are (the daemon) clears that variable.
- * Parts: OpenCL does not say which units a sub-device gets. Units are numbered on the understanding that a driver hands
- * them out in order, as PoCL does; a sub-device belongs to the process that makes it, so that partitions and workers
- * are the bookkeeping of this instance and are gone with it.
+ * devices, and the provider would describe a vGPU. A host that wants the physical devices (the daemon) clears that
+ * variable.
+ * Parts: OpenCL does not tell which units a sub-device gets. Units are numbered on the assumption that a driver
+ * allocates them in order, as PoCL does; a sub-device belongs to the process that makes it, so that partitions and
+ * workers are the bookkeeping of this instance and end with it.
  */
 #include "opencl.h"
 
@@ -37,10 +38,10 @@ static void opencl_close(struct facet_provider_instance *instance)
     free(instance);
 }
 
-/* PoCL sets this to keep hwloc from loading plug-ins, and leaves it: what the host starts would have it too. */
+/* PoCL sets this to keep hwloc from loading plug-ins, and leaves it set: the host's children would inherit it. */
 static const char pocl_variable[] = "HWLOC_PLUGINS_PATH";
 
-/* As it was before; `before` NULL: unset. */
+/* Restores the earlier value; `before` NULL: unset. */
 static void restore_variable(const char *before)
 {
     const char *now = getenv(pocl_variable);
@@ -51,7 +52,7 @@ static void restore_variable(const char *before)
         setenv(pocl_variable, before, 1);
 }
 
-/* Lets the runtimes set themselves up, and puts back what they change in this process. */
+/* Lets the runtimes initialise, and reverses the changes they make in this process. */
 static enum facet_status find_devices(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct facet_opencl_signals signals;

@@ -8,12 +8,12 @@
 
 void facet_opencl_signals_save(struct facet_opencl_signals *ret_signals)
 {
-    /* The C library keeps a few numbers for itself and refuses to tell about them. */
+    /* The C library reserves a few numbers, for which sigaction() fails. */
     for (int number = 1; number < NSIG; number++)
         ret_signals->known[number] = sigaction(number, NULL, &ret_signals->actions[number]) == 0;
 }
 
-/* What did not change is left alone, so that a handler that another thread sets meanwhile stays. */
+/* Restores only handlers that changed, so that one set meanwhile by another thread stays. */
 void facet_opencl_signals_restore(const struct facet_opencl_signals *signals)
 {
     for (int number = 1; number < NSIG; number++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: why the ICD loader found no platform: it leaves out without a word what it cannot open.
- * Never: looked at while there is a platform, or reads more than the loader does: a folder of files that name
- * libraries.
+ * Owns: explaining why the ICD loader found no platform: it skips a library silently if it cannot open it.
+ * Never: is used while there is a platform, or reads more than the loader does: a folder of files that name libraries.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -48,7 +47,7 @@ static bool read_library(const char *folder, const char *file, char library[NAME
     return found && library[0];
 }
 
-/* It stays open: runtimes do not like to be unloaded, and the loader has tried it before. */
+/* It stays open: some runtimes fail when they are unloaded, and the loader has opened it before. */
 static enum facet_status try_library(const char *folder, const char *file, struct facet_error *error)
 {
     char library[NAME_SIZE];
