@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a container needs for a GPU or a part of it: the compute driver's node, and its own.
- * Never: names a library: which release of the runtime a container has is its own to say.
+ * Owns: a container's access to a GPU or a part of it: the compute driver's node, and its own.
+ * Never: names a library: the container selects the release of its runtime.
  */
 #include "rocm.h"
 #include "sysfs.h"
@@ -60,7 +60,7 @@ static enum facet_status rocm_container_items(struct facet_provider_instance *in
         return status;
     if (partition_uuid && *partition_uuid)
         status = add_part(instance, device, partition_uuid, &found, error);
-    else if (!instance->gpus[device].is_cut) /* else its own node is that of its first part */
+    else if (!instance->gpus[device].is_cut) /* otherwise its own node is that of its first part */
         add_nodes(&found, instance->gpus[device].render);
     if (status != FACET_OK)
         return status;

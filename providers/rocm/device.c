@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: finding the GPUs, and what is written about each in struct facet_device_info and the properties.
- * Never: guesses. What neither AMD SMI nor the kernel answered stays unsaid.
+ * Owns: finding the GPUs, and their description in struct facet_device_info and the properties.
+ * Never: guesses: a value that neither AMD SMI nor the kernel has stays unset.
  */
 #include <stdlib.h>
 
 #include "rocm.h"
 #include "sysfs.h"
 
-#define PROPERTIES_SIZE 16384 /* the image of conformance is the longest by far */
+#define PROPERTIES_SIZE 16384 /* the image of conformance is by far the longest */
 #define MAX_CLOCK_MHZ   100000u
 #define NOT_KNOWN       UINT32_MAX
 
@@ -18,7 +18,7 @@ void rocm_address_of(uint64_t unique_id, char *address, size_t size)
         snprintf(address, size, VENDOR_HIP_ADDRESS "%016" PRIx64, unique_id);
 }
 
-/* --- what a GPU is --- */
+/* --- a GPU's description --- */
 
 static void describe_names(const struct rocm_smi *smi, struct rocm_gpu *gpu, struct facet_device_info *info)
 {
@@ -49,7 +49,7 @@ static void describe_names(const struct rocm_smi *smi, struct rocm_gpu *gpu, str
         FACET_KIT_TEXT(info->driver_version, driver.driver_version);
 }
 
-/* The GPU as the compute driver has it: all its dies, whether they are parted or not. */
+/* The GPU as the compute driver reports it: all its dies, partitioned or not. */
 static void describe_nodes(struct rocm_gpu *gpu, struct facet_device_info *info)
 {
     struct rocm_node nodes[ROCM_MAX_PARTS];
@@ -123,8 +123,10 @@ static void describe_modes(const struct rocm_smi *smi, struct rocm_gpu *gpu, str
     info->valid |= FACET_DEVICE_HAS_MAX_PARTITIONS;
 }
 
-/* Whether a device maps memory only the runtime would say, which is not initialised here: where it has the functions,
- * all do. */
+/*
+ * Only an initialised runtime tells whether a device maps memory, and it is not initialised here: if it has the
+ * functions, all devices count as able.
+ */
 static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, const struct rocm_math *math,
                                         const struct facet_device_info *info)
 {
@@ -142,7 +144,7 @@ static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, cons
     return can;
 }
 
-/* What the libraries offer and what was found decides; a probe that fails takes its promise with it. */
+/* Depends on the functions that the libraries have and on probes; a probe that fails removes its capability. */
 static uint64_t capabilities_of(const struct facet_provider_instance *instance, struct rocm_gpu *gpu,
                                 const struct facet_device_info *info)
 {
@@ -175,7 +177,9 @@ static bool smi_uuid(const struct rocm_smi *smi, const struct rocm_gpu *gpu, cha
            ROCM_SMI(smi, amdsmi_get_gpu_device_uuid, gpu->handle, &length, uuid) == AMDSMI_STATUS_SUCCESS && uuid[0];
 }
 
-/* One made of what is the GPU's for ever; else AMD SMI's own, which is another when the GPU is cut; else of the slot.
+/*
+ * A uuid made of the GPU's permanent number; else AMD SMI's own, which changes when the GPU is partitioned; else one of
+ * the slot.
  */
 static void name(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_info *info)
 {
@@ -192,7 +196,7 @@ static void name(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct 
     facet_kit_uuid_of(text, info->uuid);
 }
 
-/* --- which GPUs there are --- */
+/* --- finding GPUs --- */
 
 static void add(struct facet_provider_instance *instance, const char *pci, amdsmi_socket_handle socket,
                 amdsmi_processor_handle handle)
@@ -225,7 +229,7 @@ static void pci_text(const amdsmi_bdf_t *bdf, char text[16])
 {
     uint64_t value = bdf->as_uint;
 
-    /* The function is the first: a partition's number stands there for the others. */
+    /* The function is 0: AMD SMI puts a partition's number there. */
     snprintf(text, 16, "%04x:%02x:%02x.0", (unsigned)(value >> 16 & 0xffff), (unsigned)(value >> 8 & 0xff),
              (unsigned)(value >> 3 & 0x1f));
 }
@@ -274,7 +278,7 @@ struct text {
     size_t length;
 };
 
-/* Adds "key=value" when it fits; every value but the image of conformance is bounded, and those all do. */
+/* Adds "key=value" when it fits; every value but the image of conformance is bounded, and those all fit. */
 static void put(struct text *text, const char *key, const char *value)
 {
     size_t room = sizeof text->bytes - text->length;
@@ -324,7 +328,7 @@ static void put_target(struct text *text, const struct rocm_gpu *gpu)
     put(text, "kernel_target", target);
 }
 
-/* For `facet provider check`: a code object is no text, so none is published but the one that somebody names. */
+/* For `facet provider check`: a code object is no text, so only the one that the environment names is published. */
 static void put_conformance(struct text *text)
 {
     const char *image = getenv("FACET_ROCM_CONFORMANCE_IMAGE");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the HIP runtime as providers/kit/gpu calls it.
- * Never: decides anything but when the runtime is initialised: each function is one call, and what its result means.
+ * Never: decides anything but the time of initialisation: each function is one call, and the translation of its result.
  *
- * HIP has a device per thread, and no stack of them: enter() remembers the thread's own for leave(), which is why the
- * two do not nest.
+ * HIP has one device per thread, and no stack of them: enter() saves the thread's own for leave(), so the two do not
+ * nest.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static int attribute(const struct rocm_runtime *runtime, const struct gpu_device
 {
     int value;
 
-    /* What this runtime does not know the device does not have. */
+    /* An attribute that this runtime does not know is absent. */
     return runtime->hipDeviceGetAttribute(&value, which, device->ordinal) == hipSuccess ? value : 0;
 }
 
@@ -55,7 +55,7 @@ static uint32_t bound(const struct rocm_runtime *runtime, const struct gpu_devic
     return value > 0 ? (uint32_t)value : 0;
 }
 
-/* Pieces of memory that can be mapped: their least size, or 0. */
+/* The smallest size of memory that can be mapped, or 0. */
 static size_t granule_of(const struct gpu_machine *machine, uint32_t index)
 {
     const struct rocm_runtime *runtime = runtime_of(machine);
@@ -83,7 +83,7 @@ static void measure(struct gpu_machine *machine, uint32_t index)
     device->granule = granule_of(machine, index);
 }
 
-/* With the first context of all. What went wrong once is not tried again: the runtime would answer the same. */
+/* Called with the first context of all. A failure is not retried: the runtime would return the same. */
 static enum facet_status start(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct rocm_runtime *runtime = &instance->runtime;
@@ -105,7 +105,7 @@ static enum facet_status retain(struct gpu_machine *machine, uint32_t index, str
         status = start(instance, error);
     if (status != FACET_OK)
         return status;
-    /* By the place on the bus: the runtime counts as HIP_VISIBLE_DEVICES says, and may not have it at all. */
+    /* Searches by bus address: the runtime's numbering depends on HIP_VISIBLE_DEVICES, and may lack the GPU. */
     status = check(
         machine, error, "hipDeviceGetByPCIBusId",
         instance->runtime.hipDeviceGetByPCIBusId(&machine->devices[index].ordinal, machine->infos[index].pci_address));
@@ -133,7 +133,7 @@ static void release(struct gpu_machine *machine, uint32_t device)
 {
     struct rocm_math *math = &((struct facet_provider_instance *)machine)->math;
 
-    /* What the runtime itself has of a device it keeps until the process ends. */
+    /* The runtime keeps its own memory on a device until the process ends. */
     if ((math->blas[device] || math->dnn[device]) && enter(machine, device, NULL) == FACET_OK) {
         rocm_math_leave(math, device);
         leave(machine);
@@ -172,7 +172,7 @@ static enum facet_status free_memory(struct gpu_machine *machine, uint64_t addre
 static enum facet_status write_memory(struct gpu_machine *machine, uint64_t to, const void *data, uint64_t bytes,
                                       struct facet_error *error)
 {
-    /* The runtime takes it without const, and reads only. */
+    /* The runtime takes a pointer without const, but only reads. */
     return check(machine, error, "hipMemcpyHtoD",
                  runtime_of(machine)->hipMemcpyHtoD(pointer_of(to), (void *)(uintptr_t)data, bytes));
 }
@@ -344,7 +344,10 @@ static bool is_about_image(hipError_t result)
            result == hipErrorFileNotFound;
 }
 
-/* The runtime is told no length: it reads that of an ELF file from its head. What ends early it must not run past. */
+/*
+ * The runtime gets no length: it takes it from the header of the ELF file. The margin keeps it from reading past a
+ * short one.
+ */
 static enum facet_status load(struct gpu_machine *machine, const void *image, uint64_t bytes,
                               gpu_module_handle *ret_module, struct facet_error *error)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: health, and events: those that the driver notifies of, and differences between one look at a GPU and the next.
- * Never: waits for the driver. What changes and changes back between two looks is not seen; what is notified is.
+ * Owns: health, and events: the driver's notifications, and differences between one look at a GPU and the next.
+ * Never: waits for the driver. A state that changes and changes back between two looks is missed; a notification is
+ * not.
  */
 #include "rocm.h"
 #include "sysfs.h"
@@ -58,7 +59,7 @@ enum facet_status rocm_device_health(struct facet_provider_instance *instance, u
     return FACET_OK;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static struct facet_event *add_event(struct facet_provider_instance *instance, uint32_t device, uint32_t kind,
                                      uint64_t value, const char *message)
 {
@@ -83,7 +84,7 @@ void rocm_events_begin(struct facet_provider_instance *instance)
 
     for (size_t i = 0; i < NOTIFICATIONS; i++)
         mask |= AMDSMI_EVENT_MASK_FROM_INDEX(notifications[i].number);
-    /* A GPU that has no such events is one of which nothing comes. */
+    /* A GPU without such events reports none. */
     for (uint32_t i = 0; i < instance->gpu.count; i++)
         if (instance->gpus[i].handle &&
             ROCM_SMI(smi, amdsmi_init_gpu_event_notification, instance->gpus[i].handle) == AMDSMI_STATUS_SUCCESS)
@@ -124,7 +125,7 @@ static void add_notification(struct facet_provider_instance *instance, const amd
     }
 }
 
-/* As many as are kept at most: a GPU that reports without end does not keep us. */
+/* Takes at most as many as are kept, so that a GPU that reports without end does not block the caller. */
 static void take_notifications(struct facet_provider_instance *instance)
 {
     for (uint32_t i = 0; i < FACET_KIT_EVENTS; i++) {
@@ -162,7 +163,7 @@ static void look_at_all(struct facet_provider_instance *instance)
         if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EVENTS) || !rocm_gpu_look(&instance->smi, gpu, &now))
             continue;
         compare(instance, device, &now);
-        if (!now.has_ecc) { /* what was counted so far is not forgotten over one failed reading */
+        if (!now.has_ecc) { /* the count so far is kept when one reading fails */
             now.has_ecc = gpu->seen.has_ecc;
             now.ecc_uncorrected = gpu->seen.ecc_uncorrected;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether an image is all there. Never: judges what is in it: that is the runtime's to do. */
+/* Owns: checking that an image is complete. Never: checks its content: the runtime does. */
 #include "image.h"
 
 #include <elf.h>

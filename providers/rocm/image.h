@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images on their way to a runtime that is told no length.
+ * Images for a runtime that gets no length.
  *
- * Owns: what is asked of an image before the runtime reads it.
- * Never: takes an ELF file that ends before its own tables do.
+ * Owns: the check of an image before the runtime reads it.
+ * Never: accepts an ELF file that ends before its own tables do.
  */
 #ifndef FACET_ROCM_IMAGE_H
 #define FACET_ROCM_IMAGE_H
@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ROCM_IMAGE_MARGIN 4096u /* zeros behind an image, for who looks for a head of another kind */
+#define ROCM_IMAGE_MARGIN 4096u /* zeros after an image, for a runtime that reads another kind of header */
 
-/* An ELF file has all that its tables name; anything else is for the runtime to refuse. */
+/* Whether an ELF file contains everything that its tables name; true for anything else, which the runtime refuses. */
 bool rocm_image_is_whole(const void *image, uint64_t bytes);
 
 #endif

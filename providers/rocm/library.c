@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what library.h says. Never: unloads what it opened: the vendor's threads may run in it longer than we use it.
- */
+/* Owns: opening AMD SMI and translating its results. Never: unloads it; its threads may run longer than we use it. */
 #include "library.h"
 
 #include <ctype.h>
@@ -53,7 +52,7 @@ enum facet_status rocm_smi_fail(const struct rocm_smi *smi, struct facet_error *
     return facet_kit_fail(error, rocm_smi_status(result), "%s: %u, %.160s", call, (unsigned)result, text);
 }
 
-/* By the file that was loaded: libamd_smi.so.26.0, or what a link of that name leads to. */
+/* By the name of the loaded file: libamd_smi.so.26.0, or the target of a link of that name. */
 static unsigned release_of(void *library)
 {
     struct link_map *map = NULL;
@@ -66,7 +65,7 @@ static unsigned release_of(void *library)
     return number && isdigit((unsigned char)number[4]) ? (unsigned)strtoul(number + 4, NULL, 10) : 0;
 }
 
-/* Loaded, but of a driver that is not: there are no devices that it would know of. */
+/* The library is loaded, but the kernel's driver is not: it knows no devices. */
 static bool no_driver(amdsmi_status_t result)
 {
     return result == AMDSMI_STATUS_DRIVER_NOT_LOADED || result == AMDSMI_STATUS_NO_DRV;

@@ -2,9 +2,9 @@
 /*
  * AMD SMI, opened at run time.
  *
- * Owns: which of its functions are used, of which release they are, and what its results mean.
- * Never: takes a library that is there but broken for one that is absent; passes a struct to a release that lays it out
- * otherwise: of those only the functions are used that every release has alike (vendor/amdsmi).
+ * Owns: the table of its functions, its release, and the translation of its results.
+ * Never: treats a broken library as an absent one; passes a struct to a release with another layout: with such a
+ * release, only functions that are the same in every release are used (vendor/amdsmi).
  */
 #ifndef FACET_ROCM_LIBRARY_H
 #define FACET_ROCM_LIBRARY_H
@@ -13,7 +13,7 @@
 
 #include "vendor/amdsmi/amdsmi.h"
 
-/* Without one of these there is no use in the library. */
+/* The library is useless if one of these is missing. */
 #define ROCM_SMI_NEEDED(X)                                                                                             \
     X(amdsmi_init)                                                                                                     \
     X(amdsmi_shut_down)                                                                                                \
@@ -21,7 +21,7 @@
     X(amdsmi_get_processor_handles)                                                                                    \
     X(amdsmi_get_gpu_device_bdf)
 
-/* NULL where the installed library has none. */
+/* NULL where the installed library lacks one. */
 #define ROCM_SMI_OPTIONAL(X)                                                                                           \
     X(amdsmi_status_code_to_string)                                                                                    \
     X(amdsmi_get_gpu_device_uuid)                                                                                      \
@@ -37,7 +37,7 @@
     X(amdsmi_get_gpu_compute_partition)                                                                                \
     X(amdsmi_get_gpu_memory_partition)
 
-/* NULL, too, in a release before VENDOR_AMDSMI_STRUCTS. */
+/* NULL also in a release before VENDOR_AMDSMI_STRUCTS. */
 #define ROCM_SMI_STRUCTS(X)                                                                                            \
     X(amdsmi_get_gpu_asic_info)                                                                                        \
     X(amdsmi_get_gpu_driver_info)                                                                                      \
@@ -51,7 +51,7 @@
 
 struct rocm_smi {
     void *library;    /* NULL: there is none */
-    unsigned release; /* the number behind its soname; 0: it says none */
+    unsigned release; /* the number in its soname; 0: unknown */
 #define ROCM_FIELD(symbol) __typeof__(&symbol) symbol;
     ROCM_SMI_NEEDED(ROCM_FIELD)
     ROCM_SMI_OPTIONAL(ROCM_FIELD)
@@ -63,8 +63,10 @@ struct rocm_smi {
 #define ROCM_SMI(smi, symbol, ...)                                                                                     \
     ((smi)->symbol ? (smi)->symbol(__VA_ARGS__) : (amdsmi_status_t)AMDSMI_STATUS_NOT_SUPPORTED)
 
-/* FACET_OK with `library` NULL when AMD SMI is not installed, or the kernel's driver is not loaded. FACET_IO,
- * FACET_ABI_MISMATCH: it is there and of no use. */
+/*
+ * FACET_OK with `library` NULL when AMD SMI is not installed, or the kernel's driver is not loaded. FACET_IO,
+ * FACET_ABI_MISMATCH: it is there and cannot be used.
+ */
 enum facet_status rocm_smi_open(struct rocm_smi *ret_smi, struct facet_error *error);
 void rocm_smi_close(struct rocm_smi *smi);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `math`: the libraries, what they support, queueing. Never: knows how an operation is made of calls.
+/*
+ * Owns: the table `math`: the libraries, their capabilities, queueing. Never: knows the calls of which an operation
+ * consists.
  */
 #include "gpu/math.h"
 
@@ -94,7 +96,7 @@ void rocm_scratch_give(const struct rocm_math_call *call, void *memory)
         call->runtime->hipFreeAsync(memory, call->stream);
 }
 
-/* --- what there is --- */
+/* --- capabilities --- */
 
 static bool uses_blas(uint32_t operation)
 {
@@ -165,7 +167,7 @@ static enum facet_status math_support(struct facet_provider_instance *instance, 
 
 /* --- running --- */
 
-/* Handles are of a device, which is entered. */
+/* Handles belong to a device, which is entered. */
 static enum facet_status take_blas(struct rocm_math *math, uint32_t device)
 {
     int version = 0;

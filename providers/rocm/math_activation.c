@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: activations and softmax of f32 through MIOpen, and the two of gelu that MIOpen has not, made of what it has.
- * Never: keeps what lies between two steps: that is memory of this provider, for as long as the operation takes.
+ * Owns: activations and softmax of f32 through MIOpen, and the two forms of gelu, which MIOpen lacks, composed of its
+ * steps.
+ * Never: keeps intermediate results: they are memory of this provider for the duration of the operation.
  *
- * x * sigmoid(x) is two steps. gelu by tanh is x * sigmoid(2u), with u = sqrt(2 / pi) * (x + 0.044715 x^3), as
- * (1 + tanh(u)) / 2 is sigmoid(2u). gelu by erf is relu(x) - |x| / 2 * erfc(|x| / sqrt(2)), and for z >= 0
+ * x * sigmoid(x) is two steps. gelu by tanh is x * sigmoid(2u), with u = sqrt(2 / pi) * (x + 0.044715 x^3), as (1 +
+ * tanh(u)) / 2 is sigmoid(2u). gelu by erf is relu(x) - |x| / 2 * erfc(|x| / sqrt(2)), and for z >= 0
  *
  *     erfc(z) = (a1 t + a2 t^2 + .. + a5 t^5) * exp(-z^2), t = 1 / (1 + p z), to 1.5e-7
  *
- * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26), far below what the ABI asks. No two large
- * numbers are subtracted; exp(s) of an s that is not above 0 is elu(s) + 1.
+ * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26), far more exact than the ABI requires. No two
+ * large numbers are subtracted; exp(s) for s <= 0 is elu(s) + 1.
  */
 #include "math_library.h"
 
-#define STEPS 4 /* of memory between steps, at most */
+#define STEPS 4 /* most buffers between steps */
 
-/* Tensors of one shape, and the result of the first call that failed: the others are left out. */
+/* Tensors of one shape, and the result of the first call that failed; later ones are skipped. */
 struct work {
     const struct rocm_math_call *call;
     miopenTensorDescriptor_t tensor;
@@ -64,7 +65,7 @@ static void softmax(struct work *work, const void *input, void *output)
     const struct rocm_math_call *call = work->call;
     const void *from = input;
 
-    if (input == output) { /* whether it may work in place MIOpen does not say */
+    if (input == output) { /* MIOpen does not say whether it works in place */
         if (call->runtime->hipMemcpyDtoDAsync(work->memory[0], output, work->bytes, call->stream) != hipSuccess)
             work->result = miopenStatusInternalError;
         from = work->memory[0];

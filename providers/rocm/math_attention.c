@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: attention, as two products with a softmax between them (gpu/attention.h).
- * Never: keeps the scores: they and their softmax are memory of this provider, for as long as the operation takes.
+ * Never: keeps the scores: they and their softmax are memory of this provider for the duration of the operation.
  */
 #include <stdlib.h>
 
 #include "gpu/attention.h"
 #include "math_library.h"
 
-/* What the operation needs beside its operands; what is NULL was not taken. */
+/* Memory of the operation besides its operands; NULL if not allocated. */
 struct scratch {
     void *scores, *weights, *mask;
 };
@@ -22,7 +22,7 @@ static enum facet_status write_mask(const struct rocm_math_call *call, uint64_t 
         return FACET_NO_MEMORY;
     enum facet_status status = rocm_scratch_take(call, bytes, ret_mask);
     if (status == FACET_OK) {
-        /* From memory that is not pinned: it returns when it has read it. */
+        /* The source is not pinned, so the call returns only after it was read. */
         hipError_t result = call->runtime->hipMemcpyHtoDAsync(*ret_mask, values, bytes, call->stream);
 
         if (result != hipSuccess)

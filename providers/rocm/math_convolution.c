@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: convolution, forwards, through MIOpen. Never: searches by running: it takes what MIOpen knows to work. */
+/* Owns: forward convolution through MIOpen. Never: searches by running: it uses solutions that MIOpen knows. */
 #include "math_library.h"
 
 #include "math_check.h"
@@ -56,7 +56,7 @@ static miopenStatus_t make_plan(const struct rocm_math *math, const struct facet
     return result;
 }
 
-/* The best that needs no more memory than it may. */
+/* The best solution that needs at most WORKSPACE_MOST. */
 static enum facet_status choose(const struct rocm_math_call *call, const struct plan *plan,
                                 miopenConvSolution_t *ret_chosen)
 {

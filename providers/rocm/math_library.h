@@ -2,24 +2,24 @@
 /*
  * Mathematics by AMD's libraries, opened at run time.
  *
- * Owns: the tables of hipBLASLt's and MIOpen's functions, their handles, and what the files about operations share.
- * Never: computes anything; calls a library by another thread than the executor's, once an operation is queued;
- * initialises HIP: what a library is asked needs a context that somebody made, so hipBLASLt's version is not in
- * `support`.
+ * Owns: the tables of hipBLASLt's and MIOpen's functions, their handles, and the functions that operations share.
+ * Never: computes anything; calls a library from a thread other than the executor's, once an operation is queued;
+ * initialises HIP: hipBLASLt needs a context to tell its version, so the version is not in `support`.
  *
- * libhipblaslt.so.1 or 0 and libMIOpen.so.1, or what FACET_ROCM_HIPBLASLT and FACET_ROCM_MIOPEN name. Products of
- * matrices need the first, convolution the second, attention both. Without both there is no mathematics. hipBLASLt is
- * 0.7 (ROCm 6.1) or newer: before, its types had other numbers, and what needs it fails as unsupported.
+ * The libraries are libhipblaslt.so.1 or 0 and libMIOpen.so.1, or the files that FACET_ROCM_HIPBLASLT and
+ * FACET_ROCM_MIOPEN name. Products of matrices need the first, convolution the second, attention both. Without both
+ * there is no mathematics. hipBLASLt must be 0.7 (ROCm 6.1) or newer: before, its types had other numbers, and
+ * operations that need it fail as unsupported.
  *
- *     gemm          f32, bf16, f16, and int8 with an int32 result
- *     convolution   f32, forwards. Not the 16-bit types: a bias in f32 is added after they were rounded
- *     attention     f32: products, a softmax and, where it is causal, a mask that is added; all scores are in memory at
- *                   a time. Not the 16-bit types, as the ABI has scores in f32
- *     activation    f32: gelu and silu, which MIOpen has not, are made of steps that it has (math_activation.c)
- *     normalization f32
+ *   - gemm: f32, bf16, f16, and int8 with an int32 result.
+ *   - convolution: f32, forward. Not the 16-bit types: an f32 bias is added only after rounding.
+ *   - attention: f32: products, a softmax and, if causal, a mask that is added; all scores are in memory at a time. Not
+ *     the 16-bit types, because the ABI has scores in f32.
+ *   - activation: f32: gelu and silu, which MIOpen lacks, are composed of its steps (math_activation.c).
+ *   - normalization: f32.
  *
- * What multiplies the libraries do not let one choose: 16-bit types and int8 are multiplied by matrix cores, f32 in
- * f32. So FACET_MATH_NO_TENSOR switches nothing off, which `tensor_types` 0 says, and FACET_MATH_MIXED rounds nothing.
+ * The libraries choose the multiplying units themselves: 16-bit types and int8 are multiplied by matrix cores, f32 in
+ * f32. So FACET_MATH_NO_TENSOR has no effect, which `tensor_types` 0 tells, and FACET_MATH_MIXED rounds nothing.
  */
 #ifndef FACET_ROCM_MATH_LIBRARY_H
 #define FACET_ROCM_MATH_LIBRARY_H
@@ -76,12 +76,12 @@
     X(miopenConvolutionForwardImmediate)
 
 struct rocm_math {
-    void *blas_library, *dnn_library; /* NULL: it is not there, or lacks a function */
+    void *blas_library, *dnn_library; /* NULL: it is absent, or lacks a function */
 #define ROCM_MATH_MEMBER(name) __typeof__(&name) name;
     ROCM_BLAS(ROCM_MATH_MEMBER)
     ROCM_DNN(ROCM_MATH_MEMBER)
 #undef ROCM_MATH_MEMBER
-    /* Made with the first operation on a device that needs them; the executor's thread's. */
+    /* Made with the first operation on a device that needs them; used by the executor's thread. */
     hipblasLtHandle_t blas[GPU_MOST];
     miopenHandle_t dnn[GPU_MOST];
 };
@@ -90,38 +90,40 @@ struct rocm_math {
 struct rocm_math_call {
     const struct rocm_runtime *runtime;
     const struct rocm_math *math;
-    hipblasLtHandle_t blas; /* NULL: the operation needs none; so `dnn` */
+    hipblasLtHandle_t blas; /* NULL: the operation does not need it; `dnn` too */
     miopenHandle_t dnn;
     hipStream_t stream;
     const struct facet_math *operation;
 };
 
-/* Opens what is there. */
+/* Opens the libraries that exist. */
 void rocm_math_open(struct rocm_math *ret_math);
 /* Ends the handles on a device that is entered. */
 void rocm_math_leave(struct rocm_math *math, uint32_t device);
 
 extern const struct facet_math_ops rocm_math_ops;
 
-/* What a library's result means. */
+/* Translates a library's result. */
 enum facet_status rocm_blas_status(hipblasStatus_t result);
 enum facet_status rocm_dnn_status(miopenStatus_t result);
 
-/* Memory for as long as the stream needs it: taken and given back in its order. 0 bytes: none, NULL. */
+/* Memory in stream order: allocated and freed by the stream. 0 bytes: none, NULL. */
 enum facet_status rocm_scratch_take(const struct rocm_math_call *call, uint64_t bytes, void **ret_memory);
 void rocm_scratch_give(const struct rocm_math_call *call, void *memory);
 
-/* math_gemm.c: of the call's type, laid out as `flags` say. With `addend` not NULL: instead of beta times C one matrix
- * there, laid out as C is, is added to each product. */
+/*
+ * math_gemm.c: in the call's type, laid out by `flags`. With `addend` not NULL, the one matrix there, laid out as C is,
+ * is added to each product instead of beta times C.
+ */
 enum facet_status rocm_math_gemm(const struct rocm_math_call *call, const struct facet_gemm *gemm, uint32_t flags,
                                  void *addend);
-/* math_convolution.c, math_activation.c, math_attention.c, math_normalization.c: what the call's operation is. */
+/* math_convolution.c, math_activation.c, math_attention.c, math_normalization.c: run the call's operation. */
 enum facet_status rocm_math_convolution(const struct rocm_math_call *call);
 enum facet_status rocm_math_activation(const struct rocm_math_call *call);
 enum facet_status rocm_math_attention(const struct rocm_math_call *call);
 enum facet_status rocm_math_normalization(const struct rocm_math_call *call);
 
-/* math_convolution.c: a tensor of f32, the caller's to destroy unless it is NULL. */
+/* math_convolution.c: a tensor of f32; the caller destroys it unless it is NULL. */
 miopenStatus_t rocm_math_tensor(const struct rocm_math *math, uint64_t n, uint64_t c, uint64_t h, uint64_t w,
                                 miopenTensorDescriptor_t *ret_tensor);
 /* math_activation.c: over the channels of a tensor, not in place. */

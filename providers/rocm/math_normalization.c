@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: batch normalization of f32 through MIOpen.
- * Never: takes MIOpen's own training: that keeps 1 / sqrt(variance + epsilon), and a variance of one element fewer.
+ * Never: uses MIOpen's training: that returns 1 / sqrt(variance + epsilon), and a variance over one element fewer.
  *
- * Training measures first: the mean of each channel, the input less that, and the mean of its squares. From there on it
- * is what is done with a mean and a variance that were given.
+ * Training measures first: the mean of each channel, the input less that, and the mean of its squares. The rest is the
+ * same as with a given mean and variance.
  */
 #include "math_library.h"
 
@@ -12,14 +12,14 @@ static const float one = 1, zero = 0;
 
 /* Memory that is taken for the operation; NULL: none. */
 struct scratch {
-    void *input;   /* a copy, where it works in place */
+    void *input;   /* a copy, if the operation is in place */
     void *centred; /* the input less its mean */
     void *workspace, *scale, *bias;
 };
 
 struct work {
     const struct rocm_math_call *call;
-    miopenTensorDescriptor_t whole, vector; /* of the input; of one number for each channel */
+    miopenTensorDescriptor_t whole, vector; /* whole: the input; vector: one number for each channel */
     miopenReduceTensorDescriptor_t average;
     uint64_t bytes, vector_bytes;
     size_t workspace_bytes;
@@ -57,7 +57,7 @@ static miopenStatus_t average(const struct work *work, const void *from, void *t
                                                 to);
 }
 
-/* Of one element the mean is itself, and there is nothing that MIOpen could reduce. */
+/* The mean of one element is itself, and MIOpen has nothing to reduce. */
 static enum facet_status measure_one(const struct work *work)
 {
     const struct rocm_math_call *call = work->call;
@@ -99,7 +99,7 @@ static enum facet_status measure(struct work *work)
     return rocm_dnn_status(result);
 }
 
-/* Scale and bias that were not given are 1 and 0; what works in place reads a copy. */
+/* A missing scale is 1, a missing bias 0; an operation in place reads a copy. */
 static enum facet_status complete(struct work *work)
 {
     const struct rocm_math_call *call = work->call;

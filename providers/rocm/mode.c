@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the modes of a GPU as a whole: reading them, what they mean, and setting that of its compute dies.
- * Never: sets the mode of the memory; numbers a mode for a release of AMD SMI that may number it otherwise: then the
- * kernel's file is written, which takes the name.
+ * Owns: the modes of a GPU as a whole: reading them, their meaning, and setting that of its compute dies.
+ * Never: sets the mode of the memory; passes a mode's number to a release of AMD SMI that may number it differently:
+ * then it writes the kernel's file, which takes the name.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 static const struct {
     const char *name;
     int number;
-    uint32_t parts; /* 0: as many as there are dies */
+    uint32_t parts; /* 0: one per die */
 } modes_known[] = {
     {"SPX", AMDSMI_COMPUTE_PARTITION_SPX, 1}, {"DPX", AMDSMI_COMPUTE_PARTITION_DPX, 2},
     {"TPX", AMDSMI_COMPUTE_PARTITION_TPX, 3}, {"QPX", AMDSMI_COMPUTE_PARTITION_QPX, 4},
@@ -113,7 +113,7 @@ enum facet_status rocm_mode_set(const struct rocm_smi *smi, const struct rocm_gp
     enum facet_status status = rocm_smi_status(result);
     if (status == FACET_OK)
         return FACET_OK;
-    /* What it does not take, it does not take in the state in which the GPU and its memory are. */
+    /* A refusal depends on the present state of the GPU and its memory. */
     if (status == FACET_INTERNAL || status == FACET_UNSUPPORTED)
         status = FACET_BAD_STATE;
     char reason[64];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: compute partitions: what a GPU can be cut into, and who has which part.
- * Never: changes the mode of a GPU while somebody has a part of it, or uses it as a whole; changes that of its memory.
+ * Owns: compute partitions: the templates of a GPU, and the holders of its parts.
+ * Never: changes the mode of a GPU that has holders of parts, or is in use as a whole; changes the mode of its memory.
  *
- * A GPU's compute dies are its slices. A mode ("CPX") cuts all of them at once, into parts that are alike, so there is
- * one template for each mode, called by the modes of compute and memory: "CPX/NPS1". Taking the first part of a GPU
- * puts it into the template's mode; giving back the last one puts it into the mode in which it was before. The mode of
- * the memory is what the administrator made it; the templates are those that go with it.
+ * A GPU's compute dies are its slices. A mode ("CPX") partitions all of them at once, into equal parts, so there is one
+ * template for each mode, named by the modes of compute and memory: "CPX/NPS1". Taking the first part of a GPU sets the
+ * template's mode; releasing the last one restores the earlier mode. The administrator sets the mode of the memory; the
+ * templates are those compatible with it.
  *
- * A part has memory of its own only where there are as many parts of memory as of compute; else several share one, and
- * which share of it is whose the driver does not say.
+ * A part has its own memory only if there are as many parts of memory as of compute; else several share one, and the
+ * driver does not tell their shares.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ struct template
     struct facet_partition_template info;
 };
 
-/* A GPU as it is looked at, with the file of its slots locked. */
+/* The state of a GPU, with the file of its slots locked. */
 struct view {
     const struct facet_provider_instance *instance;
     uint32_t device;
@@ -42,7 +42,7 @@ static uint32_t memory_parts(const char *memory)
     return parts >= 1 && parts <= ROCM_MAX_PARTS ? (uint32_t)parts : 0;
 }
 
-/* As the driver has it: parts of memory are not shared out unevenly. */
+/* The driver's rule: parts of memory are shared evenly. */
 static bool go_together(const char *compute, uint32_t parts, uint32_t of_memory)
 {
     if (of_memory == 1 || parts == of_memory)
@@ -89,7 +89,7 @@ bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu)
     return (wanted && strcmp(wanted, "1") == 0) || rocm_mode_parts(modes.compute, gpu->dies) != 1;
 }
 
-/* Ends with close_view() when it is FACET_OK. */
+/* If it returns FACET_OK, close_view() must follow. */
 static enum facet_status open_view(struct facet_provider_instance *instance, uint32_t device, struct view *ret_view,
                                    struct facet_error *error)
 {
@@ -139,7 +139,10 @@ static enum facet_status find_template(const struct view *view, const char *id, 
 
 /* --- one part --- */
 
-/* A part is named by its GPU and by when it was taken: whoever asks meanwhile, and nobody who has it later. */
+/*
+ * The uuid of a part depends on its GPU and the time when it was taken: it is stable for its holder, and a later holder
+ * gets another.
+ */
 static void name_part(const struct view *view, const struct template *template, uint32_t number, char uuid[64])
 {
     char text[160];
@@ -149,7 +152,7 @@ static void name_part(const struct view *view, const struct template *template, 
     facet_kit_uuid_of(text, uuid);
 }
 
-/* Its own digits, when the compute driver has it already. */
+/* The part's own digits, if the compute driver has it already. */
 static void address_part(const struct view *view, const struct template *template, uint32_t number, char *address,
                          size_t size)
 {
@@ -317,7 +320,7 @@ static enum facet_status rocm_partition_create(struct facet_provider_instance *i
 
     if (status != FACET_OK)
         return status;
-    /* Nothing is taken for who has no room for the answer. */
+    /* Nothing is taken for a caller that has no room for the answer. */
     if (!ret_info || ret_info->size < sizeof ret_info->size)
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_info: expected a struct that says its size");
     if (status == FACET_OK)
@@ -383,8 +386,10 @@ static enum facet_status give_back(struct view *view, const char *uuid, struct f
         return facet_kit_fail(error, FACET_BUSY, "partition '%.64s': a process uses it", uuid);
     view->slots.taken &= ~(UINT32_C(1) << number);
     status = rocm_slots_write(&view->slots, error);
-    /* The mode matters to nobody who has a part any more. When it cannot go back now, it stays: the next part to be
-     * taken, or an administrator, changes it. */
+    /*
+     * No part has a holder any more, so the mode is free. If it cannot be restored now, it stays: the next taking of a
+     * part, or an administrator, changes it.
+     */
     if (status == FACET_OK && !view->slots.taken && strcmp(view->slots.previous, view->slots.mode) != 0)
         rocm_mode_set(&view->instance->smi, view->gpu, view->slots.previous, NULL);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which processes have how much of a GPU and its partitions, by AMD SMI or the compute driver's files.
- * Never: takes time in which a process ran from either: neither counts the time of compute queues.
+ * Owns: the processes on a GPU and its partitions with their memory, by AMD SMI or the compute driver's files.
+ * Never: reports running time from either: neither counts the time of compute queues.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define PROCESSES "/sys/class/kfd/kfd/proc"
 #define NOT_KNOWN UINT32_MAX
-#define TRIES     8 /* a list may grow between two questions */
+#define TRIES     8 /* a list may grow between two calls */
 
 struct list {
     struct rocm_process *items;
@@ -86,11 +86,11 @@ static amdsmi_status_t read_by_smi(const struct rocm_smi *smi, const struct rocm
     for (uint32_t i = 0; result == AMDSMI_STATUS_SUCCESS && i < count; i++) {
         amdsmi_kfd_info_t info = {.current_partition_id = NOT_KNOWN};
 
-        /* Without its number a partition is one of several; with one processor there is nothing to be told apart. */
+        /* Without its number a partition is identified by its position; with one processor there is no choice. */
         ROCM_SMI(smi, amdsmi_get_gpu_kfd_info, processors[i], &info);
         result =
             read_list(smi, processors[i], info.current_partition_id != NOT_KNOWN ? info.current_partition_id : i, list);
-        if (result == AMDSMI_STATUS_NOT_FOUND && i > 0) /* the GPU was put into another mode meanwhile */
+        if (result == AMDSMI_STATUS_NOT_FOUND && i > 0) /* the GPU's mode was changed meanwhile */
             result = AMDSMI_STATUS_SUCCESS;
     }
     return result;
@@ -114,7 +114,7 @@ static enum facet_status read_by_kernel(const struct rocm_gpu *gpu, struct list 
             struct rocm_process process = {.pid = pid, .partition = nodes[i].partition};
 
             snprintf(path, sizeof path, "%s/%s/vram_%" PRIu32, folder, entry->d_name, nodes[i].gpu_id);
-            /* A process has the file of every GPU, and ends while it is looked at. */
+            /* A process has a file for every GPU, and may end meanwhile. */
             if (rocm_read_number(path, &process.memory_bytes) && process.memory_bytes && !append(list, &process))
                 status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the processes");
         }

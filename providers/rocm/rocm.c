@@ -3,20 +3,21 @@
  * The ROCm provider: AMD's GPUs, as AMD SMI, the kernel's driver amdgpu, and the HIP runtime show them.
  *
  * Owns: the entry, opening and closing, and the tables.
- * Never: claims what it could not read; changes how a GPU's memory is parted: that reloads the driver under everybody.
+ * Never: reports a value that it could not read; changes how a GPU's memory is partitioned: that reloads the driver for
+ * all processes.
  *
  * Libraries. Both are opened at run time: libamd_smi.so and libamdhip64.so, or the files that FACET_ROCM_SMI and
  * FACET_ROCM_HIP name; and hipBLASLt and MIOpen for mathematics (math_library.h). Without AMD SMI the kernel's files
- * are read, which say less. Without HIP there are devices to be seen and shared, but no memory and no kernels. When one
- * is there and cannot be used, a property says why: `smi_error`, `hip_error`.
+ * are read, which have less. Without HIP, devices can be listed and shared, but there is no memory and no kernels. If
+ * one is there and cannot be used, a property has the reason: `smi_error`, `hip_error`.
  *
- * HIP is initialised with the first context, not before: the driver cuts no GPU while any process has it open.
+ * HIP is initialised with the first context, not before: the driver partitions no GPU while any process has it open.
  *
- * Modes. `shared` and `soft` on a GPU as it is. One that is cut when it is found is `partitioned`, and nobody's as a
- * whole; who administers the machine decides that before the provider is opened, by the GPU's mode, or by
- * FACET_ROCM_PARTITIONS=1, with which every GPU that can be cut counts as one that is. `hard` is not offered to
- * programs: the driver keeps no process to a number of compute units from outside. Workers whose contexts are of this
- * provider have hard limits all the same (gpu/limit.c, slice.h).
+ * Modes. `shared` and `soft` on a GPU in its normal mode. A GPU that is partitioned when it is found is `partitioned`,
+ * and is not offered as a whole. The machine's administrator decides that before the provider is opened, by the GPU's
+ * mode, or by FACET_ROCM_PARTITIONS=1, with which every GPU that can be partitioned counts as partitioned. `hard` is
+ * not offered to programs: the driver cannot limit another process to a number of compute units. Workers whose contexts
+ * belong to this provider do have hard limits (gpu/limit.c, slice.h).
  *
  * Address. "amd-" and 16 hexadecimal digits, the GPU's or the partition's own (vendor/hip/runtime.h).
  */
@@ -27,7 +28,7 @@
 
 static void rocm_close(struct facet_provider_instance *instance)
 {
-    /* What the runtime does not end it goes on using: then nothing is freed. */
+    /* Work that the runtime does not end still uses the instance, so nothing is freed. */
     if (!instance || !gpu_machine_close(&instance->gpu))
         return;
     rocm_events_end(instance);

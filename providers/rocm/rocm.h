@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this provider share: the instance, its GPUs, and who offers which operations.
+ * The instance, its GPUs, and the operations that each file of this provider offers.
  *
- * Owns: the structs and the rule of the lock.
- * Never: declares anything of the vendor's; that is in vendor/amdsmi and vendor/hip.
+ * Owns: the structs and the lock order.
+ * Never: declares the vendor's interface; that is in vendor/amdsmi and vendor/hip.
  *
- * Locks. AMD SMI is safe from any thread. The lock of a file (slots.c) keeps everybody from changing a GPU's mode while
- * its parts are looked at. `lock` guards the events and what was last seen of each GPU. `runtime_lock` guards the
- * opening of the HIP runtime, and is held with no other but that of a context's creation. What is found at open never
+ * Locks. AMD SMI is safe from any thread. The lock of a file (slots.c) keeps all processes from changing a GPU's mode
+ * while its parts are examined. `lock` guards the events and the last sight of each GPU. `runtime_lock` guards the
+ * opening of the HIP runtime, and is held with no other but that of a context's creation. Data found at open never
  * changes afterwards and is read without a lock.
  */
 #ifndef FACET_ROCM_H
@@ -29,7 +29,7 @@
 
 #define ROCM_MAX_PARTS 8u /* partitions of a GPU */
 
-/* What a look at a GPU found; events are differences between two looks. */
+/* The state of a GPU at one look; events are differences between two looks. */
 struct rocm_sight {
     bool present, has_ecc;
     uint32_t health; /* enum facet_health */
@@ -41,8 +41,8 @@ struct rocm_gpu {
     amdsmi_processor_handle handle; /* NULL: AMD SMI does not know it; the kernel does */
     char pci[16];
     uint64_t unique_id; /* 0: not known */
-    uint32_t dies;      /* that can be parted; 0: not known */
-    bool is_cut;        /* partitions are had of it, and nobody has it as a whole */
+    uint32_t dies;      /* for partitioning; 0: not known */
+    bool is_cut;        /* offered as partitions, not as a whole */
     uint32_t target;    /* 90402 is gfx942; 0: not known */
     bool has_render;
     unsigned render; /* the node /dev/dri/renderD<render> */
@@ -52,13 +52,13 @@ struct rocm_gpu {
 struct facet_provider_instance {
     struct gpu_machine gpu; /* first, where providers/kit/gpu finds it */
     struct rocm_smi smi;
-    char smi_error[256]; /* why AMD SMI is there and not used; empty otherwise */
+    char smi_error[256]; /* the reason why AMD SMI is not used; empty otherwise */
     struct rocm_gpu gpus[GPU_MOST];
 
     pthread_mutex_t runtime_lock;
     struct rocm_runtime runtime;
     struct rocm_math math;
-    struct rocm_units promised[GPU_MOST]; /* to workers; under the machine's context_lock */
+    struct rocm_units promised[GPU_MOST]; /* reserved for workers; under the machine's context_lock */
 
     pthread_mutex_t lock;
     struct facet_kit_events events;
@@ -72,7 +72,7 @@ extern const struct gpu_driver rocm_gpu_driver;
 enum facet_status rocm_gpus_find(struct facet_provider_instance *instance, struct facet_error *error);
 enum facet_status rocm_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
                                          uint32_t capacity, uint32_t *ret_size, struct facet_error *error);
-/* "amd-" and the digits of a GPU or partition; empty when they are not known. */
+/* "amd-" and the digits of a GPU or partition; empty when they are unknown. */
 void rocm_address_of(uint64_t unique_id, char *address, size_t size);
 
 /* metrics.c. Reading sets a bit for each field that was read; false when none was. */
@@ -81,7 +81,7 @@ bool rocm_metrics_read(const struct rocm_smi *smi, const struct rocm_gpu *gpu,
                        struct facet_device_metrics *ret_metrics);
 bool rocm_memory_total(const struct rocm_smi *smi, const struct rocm_gpu *gpu, uint64_t *ret_bytes);
 
-/* process.c: what the processes on a GPU have of it. */
+/* process.c: the processes on a GPU and their memory. */
 struct rocm_process {
     int32_t pid;
     uint32_t partition;
@@ -90,7 +90,7 @@ struct rocm_process {
     uint32_t units;
 };
 bool rocm_can_list_processes(const struct rocm_smi *smi);
-/* *ret_processes is the caller's to free. */
+/* The caller frees *ret_processes. */
 enum facet_status rocm_processes_read(const struct facet_provider_instance *instance, uint32_t device,
                                       struct rocm_process **ret_processes, uint32_t *ret_count,
                                       struct facet_error *error);
@@ -112,7 +112,7 @@ enum facet_status rocm_device_health(struct facet_provider_instance *instance, u
 enum facet_status rocm_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
                                      uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                      struct facet_error *error);
-/* How the GPU is now; false when nothing could be learnt. */
+/* The current state of a GPU; false when nothing could be read. */
 bool rocm_gpu_look(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_sight *ret_sight);
 
 /* mode.c: the modes of a GPU as a whole, as texts: "CPX", "NPS1". */
@@ -121,38 +121,38 @@ struct rocm_modes {
     char compute[ROCM_MODE_SIZE], memory[ROCM_MODE_SIZE];
 };
 bool rocm_modes_read(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_modes *ret_modes);
-/* Those that the kernel lists as possible; how many. */
+/* The modes that the kernel lists as possible; returns their number. */
 uint32_t rocm_modes_available(const struct rocm_gpu *gpu, char modes[][ROCM_MODE_SIZE], uint32_t most);
-/* Into how many parts a mode cuts a GPU of `dies`; 0: not known. */
+/* The number of parts of a GPU with `dies` dies in a mode; 0: not known. */
 uint32_t rocm_mode_parts(const char *mode, uint32_t dies);
 enum facet_status rocm_mode_set(const struct rocm_smi *smi, const struct rocm_gpu *gpu, const char *mode,
                                 struct facet_error *error);
 
-/* slots.c: which partitions of a GPU somebody has, as all processes of the machine see it. */
+/* slots.c: the partitions of a GPU that have a holder, shared by all processes of the machine. */
 struct rocm_slots {
     int file;                       /* locked while it is open */
-    char mode[ROCM_MODE_SIZE];      /* that the GPU is in for them */
-    char previous[ROCM_MODE_SIZE];  /* that it was in before */
+    char mode[ROCM_MODE_SIZE];      /* the GPU's mode for them */
+    char previous[ROCM_MODE_SIZE];  /* the mode before that */
     uint32_t taken;                 /* a bit for each partition */
-    uint64_t names[ROCM_MAX_PARTS]; /* what each that is taken is called by: no two are ever called the same */
+    uint64_t names[ROCM_MAX_PARTS]; /* a unique name for each that is taken */
 };
 /* Locks and reads. */
 enum facet_status rocm_slots_open(const char *pci_address, struct rocm_slots *ret_slots, struct facet_error *error);
-/* What was taken in another mode than `mode`, the one the GPU is in now, is gone. */
+/* Releases the parts that were taken in a mode other than `mode`, the GPU's present one. */
 void rocm_slots_settle(struct rocm_slots *slots, const char *mode);
-/* Takes one, under a name of its own. */
+/* Takes one, under a new name. */
 void rocm_slots_take(struct rocm_slots *slots, uint32_t number);
 enum facet_status rocm_slots_write(const struct rocm_slots *slots, struct facet_error *error);
 void rocm_slots_close(struct rocm_slots *slots);
 
 /* partition.c */
 extern const struct facet_partition_ops rocm_partition_ops;
-/* Whether a GPU is cut, or is to be (rocm.c), and can be. */
+/* Whether a GPU is partitioned, or shall be (rocm.c), and can be. */
 bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu);
-/* FACET_BUSY when somebody cut a GPU that was whole when it was found. */
+/* FACET_BUSY when a GPU that was whole when it was found has been partitioned since. */
 enum facet_status rocm_check_whole(const struct facet_provider_instance *instance, uint32_t device,
                                    struct facet_error *error);
-/* Which partition a uuid names, and of how many: FACET_NOT_FOUND. */
+/* The number of the partition with a uuid, and the number of parts; FACET_NOT_FOUND. */
 enum facet_status rocm_part_find(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                  uint32_t *ret_number, uint32_t *ret_parts, struct facet_error *error);
 

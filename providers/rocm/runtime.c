@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening the HIP runtime, and what its results mean. Never: unloads it; its threads may run for longer than we
- * do. */
+/*
+ * Owns: opening the HIP runtime, and translating its results. Never: unloads it; its threads may run longer than we use
+ * it.
+ */
 #include "runtime.h"
 
 #include "library_kit.h"
@@ -76,7 +78,7 @@ static enum facet_status status_of(hipError_t result)
     case hipErrorLaunchFailure:
     case hipErrorContextIsDestroyed:
     case hipErrorDeinitialized:
-        /* The device is of no more use, to anybody in this process. */
+        /* No caller in this process can use the device any more. */
         return FACET_DEVICE_LOST;
     default:
         return FACET_IO;

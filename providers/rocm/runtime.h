@@ -2,11 +2,11 @@
 /*
  * The HIP runtime, opened at run time.
  *
- * Owns: the table of its functions, and what its results mean.
- * Never: links to it; initialises it before a context is wanted (rocm.c says why).
+ * Owns: the table of its functions, and the translation of its results.
+ * Never: links to it; initialises it before the first context (rocm.c has the reason).
  *
- * Any function may be missing: an older runtime lacks the newer ones. `needed` are those without which there is no
- * memory at all (ROCm 5.2 has them).
+ * Any function may be missing: an older runtime lacks the newer ones. Without those in `needed` there is no memory at
+ * all (ROCm 5.2 has them).
  */
 #ifndef FACET_ROCM_RUNTIME_H
 #define FACET_ROCM_RUNTIME_H
@@ -73,9 +73,9 @@
 
 struct rocm_runtime {
     void *library; /* NULL: there is none that can be used */
-    bool started;  /* hipInit() was called, and answered `result` */
+    bool started;  /* hipInit() was called, and returned `result` */
     hipError_t result;
-    char error[256]; /* why the library is there and not used; empty otherwise */
+    char error[256]; /* the reason why the library is not used; empty otherwise */
 #define ROCM_MEMBER(name) __typeof__(&name) name;
     ROCM_NEEDED(ROCM_MEMBER)
     ROCM_MAPPING(ROCM_MEMBER)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what slice.h says. Never: takes a unit from a worker that it was promised to. */
+/* Owns: slices as masks of units. Never: takes a unit from the worker that it is reserved for. */
 #include "slice.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 struct slice {
     struct rocm_units mask;
-    uint32_t units, words; /* of the GPU's mask, as many as it has units for */
-    bool is_promised;      /* nobody else gets these */
+    uint32_t units, words; /* words: of the GPU's mask, by its number of units */
+    bool is_promised;      /* reserved for one worker */
 };
 
 static struct facet_provider_instance *instance_of(struct gpu_machine *machine)
@@ -29,7 +29,7 @@ static uint32_t units_of(const struct gpu_machine *machine, uint32_t device)
     return units < ROCM_MASK_WORDS * 32 ? units : ROCM_MASK_WORDS * 32;
 }
 
-/* The first units of `within` (NULL: of all) that `without` (NULL: nothing) has not; how many there are of those. */
+/* Selects the first units of `within` (NULL: all) that are not in `without` (NULL: none); returns their number. */
 static uint32_t choose(const struct gpu_machine *machine, uint32_t device, const struct rocm_units *within,
                        const struct rocm_units *without, uint32_t units, struct rocm_units *ret_mask)
 {

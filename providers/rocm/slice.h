@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Some of a GPU's compute units, by the masks that streams are made with.
+ * Sets of a GPU's compute units, as masks for the creation of streams.
  *
- * Owns: which units were promised to a worker, and the functions about slices of the driver's table.
- * Never: limits anybody else's program.
+ * Owns: the units reserved for workers, and the slice functions of the driver's table.
+ * Never: limits another program.
  *
- * A mask needs nobody's leave and no memory. A stream with one is of the kind that waits for the default stream of the
- * runtime, on which transfers go that the host waits for: those come after what other slices have under way.
+ * A mask needs no service and no memory. A stream with one waits for the default stream of the runtime, which has the
+ * transfers that the host waits for: those run after the submitted work of other slices.
  */
 #ifndef FACET_ROCM_SLICE_H
 #define FACET_ROCM_SLICE_H

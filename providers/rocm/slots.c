@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the file of each GPU that says which of its partitions somebody has. All partitions of a mode are there as soon
- * as the GPU is in it, and the driver does not know whose they are.
- * Never: believes a file of a mode in which the GPU is no more: after a restart of the machine it is in its first one.
+ * Owns: the file of each GPU with the holders of its partitions. All partitions of a mode exist as soon as the GPU is
+ * in it, and the driver does not know their holders.
+ * Never: trusts a file of an earlier mode: after a restart of the machine the GPU is in its first one.
  *
  * The file is FACET_ROCM_STATE/rocm-<pci address>; without the variable the folder is Facet's runtime folder
  * (FACET_RUNTIME_DIR, else /run/facet for root, else $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>).
@@ -16,7 +16,7 @@
 
 #include "rocm.h"
 
-#define LINE_SIZE 256u /* three words and the names, the longest of each */
+#define LINE_SIZE 256u /* three words and the names, each at its longest */
 
 static void folder_of(char *path, size_t size)
 {
@@ -50,7 +50,7 @@ static void parse(struct rocm_slots *slots)
         slots->names[i] = strtoull(end, &end, 16);
 }
 
-/* The folder, where nobody else can put a file. One in /tmp may have been made by another user first. */
+/* Opens the folder, which must be ours alone: another user may have made one in /tmp first. */
 static enum facet_status open_folder(const char *path, int *ret_folder, struct facet_error *error)
 {
     struct stat status;
@@ -113,7 +113,7 @@ void rocm_slots_settle(struct rocm_slots *slots, const char *mode)
     FACET_KIT_TEXT(slots->previous, mode);
 }
 
-/* The clock, but later than any name that is here: it may have been set back. */
+/* The name is the clock, but later than any name here, because the clock may have been set back. */
 void rocm_slots_take(struct rocm_slots *slots, uint32_t number)
 {
     uint64_t name = facet_kit_now_ns();
@@ -133,7 +133,9 @@ enum facet_status rocm_slots_write(const struct rocm_slots *slots, struct facet_
         length += snprintf(line + length, sizeof line - (size_t)length, " %" PRIx64, slots->names[i]);
     length += snprintf(line + length, sizeof line - (size_t)length, "\n");
 
-    /* Shorter than a block, in place: a reader has the lock, and a killed writer leaves the one or the other. */
+    /*
+     * Shorter than a block, in place: a reader holds the lock, and a killed writer leaves the old or the new content.
+     */
     if (pwrite(slots->file, line, (size_t)length, 0) != length || ftruncate(slots->file, length) != 0)
         return facet_kit_fail(error, FACET_IO, "the file of the GPU's partitions: %s", strerror(errno));
     return FACET_OK;

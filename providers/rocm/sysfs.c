@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what sysfs.h says. Never: keeps a file open. */
+/* Owns: reading the files of amdgpu and of the compute driver. Never: keeps a file open. */
 #include "sysfs.h"
 
 #include <dirent.h>
@@ -97,7 +97,7 @@ bool rocm_gpu_write(const char *pci_address, const char *name, const char *word)
     return written == (ssize_t)strlen(word);
 }
 
-/* The first entry of a folder whose name begins so. */
+/* The first entry of a folder whose name begins with `prefix`. */
 static bool find_entry(const char *folder, const char *prefix, char *name, size_t size)
 {
     DIR *entries = opendir(folder);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel's driver amdgpu says of a GPU in its files, with or without a library of the vendor's.
+ * A GPU by the files of the kernel's driver amdgpu, with or without a library of the vendor's.
  *
- * Owns: where these files are, and reading and writing them.
- * Never: takes a file that is not there, or does not hold a number, for a value.
+ * Owns: the paths of these files, and reading and writing them.
+ * Never: takes an absent file, or one without a number, for a value.
  *
- * FACET_ROCM_ROOT: a folder that stands for / in all of this; for tests.
+ * FACET_ROCM_ROOT: a folder used in place of / for all of this; for tests.
  */
 #ifndef FACET_ROCM_SYSFS_H
 #define FACET_ROCM_SYSFS_H
@@ -23,10 +23,10 @@ bool rocm_path(char *path, size_t size, const char *format, ...) __attribute__((
 bool rocm_read_line(const char *path, char *line, size_t size);
 bool rocm_read_number(const char *path, uint64_t *ret_value);
 
-/* The same of a file of a PCI function ("0000:05:00.0"). */
+/* The line or number of a file of a PCI function ("0000:05:00.0"). */
 bool rocm_gpu_line(const char *pci_address, const char *name, char *line, size_t size);
 bool rocm_gpu_number(const char *pci_address, const char *name, uint64_t *ret_value);
-/* Writes a word; errno when it is refused. */
+/* Writes a word; false with errno when it is refused. */
 bool rocm_gpu_write(const char *pci_address, const char *name, const char *word);
 /* A number of the hardware monitor: "temp1_input", in thousandths, "power1_average", in millionths. */
 bool rocm_gpu_sensor(const char *pci_address, const char *name, uint64_t *ret_value);
@@ -42,13 +42,13 @@ uint32_t rocm_gpus_list(char addresses[][16], uint32_t most);
 struct rocm_node {
     uint32_t gpu_id;
     char pci_address[16];
-    uint32_t partition; /* 0 when it is not cut */
+    uint32_t partition; /* 0 when the GPU is not partitioned */
     uint64_t unique_id; /* 0: not known */
     uint32_t units, dies;
     uint32_t target; /* 90402 is gfx942 */
     uint32_t render; /* its node is /dev/dri/renderD<render>; 0: not known */
 };
-/* All nodes of a function, in the order of their partitions; how many. */
+/* All nodes of a function, in the order of their partitions; returns their number. */
 uint32_t rocm_nodes_of(const char *pci_address, struct rocm_node *nodes, uint32_t most);
 
 #endif

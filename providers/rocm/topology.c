@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the GPUs as nodes, and what AMD SMI and the kernel say about the way between two of them.
- * Never: says how fast a way is: the weight that AMD SMI gives is a cost, not a rate.
+ * Owns: the GPUs as nodes, and the links between them by AMD SMI and the kernel.
+ * Never: reports a link's speed: AMD SMI's weight is a cost, not a rate.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ bool rocm_numa_node(const struct rocm_smi *smi, const struct rocm_gpu *gpu, int3
         *ret_node = (int32_t)node;
         return true;
     }
-    /* -1 says that the machine has no nodes, and is no number here. */
+    /* -1 means that the machine has no nodes; as an unsigned number it is out of range. */
     if (!rocm_gpu_number(gpu->pci, "numa_node", &number) || number >= MAX_NUMA)
         return false;
     *ret_node = (int32_t)number;
@@ -48,7 +48,7 @@ enum facet_status rocm_device_nodes(struct facet_provider_instance *instance, vo
                                 error);
 }
 
-/* Over PCIe, by the nodes of the processors: what lies between within one of them is not told. */
+/* A link over PCIe, by the NUMA nodes: the switches within one of them are unknown. */
 static bool read_pcie(const struct facet_device_info *a, const struct facet_device_info *b,
                       struct facet_topology_link *link)
 {
@@ -59,7 +59,7 @@ static bool read_pcie(const struct facet_device_info *a, const struct facet_devi
     return true;
 }
 
-/* The link between two GPUs; false when nobody knows one. */
+/* The link between two GPUs; false when none is known. */
 static bool read_link(const struct facet_provider_instance *instance, uint32_t a, uint32_t b,
                       struct facet_topology_link *ret_link)
 {
