@@ -42,7 +42,7 @@ uint64_t replay_whole(const struct replay_at *at);
 /* The place of a text among `names` (ends with NULL), any case; `fallback` when it is not there. */
 uint32_t replay_choice(const struct replay_at *at, const char *const *names, uint32_t fallback);
 
-/* The effect of an earlier step. */
+/* The effect of a step, and its record. */
 struct replay_past {
     uint64_t grant; /* 0: none */
     struct facet_maps_part *parts;
