@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the model's time: following the wall clock at a speed, or stepping to what is waited for.
- * Never: waits with the lock held, or goes past a fault or a completion without letting it happen.
+ * Owns: the model's time: following the wall clock at a speed, or stepping to the awaited moment.
+ * Never: waits with the lock held, or passes a fault or a completion without applying it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ void sim_clock_changed(struct facet_provider_instance *instance)
     pthread_cond_broadcast(&instance->clock.changed);
 }
 
-/* Sleeps until CLOCK_MONOTONIC is `deadline_ns` or somebody calls sim_clock_changed(). */
+/* Sleeps until CLOCK_MONOTONIC is `deadline_ns`, or another thread calls sim_clock_changed(). */
 static void sleep_until(struct facet_provider_instance *instance, uint64_t deadline_ns)
 {
     const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / UINT64_C(1000000000)),
@@ -91,7 +91,7 @@ static void sleep_until(struct facet_provider_instance *instance, uint64_t deadl
     pthread_cond_timedwait(&instance->clock.changed, &instance->lock, &deadline);
 }
 
-/* The first of: what the caller waits for, a fault, something of the engine. */
+/* The earliest of: the awaited moment, a fault, a change in the engine. */
 static uint64_t next_change(const struct facet_provider_instance *instance, uint64_t until_ns)
 {
     uint64_t fault_ns = sim_faults_next(instance), engine_ns = sim_engine_next(instance);
@@ -120,7 +120,7 @@ bool sim_clock_wait(struct facet_provider_instance *instance, uint64_t until_ns,
     if (sim_clock_now(instance) < change_ns) {
         if (!clock->stepped)
             sleep_until(instance, real_time_of(clock, change_ns, deadline_ns));
-        else if (change_ns == UINT64_MAX) /* nothing will happen by itself: only somebody else can help */
+        else if (change_ns == UINT64_MAX) /* nothing will change by itself: only another thread's call can */
             sleep_until(instance, deadline_ns);
         else
             clock->now_ns = change_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a container needs to use a simulated device.
+ * Owns: a container's access to a simulated device.
  * Never: names a real vendor's device node or variable: nodes are under /dev/facet-sim, variables begin with FACET_SIM.
  *
- * The state folder is mounted and the settings are handed on, so that the provider in the container sees this machine.
+ * The state folder is mounted and the settings are passed on, so that the provider in the container sees this machine.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void add_settings(struct item_list *list, const char *uuid, const char *p
     }
 }
 
-/* The whole device's node, or the partition's alone: its parent's would give away the whole device. */
+/* The whole device's node, or only the partition's: its parent's would give access to the whole device. */
 static enum facet_status add_node(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                   struct item_list *list, struct facet_error *error)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the core (not the engine) share besides sim.h.
+ * Declarations that the files of the core (not the engine) share besides sim.h.
  *
- * Owns: beginning an operation, the clock's life, events, and the faults that are in effect.
- * Never: anything the engine needs; that is in sim.h.
+ * Owns: beginning an operation, the clock's life, events, and the faults in effect.
+ * Never: declares anything for the engine; that is in sim.h.
  *
  * All functions here are called with the instance's lock held.
  */
@@ -13,7 +13,7 @@
 #include "machine.h"
 #include "sim.h"
 
-/* How an operation on a device begins: faults that hit `operation`, then sim_check_device(). */
+/* The beginning of an operation on a device: faults that hit `operation`, then sim_check_device(). */
 enum facet_status sim_begin(struct facet_provider_instance *instance, uint32_t device, const char *operation,
                             struct facet_error *error);
 
@@ -40,7 +40,7 @@ enum facet_status sim_faults_parse(const char *file, const char *text, size_t le
                                    struct sim_faults **ret_faults, struct facet_error *error);
 void sim_faults_close(struct sim_faults *faults);
 
-/* Brings everything that is due at the model's time into effect, in order. True when something was. */
+/* Applies all faults that are due at the model's time, in order. True when there were any. */
 bool sim_faults_apply(struct facet_provider_instance *instance);
 /* When the next one is due; UINT64_MAX: none is left. */
 uint64_t sim_faults_next(const struct facet_provider_instance *instance);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the operations on devices: what they are, how they fare, how they are joined.
- * Never: fails a question about health because the device is lost: that is the answer.
+ * Owns: the operations on devices: description, health, topology.
+ * Never: fails a query for health because the device is lost: that is the answer.
  */
 #include <stdlib.h>
 #include <string.h>

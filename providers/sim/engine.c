@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts, numbers, and the questions that the core asks. Never: moves bytes or time. */
+/* Owns: contexts, numbers, and the queries of the core. Never: moves bytes or time. */
 #include "engine.h"
 #include "machine.h"
 
@@ -138,7 +138,7 @@ enum facet_status sim_context_find(struct facet_provider_instance *instance, con
     if (!object || object->kind != SIM_KIND_CONTEXT)
         return facet_kit_fail(error, FACET_NOT_FOUND, "context %" PRIu64 ": expected one that exists", number);
     struct sim_context *context = object->context;
-    /* Faults that come into effect may lose the context, but its number stays until somebody destroys it. */
+    /* A fault may lose the context, but its number stays until the host destroys it. */
     enum facet_status status = sim_engine_begin(instance, operation, context->device, error);
     if (context->leaving)
         return facet_kit_fail(error, FACET_BUSY, "context %" PRIu64 " is being saved: try again", number);
@@ -265,7 +265,7 @@ void sim_context_unlink(struct facet_provider_instance *instance, struct sim_con
     sim_clock_changed(instance);
 }
 
-/* What a lost context had is gone, but its numbers stay until somebody destroys it. */
+/* A lost context's memory is freed, but its numbers stay until the host destroys it. */
 static void lose_context(struct facet_provider_instance *instance, struct sim_context *context)
 {
     struct sim_object *object, *after;

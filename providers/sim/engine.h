@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine: contexts and what they have, and the load that their kernels put on devices.
+ * The engine: contexts and their objects, and the load of their kernels on devices.
  *
- * Owns: everything that has a number (contexts, page objects, modules, streams), accounts, and device loads. All of it
- * is found through one table, so numbers are unique in the instance.
- * Never: knows about profiles, partitions or limits beyond what sim_share_of() says.
+ * Owns: everything with a number (contexts, page objects, modules, streams), accounts, and device loads. One table has
+ * all of it, so numbers are unique in the instance.
+ * Never: knows profiles, partitions or limits beyond the result of sim_share_of().
  *
- * Files: engine.c (contexts, numbers), engine_account.c (who has how much), engine_space.c and engine_store.c (memory),
- * engine_load.c (kernels over time), model.c (how long, how hot), engine_save.c and engine_restore.c (snapshots);
+ * Files: engine.c (contexts, numbers), engine_account.c (use per worker), engine_space.c and engine_store.c (memory),
+ * engine_load.c (kernels over time), model.c (durations, heat), engine_save.c and engine_restore.c (snapshots);
  * memory.c, execution.c, metrics.c and snapshot.c are the ABI's operations over them.
  *
- * Functions declared here are called with the instance's lock held, but for those that say otherwise.
+ * Functions declared here are called with the instance's lock held, unless stated otherwise.
  */
 #ifndef FACET_SIM_ENGINE_H
 #define FACET_SIM_ENGINE_H
@@ -39,11 +39,11 @@ enum sim_kind {
     SIM_KIND_STREAM = 4,
 };
 
-/* What every numbered thing begins with. */
+/* The beginning of everything with a number. */
 struct sim_object {
     enum sim_kind kind;
     uint64_t number;
-    struct sim_context *context; /* of a context: itself */
+    struct sim_context *context; /* for a context: itself */
     TAILQ_ENTRY(sim_object) link;
 };
 TAILQ_HEAD(sim_objects, sim_object);
@@ -53,15 +53,15 @@ struct sim_pages {
     uint64_t bytes;
     struct sim_extent *extent;
     uint64_t mappings;
-    bool destroyed; /* goes with the last unmap; behind plain memory from the start */
+    bool destroyed; /* freed with the last unmap; set from the start for plain memory */
 };
 
 struct sim_module {
     struct sim_object object;
     struct sim_image image;
-    char *text; /* as it was loaded, for snapshots */
+    char *text; /* the source, for snapshots */
     uint64_t bytes;
-    uint64_t pending; /* launches of it that are not complete */
+    uint64_t pending; /* its launches that are not complete */
 };
 
 struct sim_launch {
@@ -90,16 +90,16 @@ struct sim_stream {
     uint64_t launched, completed, busy_ns;
 };
 
-/* What one worker has on a device or on one of its partitions. Lives as long as it has a context there. */
+/* The use of a worker on a device or one of its partitions. Lives as long as the worker has a context there. */
 struct sim_account {
     LIST_ENTRY(sim_account) link;
     uint32_t device;
     char worker[FACET_WORKER_SIZE];
     char partition_uuid[SIM_UUID_SIZE];
     uint32_t contexts;       /* lost ones too */
-    struct sim_usage *usage; /* what it has: where other processes see it, or `own` */
+    struct sim_usage *usage; /* its use: in a shared file, or `own` */
     struct sim_usage own;
-    uint64_t busy_ns; /* of its kernels, one beside the other counted twice */
+    uint64_t busy_ns; /* of its kernels; concurrent ones add up */
     uint64_t unit_ns; /* units at work times time */
     uint32_t units_active;
     uint64_t read_at_ns, read_unit_ns; /* at the last reading */
@@ -112,18 +112,18 @@ struct sim_context {
     TAILQ_ENTRY(sim_context) link;
     struct sim_account *account;
     struct sim_share share;
-    struct sim_objects objects; /* all it has but itself, oldest first */
+    struct sim_objects objects; /* all its objects but itself, oldest first */
     struct sim_space space;
     uint32_t device;
-    bool lost;    /* with its device: only destroy is left */
-    bool leaving; /* a snapshot is being written: nobody may touch it */
+    bool lost;    /* lost with its device: it can only be destroyed */
+    bool leaving; /* a snapshot is being written: it must not change */
 };
 TAILQ_HEAD(sim_contexts, sim_context);
 
 /* The kernels of one room: those of an exclusive range of units, or all others. */
 struct sim_pool {
     struct sim_demand demand;
-    uint64_t units; /* wanted together */
+    uint64_t units; /* sum of the units wanted */
 };
 
 __extension__ typedef unsigned __int128 sim_wide;
@@ -142,9 +142,9 @@ struct sim_integrals {
 /* One device over time. */
 struct sim_load {
     uint32_t device;
-    uint64_t at_ns; /* everything below is as of then */
+    uint64_t at_ns; /* the time of everything below */
     struct sim_launches running;
-    struct sim_pool *pools; /* by first unit; the last one is of those that share */
+    struct sim_pool *pools; /* by first unit; the last one is for contexts that share */
     uint32_t slowdown_milli;
     uint32_t clock_mhz, throttle;
     bool hot;
@@ -159,7 +159,7 @@ struct sim_load {
     uint64_t rx_bytes, tx_bytes;
 };
 
-/* A worker that is off its device: kept here, or in a file of somebody else's (fd -1). */
+/* A worker that is off its device: kept here, or in a file of the caller's (fd -1). */
 struct sim_parked {
     LIST_ENTRY(sim_parked) link;
     bool process; /* by snapshot_processes: everything of the process */
@@ -167,7 +167,7 @@ struct sim_parked {
     char worker[FACET_WORKER_SIZE]; /* empty: every worker of the device */
     int fd;
     uint32_t count;
-    uint64_t contexts[]; /* their numbers, which nothing else gets */
+    uint64_t contexts[]; /* their numbers, which stay reserved */
 };
 
 struct sim_engine {
@@ -188,22 +188,26 @@ struct sim_engine {
             return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "%s: expected a value, not NULL", #value);            \
     } while (0)
 
-/* How an operation on a device begins, with SIM_LOCK() held: the faults that hit `operation` (NULL: none), then
- * everything that is due happens. FACET_NOT_FOUND, FACET_DEVICE_LOST. */
+/*
+ * The beginning of an operation on a device, with SIM_LOCK() held: applies the faults that hit `operation` (NULL:
+ * none), then everything that is due. FACET_NOT_FOUND, FACET_DEVICE_LOST.
+ */
 enum facet_status sim_engine_begin(struct facet_provider_instance *instance, const char *operation, uint32_t device,
                                    struct facet_error *error);
 
 /* --- engine.c --- */
 
-/* Begins an operation on the device of a context. FACET_NOT_FOUND, FACET_BUSY while it is being saved, or
- * FACET_DEVICE_LOST: then the context is given out as well, for it can be destroyed. */
+/*
+ * Begins an operation on the device of a context. FACET_NOT_FOUND, FACET_BUSY while it is being saved, or
+ * FACET_DEVICE_LOST: then the context is returned too, so that it can be destroyed.
+ */
 enum facet_status sim_context_find(struct facet_provider_instance *instance, const char *operation, uint64_t number,
                                    struct sim_context **ret_context, struct facet_error *error);
-/* The thing of that kind and number, if it is the context's. NULL: none. */
+/* The object of that kind and number, if it belongs to the context. NULL: none. */
 void *sim_object_find(const struct facet_provider_instance *instance, const struct sim_context *context,
                       enum sim_kind kind, uint64_t number);
 
-/* Limits may have been set since: asks again what the context may have. */
+/* Updates the context's share, because limits may have changed. */
 enum facet_status sim_context_refresh(struct facet_provider_instance *instance, struct sim_context *context,
                                       struct facet_error *error);
 
@@ -217,7 +221,7 @@ void sim_object_drop(struct facet_provider_instance *instance, struct sim_object
 enum facet_status sim_context_new(uint32_t page_bytes, struct sim_context **ret_context, struct facet_error *error);
 /* Frees a context that is in no table, with all it has; needs no lock. NULL is allowed. */
 void sim_context_free(struct sim_context *context);
-/* Ends its work and takes it out of all tables; it is freed by sim_context_free(). */
+/* Ends its work and removes it from all tables; sim_context_free() frees it. */
 void sim_context_unlink(struct facet_provider_instance *instance, struct sim_context *context);
 
 /* A page object of `bytes` for a context, not yet numbered or counted; needs no lock. */
@@ -227,24 +231,29 @@ enum facet_status sim_pages_new(struct sim_context *context, uint64_t bytes, str
 /* Whether a snapshot took the context of that number off its device. */
 bool sim_parked_has(const struct sim_engine *engine, uint64_t context);
 
-/* A worker that has a context again is no longer off its device; what is kept in memory of it stays. */
+/* Called when a worker has a context again: it is no longer off its device; a snapshot of it in memory stays. */
 void sim_parked_forget(struct sim_engine *engine, uint32_t device, const char *worker);
 
-/* Waits until everything that the context has queued is complete. Drops the lock meanwhile. FACET_TIMEOUT. */
+/* Waits until the context's queued work is complete. Releases the lock meanwhile. FACET_TIMEOUT. */
 enum facet_status sim_context_drain(struct facet_provider_instance *instance, uint64_t number, uint64_t timeout_ns,
                                     struct facet_error *error);
 
 /* --- engine_account.c --- */
 
-/* Gives a context on its device a share and an account, and takes `bytes` for what it has already. In one step for all
- * processes: what it was let in beside cannot change between. Errors of sim_share_of(), FACET_QUOTA, FACET_NO_SPACE. */
+/*
+ * Gives a context on its device a share and an account, and takes `bytes` for its existing memory. One transaction for
+ * all processes, so that the state it was checked against cannot change meanwhile. Errors of sim_share_of(),
+ * FACET_QUOTA, FACET_NO_SPACE.
+ */
 enum facet_status sim_account_enter(struct facet_provider_instance *instance, struct sim_context *context,
                                     const char *partition_uuid, const char *worker, uint64_t bytes,
                                     struct facet_error *error);
-/* The account of the context, whose bytes were given back, goes with its last context. */
+/* Frees the account with its last context, whose bytes were released before. */
 void sim_account_leave(struct sim_context *context);
-/* Takes `bytes` more for a context, whose share is asked for again: FACET_QUOTA, FACET_NO_SPACE. Who gives back lowers
- * `usage->used_bytes`. */
+/*
+ * Takes `bytes` more for a context, after updating its share: FACET_QUOTA, FACET_NO_SPACE. To release bytes, lower
+ * `usage->used_bytes`.
+ */
 enum facet_status sim_account_take(struct facet_provider_instance *instance, struct sim_context *context,
                                    uint64_t bytes, struct facet_error *error);
 
@@ -252,12 +261,14 @@ struct sim_use {
     uint64_t worker, partition, device;
 };
 
-/* What is used on a device: by a worker, in a partition ("": outside of any), altogether; by other processes, as of the
- * last transaction. */
+/*
+ * The use of a device: by a worker, in a partition ("": outside of any), in total. Other processes' use is as of the
+ * last transaction.
+ */
 struct sim_use sim_engine_use(const struct facet_provider_instance *instance, uint32_t device, const char *worker,
                               const char *partition_uuid);
 
-/* --- execution.c: what launching and restoring share --- */
+/* --- execution.c: shared by launching and restoring --- */
 
 enum facet_status sim_module_new(const void *image, uint64_t bytes, struct sim_module **ret_module,
                                  struct facet_error *error);
@@ -276,19 +287,19 @@ enum facet_status sim_load_open(struct facet_provider_instance *instance, uint32
 void sim_load_close(struct sim_load *load);
 /* Brings one device to the model's time `now_ns`. */
 void sim_load_advance(struct facet_provider_instance *instance, struct sim_load *load, uint64_t now_ns);
-/* When something on it changes by itself; SIM_NEVER: nothing does. */
+/* The time of the next change by itself; SIM_NEVER: none. */
 uint64_t sim_load_next(const struct facet_provider_instance *instance, const struct sim_load *load);
 
-/* Puts what is first in the stream on the device, if it is not there. */
+/* Puts the first launch of the stream on the device, if it is not there. */
 void sim_stream_kick(struct facet_provider_instance *instance, struct sim_stream *stream);
-/* Takes everything off the stream; what is dropped has `status`: FACET_OK is cancelled, not failed. */
+/* Removes all launches from the stream with `status`: FACET_OK counts as cancelled, not failed. */
 void sim_stream_clear(struct facet_provider_instance *instance, struct sim_stream *stream, enum facet_status status);
-/* Takes the stream's kernel off the device, keeping how far it is; the stream stays as it is. */
+/* Takes the stream's kernel off the device and keeps its progress; the stream stays as it is. */
 void sim_stream_stop(struct facet_provider_instance *instance, struct sim_stream *stream);
 
-/* --- engine_save.c, engine_restore.c: what a snapshot holds; both need no lock --- */
+/* --- engine_save.c, engine_restore.c: the content of a snapshot; both need no lock --- */
 
-/* Writes the contexts, none of which changes meanwhile. `scope`: the worker, or empty. */
+/* Writes the contexts, which must not change meanwhile. `scope`: the worker, or empty. */
 enum facet_status sim_save(const struct facet_provider_instance *instance, struct sim_context *const *contexts,
                            uint32_t count, const char *scope, int fd, struct facet_error *error);
 
@@ -296,9 +307,9 @@ enum facet_status sim_save(const struct facet_provider_instance *instance, struc
 #define SIM_SAME_DEVICE UINT32_MAX
 
 /*
- * Reads contexts for device `target`, each with its own memory and an account of its own, in no table; their shares are
- * still to be asked for. Appends them to `ret_contexts`. `ret_scope`: as it was saved. FACET_CORRUPT,
- * FACET_UNSUPPORTED, FACET_NO_MEMORY, FACET_IO.
+ * Reads contexts for device `target`, each with its own memory and a new account, in no table and without a share.
+ * Appends them to `ret_contexts`. `ret_scope`: as it was saved. FACET_CORRUPT, FACET_UNSUPPORTED, FACET_NO_MEMORY,
+ * FACET_IO.
  */
 enum facet_status sim_restore(const struct facet_provider_instance *instance, uint32_t target, int fd,
                               char ret_scope[FACET_WORKER_SIZE], struct sim_contexts *ret_contexts,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: accounts: what each worker has, and whether it may have more.
- * Never: lets a number rise outside of a transaction of the state, in which it was added to everybody else's.
+ * Owns: accounts: the use of each worker, and the check before it rises.
+ * Never: raises a number outside of a transaction of the state, in which all processes' use was added up.
  */
 #include "engine.h"
 #include "machine.h"
@@ -84,7 +84,7 @@ static enum facet_status check_room(uint64_t bytes, uint64_t used, uint64_t tota
                           used < total ? total - used : 0, whose, total);
 }
 
-/* Whether `bytes` more fit: FACET_QUOTA, FACET_NO_SPACE. */
+/* Checks whether `bytes` more fit: FACET_QUOTA, FACET_NO_SPACE. */
 static enum facet_status admit(struct facet_provider_instance *instance, uint32_t device, const struct sim_share *share,
                                const char *worker, uint64_t bytes, struct facet_error *error)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices over time: which kernels run, how fast, when they are complete, and what that does to clock, power and heat.
+ * Devices over time: running kernels, their pace and completion, and their effect on clock, power and heat.
  *
- * Owns: struct sim_load, and the way of a launch from the head of its stream to completion.
- * Never: waits. Time only passes in sim_load_advance(), from one change to the next, each stretch at constant pace.
+ * Owns: struct sim_load, and a launch from the head of its stream to completion.
+ * Never: waits. Time passes only in sim_load_advance(), from one change to the next, each interval at constant pace.
  */
 #include <stdlib.h>
 
@@ -38,9 +38,9 @@ void sim_load_close(struct sim_load *load)
     load->pools = NULL;
 }
 
-/* --- pace: what everybody who runs gets --- */
+/* --- pace: the rate of each running kernel --- */
 
-/* At the present clock: what each kernel needs alone, and what the kernels of each pool want together. */
+/* At the present clock: the need of each kernel alone, and the total demand of each pool. */
 static void sum_demand(const struct sim_model *model, struct sim_load *load)
 {
     struct sim_launch *launch;
@@ -115,7 +115,7 @@ static void set_rates(const struct sim_model *model, struct sim_load *load)
         load->memory_active = 1000;
 }
 
-/* Finds clock, pace and power anew: whenever who runs, the slowdown or the heat has changed. */
+/* Computes clock, pace and power again after a change of the running kernels, the slowdown or the heat. */
 static void set_pace(struct facet_provider_instance *instance, struct sim_load *load)
 {
     const struct sim_model *model = sim_device_model(instance, load->device);
@@ -126,7 +126,7 @@ static void set_pace(struct facet_provider_instance *instance, struct sim_load *
     LIST_FOREACH (account, &instance->engine->accounts, link)
         if (account->device == load->device)
             account->units_active = 0;
-    sum_demand(model, load); /* who wants which units; that does not depend on the clock */
+    sum_demand(model, load); /* the demand for units, which does not depend on the clock */
     load->hot = is_hot(model, load);
     load->units_active = units_wanted(model, load);
     load->clock_mhz = sim_model_clock_mhz(model, load->units_active, load->hot, &throttle);
@@ -168,7 +168,7 @@ static void elapse(const struct sim_model *model, struct sim_load *load, uint64_
     load->now.at_ns = load->at_ns;
 }
 
-/* Looks at the temperature again while it is on its way over the limit, or back. */
+/* The next check of the temperature while it crosses the limit, in either direction. */
 static uint64_t next_look(const struct sim_model *model, const struct sim_load *load)
 {
     int64_t steady = sim_model_steady_uc(model, load->power_mw);
@@ -223,7 +223,7 @@ static enum facet_status change_words(struct sim_space *space, uint64_t address,
     return status;
 }
 
-/* What a kernel does to memory. All of its range is checked first. */
+/* The effect of a kernel on memory. All of its range is checked first. */
 static enum facet_status take_effect(struct sim_launch *launch)
 {
     struct sim_space *space = &launch->stream->object.context->space;
@@ -240,7 +240,7 @@ static enum facet_status take_effect(struct sim_launch *launch)
     return change_words(space, words[0], count, words[2], launch->kernel->effect == SIM_EFFECT_ADD);
 }
 
-/* Off its stream, and done with. */
+/* Removes a launch from its stream, and frees it. */
 static void finish(struct sim_launch *launch, enum facet_status status)
 {
     struct sim_stream *stream = launch->stream;
@@ -254,7 +254,7 @@ static void finish(struct sim_launch *launch, enum facet_status status)
     free(launch);
 }
 
-/* Puts the head of a stream on the device. The pace is the caller's to find. */
+/* Puts the head of a stream on the device. The caller computes the pace. */
 static bool begin(struct facet_provider_instance *instance, struct sim_stream *stream)
 {
     struct sim_context *context = stream->object.context;
@@ -272,7 +272,7 @@ static bool begin(struct facet_provider_instance *instance, struct sim_stream *s
     return true;
 }
 
-/* Completes what has nothing left, and begins what waits behind it. */
+/* Completes the launches without remaining work, and begins the next ones. */
 static void complete_due(struct facet_provider_instance *instance, struct sim_load *load)
 {
     struct sim_launch *launch, *after;
@@ -294,7 +294,7 @@ void sim_load_advance(struct facet_provider_instance *instance, struct sim_load 
     const struct sim_model *model = sim_device_model(instance, load->device);
     uint32_t slowdown = sim_fault_slowdown_milli(instance, load->device);
 
-    /* The core comes here with the moment of a fault before it takes effect: so what is new now is new since at_ns. */
+    /* The core calls this with the time of a fault before it takes effect, so a new slowdown began at at_ns. */
     if (slowdown != load->slowdown_milli) {
         load->slowdown_milli = slowdown;
         set_pace(instance, load);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a snapshot's bytes back into contexts that are in no table yet.
- * Never: trusts a number in them: each is checked before it is used, and memory is only taken for bytes that are there.
+ * Never: trusts a number in them: each is checked before it is used, and memory is taken only for bytes that exist.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static enum facet_status get(struct reader *reader, void *ret_data, uint64_t byt
     return FACET_OK;
 }
 
-/* A part that refused itself says so with the caller's fault; here it is the bytes' fault. */
+/* A called function reports its failure as the caller's fault; here the bytes are at fault. */
 static enum facet_status blame_bytes(struct reader *reader, enum facet_status status)
 {
     if (status == FACET_OK || status == FACET_NO_MEMORY || status == FACET_IO)
@@ -50,7 +50,7 @@ static enum facet_status no_memory(struct reader *reader)
     return facet_kit_fail(reader->error, FACET_NO_MEMORY, "no memory to read a snapshot");
 }
 
-/* Gives `object` its number of before, and makes it the context's. It is the caller's on failure. */
+/* Gives `object` its earlier number, and adds it to the context. On failure the caller still owns it. */
 static enum facet_status enter(struct reader *reader, struct sim_context *context, struct sim_object *object,
                                enum sim_kind kind, uint64_t number)
 {
@@ -251,7 +251,7 @@ static enum facet_status get_mapping(struct reader *reader, struct sim_context *
     return sim_space_map(&context->space, range, pages, saved.offset, reader->error);
 }
 
-/* Page objects that nobody could ever free, plain memory without its pages. */
+/* Refuses page objects that could never be freed, and plain memory without its pages. */
 static enum facet_status check_whole(struct reader *reader, const struct sim_context *context)
 {
     const struct sim_object *object;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: writing contexts as a snapshot's bytes. Never: changes them, or writes what is zero anyway. */
+/* Owns: writing contexts as a snapshot's bytes. Never: changes them, or writes zeros. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "engine_saved.h"
 
-/* Keeps the first failure; what comes after it does nothing. */
+/* Keeps the first failure; later calls have no effect. */
 struct writer {
     int fd;
     enum facet_status status;
@@ -54,7 +54,7 @@ static bool is_zero(const unsigned char *data, uint64_t bytes)
     return bytes == 0 || (data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0);
 }
 
-/* One stretch of the store that may hold something, block by block. */
+/* One stretch of the store that may hold data, block by block. */
 static void put_stretch(struct writer *writer, const struct sim_pages *pages, struct sim_range stretch)
 {
     unsigned char block[SIM_STORE_BLOCK];
@@ -117,7 +117,7 @@ static void put_stream(struct writer *writer, const struct sim_stream *stream)
     }
 }
 
-/* The things of one kind; how many. A NULL writer only counts. */
+/* Writes the objects of one kind; returns their number. A NULL writer only counts. */
 static uint64_t put_objects(struct writer *writer, const struct sim_context *context, enum sim_kind kind)
 {
     const struct sim_object *object;

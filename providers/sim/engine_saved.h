@@ -33,7 +33,7 @@ struct saved_context {
     uint64_t number;
     char worker[FACET_WORKER_SIZE];
     char partition_uuid[SIM_UUID_SIZE];
-    char device_name[128]; /* with the three below: what the device must be */
+    char device_name[128]; /* with the three below: identity of the device */
     uint64_t device_memory_bytes;
     uint32_t device_units;
     uint32_t page_bytes;

@@ -19,8 +19,8 @@ static uint64_t range_end(struct sim_range range)
 }
 
 /*
- * Where `bytes` fit between the ranges of `taken`, `guard` apart, below `high`: behind the last one, and only when the
- * addresses are used up in the first gap that is large enough.
+ * A place for `bytes` between the ranges of `taken`, `guard` apart, below `high`: after the last one, or, when those
+ * addresses are used up, in the first gap that is large enough.
  */
 static bool place(const struct sim_table *taken, struct sim_range bounds, uint64_t bytes, uint64_t align,
                   uint64_t guard, uint64_t *ret_at)
@@ -177,7 +177,7 @@ enum facet_status sim_space_take(struct sim_space *space, uint64_t bytes, struct
 
 void sim_space_give(struct sim_space *space, struct sim_extent *extent)
 {
-    /* A place that is not zeros must not be given to anybody: then it stays taken until the space is closed. */
+    /* A place that is not zeros must not be reused: then it stays taken until the space is closed. */
     if (sim_store_forget(space->store, extent->range))
         remove_range(&space->extents, &extent->range);
 }
@@ -222,7 +222,7 @@ enum facet_status sim_space_unmap(struct sim_space *space, struct sim_range rang
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                               "address %#" PRIx64 ", bytes %" PRIu64 ": expected all of it to be mapped", range.at,
                               range.bytes);
-    /* A border more than needed changes nothing that can be seen, so a failure here leaves all as it was. */
+    /* An extra border has no visible effect, so a failure here changes nothing. */
     if (!split_mapping(space, range.at) || !split_mapping(space, range_end(range)))
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to cut a mapping");
     for (uint64_t at = range.at; at < range_end(range);) {

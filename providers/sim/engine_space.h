@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of one context: its virtual addresses, its page objects, and what is mapped where.
+ * The memory of one context: its virtual addresses, its page objects, and its mappings.
  *
  * Owns: reservations, mappings, page objects, and the host memory behind them: one sparse memfd, so that memory costs
- * nothing until it is written, however large, and holes are known without looking.
- * Never: counts against a quota (engine.c does), and never touches anything when it fails.
+ * nothing until it is written, however large, and holes are known without reading.
+ * Never: counts against a quota (engine.c does); changes anything on failure.
  */
 #ifndef FACET_SIM_ENGINE_SPACE_H
 #define FACET_SIM_ENGINE_SPACE_H
@@ -22,12 +22,12 @@
 #define SIM_BYTES_MAX     (UINT64_C(1) << 48) /* of one reservation or page object */
 #define SIM_STORE_BLOCK   UINT64_C(4096)      /* the grain of the host memory */
 #define SIM_CHUNK_BYTES   (UINT64_C(1) << 16) /* moved at a time */
-#define SIM_ADDRESS_GUARD UINT64_C(256)       /* between reservations: running off an end is seen */
+#define SIM_ADDRESS_GUARD UINT64_C(256)       /* between reservations, so that running off an end is detected */
 
 struct facet_provider_instance;
 struct sim_pages;
 
-/* A stretch of addresses, or of the store. What begins with one can be placed by sim_range_place(). */
+/* A stretch of addresses, or of the store. A struct that begins with one can be placed by sim_range_place(). */
 struct sim_range {
     uint64_t at, bytes;
 };
@@ -56,17 +56,17 @@ struct sim_space {
 };
 
 enum facet_status sim_space_open(struct sim_space *space, uint32_t page_bytes, struct facet_error *error);
-/* Frees reservations, mappings and the store; page objects are their owner's. */
+/* Frees reservations, mappings and the store; page objects belong to their owner. */
 void sim_space_close(struct sim_space *space);
 
 /* Addresses for `bytes`; `align` is not 0. FACET_NO_SPACE when there are none left. */
 enum facet_status sim_space_reserve(struct sim_space *space, uint64_t bytes, uint64_t align,
                                     struct sim_reservation **ret_reservation, struct facet_error *error);
-/* The same at a given address, for resume: FACET_BUSY when it is taken. */
+/* Reserves at a given address, for resume: FACET_BUSY when it is taken. */
 enum facet_status sim_space_reserve_at(struct sim_space *space, struct sim_range range,
                                        struct sim_reservation **ret_reservation, struct facet_error *error);
 void sim_space_release(struct sim_space *space, struct sim_reservation *reservation);
-/* The reservation that begins at `address`; or, any that it lies in. NULL: none. */
+/* The reservation that begins at `address`; the one that contains it. NULL: none. */
 struct sim_reservation *sim_space_find(const struct sim_space *space, uint64_t address);
 struct sim_reservation *sim_space_around(const struct sim_space *space, uint64_t address);
 bool sim_space_is_mapped(const struct sim_space *space, struct sim_range range);
@@ -81,8 +81,8 @@ void sim_space_give(struct sim_space *space, struct sim_extent *extent);
 enum facet_status sim_space_map(struct sim_space *space, struct sim_range range, struct sim_pages *pages,
                                 uint64_t offset, struct facet_error *error);
 /*
- * Takes `range` out of what is mapped, cutting mappings that reach over its ends. FACET_OUT_OF_RANGE when not all of it
- * is mapped. Page objects that were destroyed before go with their last mapping.
+ * Unmaps `range`, cutting mappings that extend beyond its ends. FACET_OUT_OF_RANGE when not all of it is mapped. A
+ * destroyed page object is freed with its last mapping.
  */
 enum facet_status sim_space_unmap(struct sim_space *space, struct sim_range range,
                                   struct facet_provider_instance *instance, struct facet_error *error);
@@ -100,12 +100,12 @@ enum facet_status sim_space_copy(struct sim_space *space, uint64_t to, uint64_t 
 enum facet_status sim_space_fill(struct sim_space *space, uint64_t address, uint8_t value, uint64_t bytes,
                                  struct facet_error *error);
 
-/* Reads and writes at a place in the store, whatever is mapped. */
+/* Reads and writes at a place in the store, independent of mappings. */
 enum facet_status sim_store_write(int store, uint64_t at, const void *data, uint64_t bytes, struct facet_error *error);
 enum facet_status sim_store_read(int store, uint64_t at, void *ret_data, uint64_t bytes, struct facet_error *error);
-/* Makes it zeros again, and gives the host memory back. False: it could not. */
+/* Makes it zeros again, and returns the host memory. False: it could not. */
 bool sim_store_forget(int store, struct sim_range range);
-/* The next stretch of `range` that may hold something other than zeros; false: none. */
+/* The next stretch of `range` that may hold nonzero bytes; false: none. */
 bool sim_store_data(int store, struct sim_range range, struct sim_range *ret_data);
 
 #endif

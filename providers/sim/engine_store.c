@@ -29,7 +29,7 @@ enum facet_status sim_store_write(int store, uint64_t at, const void *data, uint
     return FACET_OK;
 }
 
-/* Behind the end of the file there are zeros, as in every hole. */
+/* Beyond the end of the file there are zeros, as in every hole. */
 enum facet_status sim_store_read(int store, uint64_t at, void *ret_data, uint64_t bytes, struct facet_error *error)
 {
     for (char *next = ret_data; bytes > 0;) {
@@ -69,7 +69,7 @@ bool sim_store_forget(int store, struct sim_range range)
     return fallocate(store, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)range.at, (off_t)range.bytes) == 0;
 }
 
-/* The longest stretch from `address`, at most `bytes`, that lies together in the store. 0: not memory. */
+/* The longest piece from `address`, at most `bytes`, that is contiguous in the store. 0: not memory. */
 static uint64_t piece(const struct sim_space *space, uint64_t address, uint64_t bytes, uint64_t *ret_at)
 {
     size_t above = sim_table_above(&space->mappings, address);
@@ -154,7 +154,7 @@ enum facet_status sim_space_copy(struct sim_space *space, uint64_t to, uint64_t 
 {
     enum facet_status status = check(space, to, bytes, error);
     char chunk[SIM_CHUNK_BYTES];
-    bool backwards = to > from; /* so that nothing is overwritten before it was read */
+    bool backwards = to > from; /* so that no byte is overwritten before it was read */
 
     if (status == FACET_OK)
         status = check(space, from, bytes, error);

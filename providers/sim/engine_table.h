@@ -2,9 +2,9 @@
 /*
  * A sorted array from 64-bit keys to pointers: O(log n) look-ups, also of the nearest key below.
  *
- * Owns: the array. Never: owns what the pointers point to.
+ * Owns: the array. Never: owns the pointers' targets.
  *
- * Numbers are handed out in rising order, so inserting is nearly always appending.
+ * Numbers are assigned in rising order, so inserting is nearly always appending.
  */
 #ifndef FACET_SIM_ENGINE_TABLE_H
 #define FACET_SIM_ENGINE_TABLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the last events of an instance, and giving them out.
- * Never: waits, or forgets an event because somebody read it.
+ * Owns: the last events of an instance, and returning them.
+ * Never: waits, or drops an event because it was read.
  */
 #include <stdlib.h>
 #include <string.h>

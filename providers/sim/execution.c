@@ -13,7 +13,7 @@ static uint64_t real_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Lets time pass until something changes or the real time `deadline_ns`; false: that is over. */
+/* Lets time pass until a change or the real time `deadline_ns`; false: the deadline has passed. */
 static bool wait_for_change(struct facet_provider_instance *instance, uint64_t deadline_ns)
 {
     uint64_t now = real_now_ns();
@@ -211,7 +211,7 @@ static enum facet_status execution_query(struct facet_provider_instance *instanc
     return facet_kit_struct(&state, sizeof state, ret_state, error);
 }
 
-/* The stream is looked up again after each wait: others may destroy it while the lock is dropped. */
+/* The stream is looked up again after each wait: another thread may destroy it while the lock is released. */
 static enum facet_status wait_for_launches(struct facet_provider_instance *instance, uint64_t number,
                                            uint64_t stream_number, uint64_t deadline_ns, struct facet_error *error)
 {
@@ -264,7 +264,7 @@ enum facet_status sim_context_drain(struct facet_provider_instance *instance, ui
     while ((status = sim_context_find(instance, NULL, number, &context, error)) == FACET_OK &&
            (stream = busy_stream(context)) != 0) {
         status = wait_for_launches(instance, number, stream, deadline_ns, error);
-        if (status != FACET_OK && status != FACET_NOT_FOUND) /* a stream that was destroyed has nothing queued */
+        if (status != FACET_OK && status != FACET_NOT_FOUND) /* a destroyed stream has nothing queued */
             break;
     }
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the script of faults, and what of it is in effect.
- * Never: invents a fault; what happens is in the script, at the model's time that it says.
+ * Owns: the script of faults, and the faults in effect.
+ * Never: invents a fault: each is in the script, with its model time.
  *
  * A script: {"faults": [{"at_ns": 5000, "device": 0, "kind": "lost"}, ...]}. `crash` and `block` wait for the next
  * operation on the device from then on, or for the one that "operation" names ("partition.create").
@@ -48,7 +48,7 @@ struct sim_fault {
     char operation[32]; /* "": any */
 };
 
-/* What is in effect on one device. */
+/* The faults in effect on one device. */
 struct condition {
     bool lost, hangs, broken_memory;
     uint32_t slowdown_milli;
@@ -57,7 +57,7 @@ struct condition {
 };
 
 struct sim_faults {
-    uint32_t count, done; /* of the script; in order of time */
+    uint32_t count, done; /* in the script, which is sorted by time */
     struct sim_fault *script;
     struct condition *devices;
     bool *links_down;
@@ -75,7 +75,7 @@ static const struct sim_choice kinds[] = {{"lost", FAULT_LOST},
                                           {"block", FAULT_BLOCK},
                                           {NULL, 0}};
 
-/* What a fault of a kind says besides when, where and what; the rest is refused. */
+/* The additional member of each kind of fault; others are refused. */
 static const char *const members_of[] = {[FAULT_LOST] = NULL,           [FAULT_HANG] = NULL,
                                          [FAULT_ECC] = "count",         [FAULT_ECC_CORRECTED] = "count",
                                          [FAULT_LINK_DOWN] = "link",    [FAULT_LINK_UP] = "link",
@@ -137,7 +137,7 @@ static void read_fault(const struct sim_json *at, const struct sim_machine *mach
         read_details(at, machine, fault);
 }
 
-/* In order of time; what is due together stays in the script's order. */
+/* Sorts by time; faults of one time keep the script's order. */
 static void sort(struct sim_fault *script, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -168,7 +168,7 @@ static struct sim_faults *make(const struct sim_machine *machine, size_t count)
     return NULL;
 }
 
-/* NULL when there is no memory for it; what is wrong with the script is in the document. */
+/* NULL: no memory; a mistake in the script is in the document. */
 static struct sim_faults *read_script(const struct sim_json *root, const struct sim_machine *machine)
 {
     static const char *const members[] = {"faults", NULL};
@@ -299,7 +299,7 @@ static void tell(struct facet_provider_instance *instance, const struct sim_faul
               message);
 }
 
-/* The trap waits in the condition; the rest takes effect here. */
+/* A trap waits in the condition; other faults take effect here. */
 static void take_effect(struct facet_provider_instance *instance, const struct sim_fault *fault)
 {
     struct condition *condition = &instance->faults->devices[fault->device];
@@ -328,7 +328,7 @@ static void take_effect(struct facet_provider_instance *instance, const struct s
     case FAULT_SLOW:
         condition->slowdown_milli = fault->factor_milli;
         break;
-    case FAULT_RECOVER: /* what counts goes on counting; links come up by link_up */
+    case FAULT_RECOVER: /* counters go on; links come up by link_up */
         condition->lost = condition->hangs = condition->broken_memory = false;
         condition->slowdown_milli = 1000;
         condition->trap = NULL;
@@ -355,7 +355,7 @@ bool sim_faults_apply(struct facet_provider_instance *instance)
         const struct sim_fault *fault = &faults->script[faults->done++];
         enum facet_health was = sim_fault_health(instance, fault->device), is;
 
-        sim_engine_advance(instance, fault->at_ns); /* what was complete by then is */
+        sim_engine_advance(instance, fault->at_ns); /* completes what was due by then */
         take_effect(instance, fault);
         is = sim_fault_health(instance, fault->device);
         if (is != was)
@@ -377,10 +377,12 @@ void sim_fault_at(struct facet_provider_instance *instance, uint32_t device, con
     if (!trap || (trap->operation[0] && strcmp(trap->operation, operation) != 0))
         return;
     if (trap->kind == FAULT_CRASH) {
-        signal(SIGSEGV, SIG_DFL); /* asked for: the process ends as by a defect, whatever its host has installed */
+        signal(
+            SIGSEGV,
+            SIG_DFL); /* as the script asks: the process ends as by a defect, whatever handler its host has installed */
         raise(SIGSEGV);
     }
     pthread_mutex_unlock(&instance->lock);
-    for (;;) /* asked for: this operation never returns */
+    for (;;) /* as the script asks: this operation never returns */
         pause();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: opening and closing an instance, its lock, and how operations begin.
+ * Owns: opening and closing an instance, its lock, and the beginning of operations.
  * Never: reads the environment anywhere but at open.
  */
 #include "instance.h"

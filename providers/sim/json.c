@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a file whole, and the strict readers of json.h.
- * Never: knows what a profile or a script of faults is.
+ * Never: knows the meaning of a profile or a script of faults.
  */
 #include "json.h"
 
@@ -42,7 +42,7 @@ static enum facet_status read_all(int fd, const char *file, char **ret_text, siz
 enum facet_status sim_read_file(const char *file, char **ret_text, size_t *ret_length, struct facet_error *error)
 {
     struct stat about;
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us up */
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not block the caller */
     enum facet_status status;
 
     if (fd < 0)
@@ -69,7 +69,7 @@ enum facet_status sim_json_parse(const char *file, const char *text, size_t leng
     return FACET_OK;
 }
 
-/* The value for people: short, or by its kind. */
+/* The value for a message: short, or its kind. */
 static void describe(const json_t *value, char *text, size_t size)
 {
     static const char *const kinds[] = {"an object", "an array", "a text", "a number",

@@ -3,9 +3,9 @@
  * Strict reading of the simulator's JSON files.
  *
  * Owns: the place in a document that is being read, and refusals that name file, place, value and what was expected.
- * Never: accepts a member that nobody asked for, or a number that was cut.
+ * Never: accepts an unknown member, or a truncated number.
  *
- * The first refusal of a document sticks: readers go on with zeros, and whoever began looks at `status` at the end.
+ * The first refusal of a document is kept: readers go on with zeros, and the caller checks `status` at the end.
  */
 #ifndef FACET_SIM_JSON_H
 #define FACET_SIM_JSON_H
@@ -23,14 +23,14 @@ struct sim_document {
     enum facet_status status;
 };
 
-/* A value of a document and where it stands: "models.h100.slices[2]". Value NULL: it is not there. */
+/* A value of a document and its path: "models.h100.slices[2]". Value NULL: it is missing. */
 struct sim_json {
     struct sim_document *document;
     json_t *value;
     char path[128];
 };
 
-/* A name in a file and what it means here. Tables end with a NULL name. */
+/* A name in a file and its value here. Tables end with a NULL name. */
 struct sim_choice {
     const char *name;
     uint32_t value;
@@ -50,7 +50,7 @@ struct sim_json sim_json_member(const struct sim_json *at, const char *name); /*
 struct sim_json sim_json_item(const struct sim_json *at, size_t index);
 bool sim_json_has(const struct sim_json *at, const char *name);
 
-/* Refuses what is no object, and any member besides `names` (ends with NULL). */
+/* Refuses a value that is no object, and any member besides `names` (ends with NULL). */
 void sim_json_only(const struct sim_json *at, const char *const *names);
 /* The number of items of an array of `low` to `high`. */
 size_t sim_json_count(const struct sim_json *at, size_t low, size_t high);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: parsing images of simulated kernels. Never: accepts what it does not understand. */
+/* Owns: parsing images of simulated kernels. Never: accepts an unknown member or value. */
 #include "kernel.h"
 
 #include <stdbool.h>
@@ -96,7 +96,7 @@ static bool parse_effect(const char *text, enum sim_effect *ret_effect)
     return false;
 }
 
-/* Stores the value of one member. Returns its SEEN bit, or 0 with what was expected. */
+/* Stores the value of one member. Returns its SEEN bit, or 0 with the expectation for the message. */
 static unsigned parse_value(const char *key, const char *value, struct sim_kernel *kernel, const char **ret_expected)
 {
     uint64_t number;

@@ -24,10 +24,10 @@
 #include <facet/error.h>
 
 #define SIM_IMAGE_MAX_BYTES (UINT64_C(1) << 24)
-/* Of every number in an image: so that sums and products of the model stay within 128 bits. */
+/* For every number in an image, so that sums and products of the model stay within 128 bits. */
 #define SIM_COST_MAX ((UINT64_C(1) << 40) - 1)
 
-/* What the device property `conformance_image` says; its kernel `fill` has the effect fill. */
+/* The value of the device property `conformance_image`; its kernel `fill` has the effect fill. */
 #define SIM_CONFORMANCE_KERNEL "fill"
 #define SIM_CONFORMANCE_IMAGE  "kernel " SIM_CONFORMANCE_KERNEL " cycles_per_group=1000 effect=fill"
 

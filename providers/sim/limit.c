@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: hard limits of workers: whole compute units of their own, and bytes.
- * Never: promises more than the device has, or limits a device beside somebody who is not limited on it.
+ * Owns: hard limits of workers: whole, exclusive compute units, and bytes.
+ * Never: promises more than the device has, or limits a device beside a worker without a limit on it.
  *
- * Units of a worker are neighbours. When the free ones are not, workers without a context are moved together.
+ * Units of a worker are adjacent. If the free ones are not, workers without a context are compacted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "state.h"
 #include "usage.h"
 
-/* Nobody may be on the device who is not bound by this kind of limit: what he takes is promised to nobody else. */
+/* Refuses if a worker without this kind of limit uses the device: nothing bounds its use. */
 static enum facet_status check_others(const struct facet_provider_instance *instance, const struct sim_record *record,
                                       uint32_t device, uint32_t kind, struct facet_error *error)
 {
@@ -50,7 +50,7 @@ static enum facet_status check_room(const struct facet_provider_instance *instan
                           device, count);
 }
 
-/* The worker to limit: the one there is, or a new one at the end. Set already is refused. */
+/* The worker to limit: an existing one, or a new one at the end. A limit that is set already is refused. */
 static enum facet_status find_worker(const struct facet_provider_instance *instance, struct sim_record *record,
                                      uint32_t device, const char *name, uint32_t kind, struct sim_worker **ret_worker,
                                      struct facet_error *error)
@@ -97,7 +97,7 @@ static enum facet_status limit_memory(const struct facet_provider_instance *inst
     return FACET_OK;
 }
 
-/* Moves the units of workers without a context as far down as they go. */
+/* Moves the units of workers without a context as far down as possible. */
 static void move_together(const struct facet_provider_instance *instance, struct sim_record *record,
                           const struct facet_device_info *info)
 {
@@ -120,7 +120,7 @@ static uint32_t units_promised(const struct sim_record *record, uint32_t device)
     return units;
 }
 
-/* Where `units` neighbouring free ones begin. */
+/* The first of `units` adjacent free units. */
 static enum facet_status find_units(const struct facet_provider_instance *instance, struct sim_record *record,
                                     const struct facet_device_info *info, const char *name, uint32_t units,
                                     uint32_t *ret_first, struct facet_error *error)

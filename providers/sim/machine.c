@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding a profile, reading the document around products and topology, and the devices.
- * Never: takes a document that is partly right.
+ * Never: accepts a document with a mistake.
  */
 #include "machine.h"
 
@@ -184,7 +184,7 @@ static void free_entries(struct dirent **entries, int count)
     free(entries);
 }
 
-/* A build folder has an empty one, as the sources have a full one. */
+/* A build folder has an empty folder where the sources have a full one. */
 static bool has_profiles(const char *folder)
 {
     struct dirent **entries = NULL;
@@ -194,8 +194,9 @@ static bool has_profiles(const char *folder)
     return count > 0;
 }
 
-/* Shipped profiles are found by the place of this object: beside it where it is installed; in a build folder, below one
- * that it is in. */
+/*
+ * The folder of shipped profiles: beside this object where it is installed; in a build tree, below one of its parents.
+ */
 static void find_folder(char *folder, size_t size)
 {
     const char *below = "sim-profiles", *end = NULL;
@@ -215,7 +216,7 @@ static void find_folder(char *folder, size_t size)
     snprintf(folder, size, "%s/sim-profiles", FACET_PLUGIN_DIR);
 }
 
-/* "a100-40gb, h100"; or that there are none. */
+/* "a100-40gb, h100"; or a text that there are none. */
 static void list_shipped(const char *folder, char *list, size_t size)
 {
     struct dirent **entries = NULL;

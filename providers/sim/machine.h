@@ -3,9 +3,9 @@
  * The machine that a profile describes: products, devices, nodes and links.
  *
  * Owns: struct sim_machine, read from JSON once and never changed.
- * Never: knows what is on the devices; that is state.h (partitions, limits) and the engine.
+ * Never: knows the state of devices; that is in state.h (partitions, limits) and the engine.
  *
- * schemas/sim-profile.schema.json says the same of the file in JSON Schema; a test keeps the two in step.
+ * schemas/sim-profile.schema.json describes the file in JSON Schema; a test keeps the two in step.
  */
 #ifndef FACET_SIM_MACHINE_H
 #define FACET_SIM_MACHINE_H
@@ -23,7 +23,7 @@
 
 struct sim_template {
     struct facet_partition_template info;
-    uint32_t compute_slices; /* it takes so many of the device's, wherever it is placed */
+    uint32_t compute_slices; /* used by a partition, wherever it is placed */
     uint32_t start_count;
     uint32_t starts[SIM_MAX_SLICES];
     char mode[16]; /* only templates of one mode are on a device at a time; "": the device has no such modes */
@@ -37,10 +37,10 @@ struct sim_partitioning {
     struct sim_template templates[SIM_MAX_TEMPLATES];
 };
 
-/* One kind of device: what all devices of it have in common. */
+/* A product: the common data of all devices of one kind. */
 struct sim_product {
     char id[32];
-    struct facet_device_info info; /* without what differs by device */
+    struct facet_device_info info; /* without fields that differ by device */
     struct sim_model model;
     struct sim_partitioning partitioning;
     char properties[1024]; /* lines "key=value\n" */
@@ -49,16 +49,17 @@ struct sim_product {
 struct sim_device {
     struct facet_device_info info;
     const struct sim_product *product;
-    uint32_t number; /* in the profile, and in all files; info.index is the place in what this process sees */
-    bool partial;    /* only those partitions of it that `visible` names may be used */
+    uint32_t
+        number; /* in the profile and in all files; info.index is the place among the devices that this process sees */
+    bool partial; /* only those partitions of it that `visible` names may be used */
 };
 
 struct sim_machine {
     char name[32];
     char file[512];
     uint32_t product_count, device_count, node_count, link_count;
-    uint32_t device_total; /* with those behind device_count, that this process does not see */
-    char *visible;         /* uuids of what it sees, NULL: all */
+    uint32_t device_total; /* including hidden ones, which are after device_count */
+    char *visible;         /* uuids that this process sees, NULL: all */
     struct sim_product *products;
     struct sim_device *devices;
     struct facet_topology_node *nodes; /* the devices first, in their order */
@@ -80,8 +81,10 @@ enum facet_status sim_machine_template(const struct sim_machine *machine, uint32
 /* Whether a link ends at a node. */
 bool sim_link_touches(const struct facet_topology_link *link, uint32_t node);
 
-/* visible.c: leaves the devices of `setting` (FACET_SIM_VISIBLE_DEVICES: uuids of devices and of partitions, with
- * commas; NULL or "": all), once, before anything else knows of them. FACET_NOT_FOUND. */
+/*
+ * visible.c: keeps the devices of `setting` (FACET_SIM_VISIBLE_DEVICES: uuids of devices and of partitions, with
+ * commas; NULL or "": all). Called once, before any other use of them. FACET_NOT_FOUND.
+ */
 enum facet_status sim_visible_apply(struct sim_machine *machine, const struct sim_state *state, const char *setting,
                                     struct facet_error *error);
 /* Whether the setting names this uuid. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading one product of a profile: its numbers, properties and partition templates, and what must hold between
- * them.
- * Never: knows devices; a product is what devices of a kind have in common.
+ * Owns: reading one product of a profile: its numbers, properties and partition templates, and the relations that must
+ * hold between them.
+ * Never: knows devices.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 enum width { WIDTH_16, WIDTH_32, WIDTH_64 };
 
-/* Every number of a product, and where it goes. */
+/* Every number of a product, and its place. */
 #define MODEL(member) offsetof(struct sim_product, model.member)
 #define INFO(member)  offsetof(struct sim_product, info.member)
 static const struct number {
@@ -160,7 +160,7 @@ static bool is_number(const char *name)
     return false;
 }
 
-/* Where the numbers are from, and which of them nobody measured: kept with the device for whoever asks. */
+/* The sources of the numbers, and the names of those that are modelled, kept as properties of the device. */
 static void read_sources(const struct sim_json *at, struct sim_product *product)
 {
     struct sim_json source = sim_json_member(at, "source"), modelled = sim_json_member(at, "modelled");
@@ -269,8 +269,10 @@ static void read_partitioning(const struct sim_json *at, struct sim_product *pro
      FACET_CAN_PROCESS_METRICS | FACET_CAN_LINK_METRICS | FACET_CAN_TOPOLOGY | FACET_CAN_EVENTS |                      \
      FACET_CAN_CONTAINER | FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY | FACET_CAN_EXECUTE)
 
-/* `shared` and `soft` both time-share the whole device. `hard` gives units away for good, and partitions exclude every
- * use of the device as a whole (ADR 9). */
+/*
+ * `shared` and `soft` both time-share the whole device. `hard` reserves units, and partitions exclude every use of the
+ * device as a whole (ADR 9).
+ */
 static void fill_modes(struct facet_device_info *info, const struct sim_partitioning *partitioning)
 {
     info->modes =

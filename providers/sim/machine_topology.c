@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading nodes and links of a profile.
- * Never: makes a link up: a pair of nodes that no entry names has none.
+ * Never: invents a link: a pair of nodes that no entry names has none.
  *
  * An entry of "links" joins every node in "from" with every node in "to" that differ and that no earlier entry has
- * joined: the special pairs come first, then what holds for the rest.
+ * joined: special pairs come first, then the general rule.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -113,13 +113,13 @@ static void read_nodes(const struct sim_json *at, struct sim_machine *machine)
     }
 }
 
-/* What is being read: which pairs are joined already, by a * node_count + b. */
+/* The topology being read: joined pairs, by a * node_count + b. */
 struct topology {
     struct sim_machine *machine;
     bool *joined;
 };
 
-/* False when there is no memory for it. */
+/* False: no memory. */
 static bool add_link(struct topology *topology, const struct facet_topology_link *like, uint32_t from, uint32_t to)
 {
     struct sim_machine *machine = topology->machine;

@@ -6,7 +6,7 @@
 
 /* --- contexts --- */
 
-/* Enters a context that has everything else. */
+/* Enters a context that is otherwise complete. */
 static enum facet_status enter_context(struct facet_provider_instance *instance, struct sim_context *context,
                                        const char *partition_uuid, const char *worker, struct facet_error *error)
 {
@@ -50,7 +50,7 @@ static enum facet_status memory_create_context(struct facet_provider_instance *i
     return status;
 }
 
-/* Also of a context that was lost: that is all that can be done with it. */
+/* Works on a lost context, too: it can only be destroyed. */
 static enum facet_status memory_destroy_context(struct facet_provider_instance *instance, uint64_t number,
                                                 struct facet_error *error)
 {
@@ -92,9 +92,9 @@ static enum facet_status memory_info(struct facet_provider_instance *instance, u
     return facet_kit_struct(&info, sizeof info, ret_info, error);
 }
 
-/* --- pages: what is counted --- */
+/* --- pages, which are counted --- */
 
-/* New pages of a context, counted, after quota and device said yes. */
+/* New pages of a context, counted, after the check of quota and device. */
 static enum facet_status make_pages(struct facet_provider_instance *instance, struct sim_context *context,
                                     uint64_t bytes, struct sim_pages **ret_pages, struct facet_error *error)
 {
@@ -142,7 +142,7 @@ static enum facet_status alloc_plain(struct facet_provider_instance *instance, s
     status = sim_space_map(&context->space, reservation->range, pages, 0, error);
     if (status != FACET_OK)
         goto fail_reservation;
-    pages->destroyed = true; /* goes with its mapping, and has no number that anybody may use */
+    pages->destroyed = true; /* freed with its mapping; its number is not known to the host */
     reservation->plain = true;
     context->account->usage->reserved_bytes += bytes;
     *ret_address = reservation->range.at;
@@ -265,7 +265,7 @@ static enum facet_status memory_create_pages(struct facet_provider_instance *ins
     return status;
 }
 
-/* Pages that their number may still name. */
+/* Pages that are not destroyed. */
 static enum facet_status find_pages(const struct facet_provider_instance *instance, const struct sim_context *context,
                                     uint64_t number, struct sim_pages **ret_pages, struct facet_error *error)
 {
@@ -298,7 +298,7 @@ static enum facet_status memory_destroy_pages(struct facet_provider_instance *in
 
 /* --- mapping --- */
 
-/* The reservation that all of the range lies in, and that is not plain memory. */
+/* Checks for a reservation that contains the whole range and is not plain memory. */
 static enum facet_status check_reserved(const struct sim_context *context, struct sim_range range,
                                         struct facet_error *error)
 {
@@ -377,7 +377,7 @@ static enum facet_status memory_unmap(struct facet_provider_instance *instance, 
 
 /* --- copies --- */
 
-/* Waits for everything the context has queued; finds the context again, as others may destroy it meanwhile. */
+/* Waits for the context's queued work; looks the context up again, because another thread may destroy it meanwhile. */
 static enum facet_status drain(struct facet_provider_instance *instance, const char *operation, uint64_t number,
                                struct sim_context **ret_context, struct facet_error *error)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the table `metrics`: readings of the modelled load, each field with its bit.
- * Never: gives what is not modelled or not told by another process: encoders, decoders and link errors have no bit, nor
- * has a device's load while another process has a context there.
+ * Never: returns a field that is not modelled or not known of another process: encoders, decoders and link errors have
+ * no bit, nor has a device's load while another process has a context there.
  *
- * Shares are of the time between a reading and the one before it. A reading at the same moment as the last one repeats
- * what that one said; before any time has passed there is no share, and no bit.
+ * Shares cover the time since the previous reading. A reading at the same moment repeats the previous one; before any
+ * time has passed there is no share, and no bit.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -17,7 +17,7 @@
 
 #define PJ_PER_MJ UINT64_C(1000000000)
 
-/* Reads anew what other processes use. */
+/* Reads the use by other processes again. */
 static enum facet_status look_around(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct sim_record *record;
@@ -44,7 +44,7 @@ static void read_shares(const struct sim_model *model, struct sim_load *load)
     load->was_read = true;
 }
 
-/* What others do there is in no reading of ours. */
+/* Whether another process uses the device, whose load is unknown here. */
 static bool is_shared(const struct facet_provider_instance *instance, uint32_t device)
 {
     const struct sim_others *others = sim_others(instance);
@@ -75,7 +75,7 @@ static void fill_load(const struct sim_load *load, struct facet_device_metrics *
     ret_metrics->memory_active_milli = load->read.memory_milli;
 }
 
-/* Memory and faults are told by all processes, load by this one alone. */
+/* Memory and faults include all processes; load is this one's alone. */
 static void fill_device(struct facet_provider_instance *instance, uint32_t device,
                         struct facet_device_metrics *ret_metrics)
 {
@@ -176,7 +176,7 @@ static enum facet_status list_processes(struct facet_provider_instance *instance
     LIST_FOREACH (account, &instance->engine->accounts, link) {
         if (account->device != device)
             continue;
-        if (capacity >= count) /* asking how many there are is not a reading */
+        if (capacity >= count) /* a query for the count is not a reading */
             read_account(sim_device_model(instance, device), &instance->engine->loads[device], account);
         fill_process(account, &processes[filled++]);
     }
@@ -210,7 +210,7 @@ static enum facet_status metrics_processes(struct facet_provider_instance *insta
     return list_processes(instance, device, count, items, item_size, capacity, ret_count, error);
 }
 
-/* --- links: host copies go through the device's own way to the host; nothing else is modelled to flow --- */
+/* --- links: host copies take the device's link to the host; no other traffic is modelled --- */
 
 /* The link that a device's host copies take: the nearest to a socket. UINT32_MAX: the profile has none. */
 static uint32_t host_link(const struct sim_machine *machine, uint32_t device)

@@ -14,7 +14,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* a * b / c, rounded up, no more than a kernel may take. */
+/* a * b / c, rounded up, at most SIM_TIME_MAX. */
 static uint64_t scale_up(uint64_t a, uint64_t b, uint64_t c)
 {
     wide product = (wide)a * b;
@@ -23,8 +23,7 @@ static uint64_t scale_up(uint64_t a, uint64_t b, uint64_t c)
     return quotient < SIM_TIME_MAX ? (uint64_t)quotient : SIM_TIME_MAX;
 }
 
-/* A partition has its slice of the memory and so of its channels; units without memory of their own bring their part.
- */
+/* A partition has a share of the bandwidth by its memory; units without their own memory have one by their number. */
 struct sim_room sim_model_room(const struct sim_model *model, const struct sim_share *share)
 {
     uint64_t part = share->compute_units, whole = model->compute_units;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model: how long kernels take, what power and heat that makes. Pure functions over whole numbers.
+ * The model: durations of kernels, and their power and heat. Pure functions over whole numbers.
  *
  * Time. A unit runs `groups_per_unit` work-groups at a time (a slot each); a kernel takes as many waves as its groups
- * need slots of the units it may use. It is bound by waves x cycles / clock, or by bytes / bandwidth, whichever is
- * longer (roofline). Kernels that together want more slots or bandwidth than their pool has share it, each slowed down
- * in the same proportion.
+ * need slots of its units. Its duration is waves x cycles / clock, or bytes / bandwidth, whichever is longer
+ * (roofline). Kernels that together want more slots or bandwidth than their pool has share it, each slowed down in the
+ * same proportion.
  *
  * Heat. Power is idle plus the units at work times the clock. Above the power limit the clock goes down until it fits.
  * The temperature follows power through one time constant; at its limit the clock falls to its low mark until the
@@ -26,8 +26,11 @@
 #define SIM_NEVER      UINT64_MAX
 #define SIM_TIME_MAX   (UINT64_C(1) << 62) /* the longest time of a kernel, in ns */
 #define SIM_GROUPS_MAX (UINT64_C(1) << 48) /* of one launch */
-#define SIM_WHOLE_WORK (UINT64_C(1) << 60) /* what remains of a kernel that has not begun */
-/* Each change of pace rounds what remains by less than 1: so little is nothing, lest a kernel end 1 ns late. */
+#define SIM_WHOLE_WORK (UINT64_C(1) << 60) /* the remaining work of a kernel that has not begun */
+/*
+ * Each change of pace rounds the remaining work by less than 1, so a remainder below this is 0: else a kernel ends 1 ns
+ * late.
+ */
 #define SIM_ROUNDING   UINT64_C(1024)
 #define SIM_FULL_SHARE (UINT64_C(1) << 20) /* of a pool's bandwidth */
 #define SIM_COOL_MC    5000
@@ -38,7 +41,7 @@ struct sim_room {
     uint64_t bandwidth_mbps;
 };
 
-/* What the kernels that run in one room want together. */
+/* The total demand of the kernels in one room. */
 struct sim_demand {
     uint64_t slots;
     uint64_t bandwidth; /* in SIM_FULL_SHARE */
@@ -57,23 +60,23 @@ struct sim_room sim_model_room(const struct sim_model *model, const struct sim_s
 struct sim_alone sim_model_alone(const struct sim_model *model, const struct sim_room *room, uint32_t clock_mhz,
                                  const struct sim_kernel *kernel, uint64_t groups);
 
-/* What a kernel adds to the demand of its room. */
+/* A kernel's contribution to the demand of its room. */
 struct sim_demand sim_model_demand(const struct sim_alone *alone);
 
-/* How long it takes among everything in the room, on a device slowed down by a fault. SIM_NEVER: it hangs. */
+/* The duration in a shared room, on a device slowed down by a fault. SIM_NEVER: it hangs. */
 uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_room *room,
                              const struct sim_demand *demand, const struct sim_alone *alone, uint32_t slowdown_milli);
 
-/* What remains of a kernel, in SIM_WHOLE_WORK, after `elapsed_ns` at a pace of `total_ns` for the whole of it. */
+/* The remaining work, in SIM_WHOLE_WORK, after `elapsed_ns` at a pace of `total_ns` for the whole of it. */
 uint64_t sim_model_progress(uint64_t remaining, uint64_t elapsed_ns, uint64_t total_ns);
-/* How long what remains takes at that pace; SIM_NEVER at a pace of SIM_NEVER. */
+/* The time for the remaining work at that pace; SIM_NEVER at a pace of SIM_NEVER. */
 uint64_t sim_model_left_ns(uint64_t remaining, uint64_t total_ns);
 
 uint64_t sim_model_power_mw(const struct sim_model *model, uint32_t active_units, uint32_t clock_mhz);
 /* The clock under `active_units` at work; `hot`: the thermal limit was reached. Sets FACET_THROTTLE_* bits. */
 uint32_t sim_model_clock_mhz(const struct sim_model *model, uint32_t active_units, bool hot, uint32_t *ret_throttle);
 
-/* Temperatures in millionths of a degree: where `power_mw` leads in the end, and where one is on the way. */
+/* Temperatures in millionths of a degree: the steady state for `power_mw`, and the value on the way to it. */
 int64_t sim_model_steady_uc(const struct sim_model *model, uint64_t power_mw);
 int64_t sim_model_warm_uc(const struct sim_model *model, int64_t from_uc, int64_t steady_uc, uint64_t elapsed_ns);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the rules by which a device is cut, and the operations on partitions.
- * Never: says `free` of a placement by another rule than the one create goes by: both ask find_obstacle().
+ * Owns: the rules of partitioning a device, and the operations on partitions.
+ * Never: reports a placement as `free` by another rule than create uses: both call find_obstacle().
  *
  * The rules: a template begins at one of its starts; partitions do not share a memory slice; together they take no more
- * compute slices than there are; of one template there are no more than its max_count; all have one mode; and while a
- * device is partitioned, nobody uses it as a whole, nor has limits on it.
+ * compute slices than there are; of one template there are at most max_count; all have one mode; and a partitioned
+ * device has no user as a whole, and no limits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static const struct sim_template *template_of(const struct facet_provider_instan
     return &partitioning_of(instance, partition->device)->templates[partition->template];
 }
 
-/* Who uses the device in a way that excludes partitions; FACET_OK: nobody. */
+/* Refuses if a user of the device excludes partitions; FACET_OK: there is none. */
 static enum facet_status check_users(const struct facet_provider_instance *instance, const struct sim_record *record,
                                      uint32_t device, struct facet_error *error)
 {
@@ -49,7 +49,7 @@ static bool overlaps(const struct sim_partition *a, uint32_t a_length, uint32_t 
     return a->start < start + length && start < a->start + a_length;
 }
 
-/* What stands against a partition of `template` beginning at `start`; FACET_OK: nothing. */
+/* The obstacle to a partition of `template` beginning at `start`; FACET_OK: none. */
 static enum facet_status find_obstacle(const struct facet_provider_instance *instance, const struct sim_record *record,
                                        uint32_t device, uint32_t template, uint32_t start, struct facet_error *error)
 {
@@ -84,7 +84,7 @@ static enum facet_status find_obstacle(const struct facet_provider_instance *ins
     return check_users(instance, record, device, error);
 }
 
-/* How many placements, of any template, are free beside the record. */
+/* The number of free placements, of any template, beside the record. */
 static uint32_t count_free(const struct facet_provider_instance *instance, const struct sim_record *record,
                            uint32_t device)
 {
@@ -98,7 +98,7 @@ static uint32_t count_free(const struct facet_provider_instance *instance, const
     return free_placements;
 }
 
-/* The room that would be left, had the record this partition as well. */
+/* The free placements that would remain with this partition in the record. */
 static enum facet_status room_beside(const struct facet_provider_instance *instance, struct sim_record *record,
                                      const struct sim_partition *partition, uint32_t *ret_room,
                                      struct facet_error *error)
@@ -112,7 +112,7 @@ static enum facet_status room_beside(const struct facet_provider_instance *insta
     return FACET_OK;
 }
 
-/* The start that leaves the most placements to others; of equals the highest, as drivers do. */
+/* The start that leaves the most placements; among equals the highest, as drivers choose. */
 static enum facet_status choose_start(const struct facet_provider_instance *instance, struct sim_record *record,
                                       struct sim_partition *partition, struct facet_error *error)
 {
@@ -145,8 +145,10 @@ static enum facet_status check_start(const struct sim_template *template, uint32
                           template->info.id);
 }
 
-/* Random, so that a uuid never comes back, not even when somebody removed the state folder in between: who remembers a
- * partition would take another one for it. */
+/*
+ * Random, so that a uuid never recurs, even if the state folder was removed in between: a client that remembers a
+ * partition would take another one for it.
+ */
 static enum facet_status name_partition(struct sim_record *record, struct sim_partition *partition,
                                         struct facet_error *error)
 {
@@ -308,7 +310,7 @@ static enum facet_status partition_create(struct facet_provider_instance *instan
     return facet_kit_struct(&info, sizeof info, ret_info, error);
 }
 
-/* Those of one device. The caller frees them. */
+/* The partitions of one device. The caller frees them. */
 static enum facet_status describe_all(struct facet_provider_instance *instance, uint32_t device,
                                       struct facet_partition_info **ret_infos, uint32_t *ret_count,
                                       struct facet_error *error)

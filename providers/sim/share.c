@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what a context of a worker may have, by partitions and limits.
- * Never: lets a context in beside what excludes it: whole device beside partitions, or unlimited beside limits.
+ * Owns: the share of a worker's context, by partitions and limits.
+ * Never: admits a context beside one that excludes it: whole device beside partitions, or unlimited beside limits.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "provider_kit.h"
 #include "share.h"
 
-/* Marks the units that workers other than `worker` have for themselves. */
+/* Marks the exclusive units of workers other than `worker`. */
 static void mark_taken(const struct sim_record *record, uint32_t device, const char *worker, uint32_t units,
                        bool *taken)
 {
@@ -71,7 +71,7 @@ uint64_t sim_memory_promised(const struct sim_record *record, uint32_t device, c
     return bytes;
 }
 
-/* A worker with one of the two limits has, of the other, what nobody was promised. */
+/* A worker with one of the two limits gets, of the other resource, the unreserved rest. */
 static enum facet_status share_of_worker(const struct sim_record *record, const struct facet_device_info *info,
                                          const struct sim_worker *worker, struct sim_share *share,
                                          struct facet_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what is left of a device beside the limits of its workers.
+ * Owns: the rest of a device beside the limits of its workers.
  * Never: changes a limit.
  */
 #ifndef FACET_SIM_SHARE_H
@@ -8,15 +8,15 @@
 
 #include "state.h"
 
-/* Neighbouring compute units. */
+/* Adjacent compute units. */
 struct sim_run {
     uint32_t first, count;
 };
 
-/* The first run of `wanted` units, or the longest there is, that no worker but `worker` has for itself. */
+/* The first run of `wanted` units, or the longest there is, that are not exclusive to a worker other than `worker`. */
 struct sim_run sim_free_run(const struct sim_record *record, const struct facet_device_info *info, const char *worker,
                             uint32_t wanted);
-/* Bytes that workers but `worker` have as their limits. */
+/* Bytes reserved by limits of workers other than `worker`. */
 uint64_t sim_memory_promised(const struct sim_record *record, uint32_t device, const char *worker);
 
 #endif

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated machine: what the files of this provider share.
+ * The simulated machine: declarations that the files of this provider share.
  *
- * Owns: the instance, its one lock, its clock, and what the core (profiles, partitions, limits, events, faults) and the
- * engine (contexts, memory, streams, load) ask of each other.
- * Never: pretends to be real: every name that leaves this provider says "simulated", and kernels take modelled time.
+ * Owns: the instance, its one lock, its clock, and the interface between the core (profiles, partitions, limits,
+ * events, faults) and the engine (contexts, memory, streams, load).
+ * Never: pretends to be real: every name that leaves this provider has "simulated" in it, and kernels take modelled
+ * time.
  *
- * Locking: every operation takes instance->lock at its start and drops it at its end; functions declared here are
- * called with it held. Nobody waits with it held, except sim_clock_wait(), which drops it meanwhile.
+ * Locking: every operation takes instance->lock at its start and releases it at its end; functions declared here are
+ * called with it held. No thread waits with it held, except in sim_clock_wait(), which releases it meanwhile.
  *
- * Settings (environment): FACET_SIM_PROFILE, the machine: a file, or the name of a shipped profile ("h100",
- * "h200x8"); without it there are no devices. FACET_SIM_STATE, a folder in which partitions and limits outlive the
- * process, as they would in a driver, and in which all processes see what each uses; without it all lives in the
- * instance.
- * FACET_SIM_VISIBLE_DEVICES, uuids of the devices and partitions to be seen, with commas; without it all are.
- * FACET_SIM_FAULTS, a script of faults (a file), with devices and links as this process sees them. FACET_SIM_CLOCK,
- * "stepped" or a speed in thousandths ("1000", the default: as fast as the wall clock).
+ * Settings (environment):
+ *   - FACET_SIM_PROFILE: the machine: a file, or the name of a shipped profile ("h100", "h200x8"); without it there are
+ *     no devices.
+ *   - FACET_SIM_STATE: a folder in which partitions and limits outlive the process, as they would in a driver, and in
+ *     which all processes see each other's use; without it all lives in the instance.
+ *   - FACET_SIM_VISIBLE_DEVICES: uuids of the visible devices and partitions, with commas; without it all are visible.
+ *   - FACET_SIM_FAULTS: a script of faults (a file), with devices and links as this process sees them.
+ *   - FACET_SIM_CLOCK: "stepped" or a speed in thousandths ("1000", the default: as fast as the wall clock).
  */
 #ifndef FACET_SIM_H
 #define FACET_SIM_H
@@ -26,15 +28,17 @@
 
 #include <facet/provider.h>
 
-struct sim_machine; /* machine.h: what the profile describes; does not change */
-struct sim_record;  /* state.h: which there are */
+struct sim_machine; /* machine.h: the machine of the profile; does not change */
+struct sim_record;  /* state.h: the existing partitions and limits */
 struct sim_state;   /* state.h: partitions and limits, possibly shared through a folder */
-struct sim_faults;  /* faults.h: what the script brings, and when */
+struct sim_faults;  /* faults.h: the faults of the script, with their times */
 struct sim_events;  /* events.h: the last events */
 struct sim_engine;  /* engine.h: contexts, memory, streams */
 
-/* Modelled time. Real: it follows CLOCK_MONOTONIC, times `speed_milli` / 1000. Stepped: it stands still until somebody
- * waits, and then jumps to what is waited for; so tests are exact and fast. */
+/*
+ * Modelled time. Real: it follows CLOCK_MONOTONIC, times `speed_milli` / 1000. Stepped: it stands still until a thread
+ * waits, and then jumps to the awaited moment, so tests are exact and fast.
+ */
 struct sim_clock {
     bool stepped;
     uint32_t speed_milli; /* 1000: as fast as the wall clock */
@@ -53,7 +57,7 @@ struct facet_provider_instance {
     struct sim_engine *engine;
 };
 
-/* What the engine's model needs to know of a device. Filled from the profile. */
+/* The engine's model of a device. Filled from the profile. */
 struct sim_model {
     uint32_t compute_units;
     uint32_t groups_per_unit; /* work-groups one unit runs at a time */
@@ -73,13 +77,13 @@ struct sim_model {
 const struct facet_device_info *sim_device_info(const struct facet_provider_instance *instance, uint32_t device);
 const struct sim_model *sim_device_model(const struct facet_provider_instance *instance, uint32_t device);
 
-/* What a context of `worker` on a device or partition may have. */
+/* The share of a context of `worker` on a device or partition. */
 struct sim_share {
     uint64_t memory_bytes; /* of the device, the partition, or the worker's limit */
     bool memory_limited;   /* by a worker's limit: beyond it is FACET_QUOTA, else FACET_NO_SPACE */
-    uint32_t first_unit;   /* compute units of its own; whole device: 0 .. compute_units */
+    uint32_t first_unit;   /* exclusive compute units; whole device: 0 .. compute_units */
     uint32_t compute_units;
-    bool exclusive; /* nobody else's kernels run on those units */
+    bool exclusive; /* no other worker's kernels run on those units */
     char partition_uuid[64];
 };
 
@@ -88,33 +92,43 @@ struct sim_share {
 enum facet_status sim_share_of(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,
                                const char *worker, struct sim_share *ret_share, struct facet_error *error);
 
-/* The same in a transaction of the state (state.h), on a device that was checked. */
+/* sim_share_of() in a transaction of the state (state.h), on a device that was checked. */
 enum facet_status sim_share_in(struct facet_provider_instance *instance, const struct sim_record *record,
                                uint32_t device, const char *partition_uuid, const char *worker,
                                struct sim_share *ret_share, struct facet_error *error);
 
-/* FACET_NOT_FOUND for an unknown device, FACET_DEVICE_LOST for one that the faults took away. Brings faults that are
- * due into effect first. What every operation on a device begins with. */
+/*
+ * The beginning of every operation on a device. FACET_NOT_FOUND for an unknown device, FACET_DEVICE_LOST for one that a
+ * fault removed. Applies faults that are due first.
+ */
 enum facet_status sim_check_device(struct facet_provider_instance *instance, uint32_t device,
                                    struct facet_error *error);
 
 uint64_t sim_clock_now(const struct facet_provider_instance *instance);
-/* Until the model's time is `until_ns` or `timeout_ns` of real time have passed (false). Drops the lock while it
- * sleeps; stepped time jumps instead, but not over a fault or a completion: see sim_engine_next(). True as well when
- * something changed on the way (a fault came into effect, something completed, sim_clock_changed()): look again, and
- * wait on. Brings faults into effect and calls sim_engine_advance() as time goes by. */
+/*
+ * Waits until the model's time is `until_ns`, or `timeout_ns` of real time have passed (false). Releases the lock while
+ * it sleeps; stepped time jumps instead, but not over a fault or a completion: see sim_engine_next(). Also true after a
+ * change on the way (a fault, a completion, sim_clock_changed()): the caller checks again, and waits on. Applies faults
+ * and calls sim_engine_advance() as time passes.
+ */
 bool sim_clock_wait(struct facet_provider_instance *instance, uint64_t until_ns, uint64_t timeout_ns);
-/* Wakes everybody in sim_clock_wait(): something changed that they may be waiting for (a cancel, a new launch). */
+/* Wakes all threads in sim_clock_wait() after a change that they may be waiting for (a cancel, a new launch). */
 void sim_clock_changed(struct facet_provider_instance *instance);
 
-/* How much longer than modelled kernels take now: 1000 is not at all. UINT32_MAX: the device hangs, nothing completes.
+/*
+ * The slowdown of kernels now, in thousandths of the modelled time; 1000: none. UINT32_MAX: the device hangs, nothing
+ * completes.
  */
 uint32_t sim_fault_slowdown_milli(const struct facet_provider_instance *instance, uint32_t device);
-/* Faults of the script that hit one operation ("memory.alloc"): may crash the process or block for ever, as asked. The
- * core's operations call it; the engine's may. Drops the lock before it blocks. */
+/*
+ * Applies faults of the script that hit one operation ("memory.alloc"): may crash the process or block for ever, as the
+ * script asks. The core's operations call it; the engine's may. Releases the lock before it blocks.
+ */
 void sim_fault_at(struct facet_provider_instance *instance, uint32_t device, const char *operation);
-/* Corrected ECC errors so far, uncorrected ones so far. The event comes from the core, as those of health and links;
- * throttling is the engine's to tell, FACET_THROTTLE_FAULT included. */
+/*
+ * The number of corrected and uncorrected ECC errors so far. The core sends their events, as those of health and links;
+ * the engine reports throttling, including FACET_THROTTLE_FAULT.
+ */
 void sim_fault_ecc(const struct facet_provider_instance *instance, uint32_t device, uint64_t *ret_corrected,
                    uint64_t *ret_uncorrected);
 
@@ -138,9 +152,9 @@ bool sim_engine_uses_device(const struct facet_provider_instance *instance, uint
 bool sim_engine_uses_partition(const struct facet_provider_instance *instance, const char *uuid);
 bool sim_engine_uses_worker(const struct facet_provider_instance *instance, uint32_t device, const char *worker);
 
-/* Lets everything that is complete at the model's time `now_ns` be complete. */
+/* Completes all work that is due at the model's time `now_ns`. */
 void sim_engine_advance(struct facet_provider_instance *instance, uint64_t now_ns);
-/* When the engine's state changes next by itself; UINT64_MAX: never. */
+/* The time of the engine's next change by itself; UINT64_MAX: never. */
 uint64_t sim_engine_next(const struct facet_provider_instance *instance);
 /* The device was lost: its contexts are gone, their streams failed. */
 void sim_engine_lose(struct facet_provider_instance *instance, uint32_t device);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table `snapshot`: taking workers off a device and bringing them back, whole or not at all.
- * Never: holds the lock while it reads or writes. Meanwhile contexts that leave answer FACET_BUSY.
+ * Owns: the table `snapshot`: taking workers off a device and bringing them back, completely or not at all.
+ * Never: holds the lock while it reads or writes. Meanwhile operations on contexts that leave return FACET_BUSY.
  *
- * A kernel under way is stopped where it is; it takes effect on memory only when it completes, so that is between two
- * kernels for all that anybody can see, and its progress is kept.
+ * A running kernel is stopped where it is. It takes effect on memory only when it completes, so the snapshot lies
+ * between two kernels for any observer, and the progress is kept.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,9 +12,9 @@
 
 #include "engine.h"
 
-/* What an operation is about. */
+/* The subject of an operation. */
 struct selection {
-    bool process; /* everything on every device */
+    bool process; /* all contexts on all devices */
     uint32_t device;
     const char *worker; /* "": every worker */
 };
@@ -104,7 +104,7 @@ static enum facet_status select_contexts(const struct sim_engine *engine, const 
     TAILQ_FOREACH (context, &engine->contexts, link)
         if (is_selected(selection, context) && context->leaving)
             return facet_kit_fail(error, FACET_BUSY, "%s is being saved: try again", name_of(selection));
-    set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* of none, NULL could be no failure */
+    set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* for none, NULL might mean no failure */
     if (!set.contexts)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
     set.count = 0;
@@ -115,7 +115,7 @@ static enum facet_status select_contexts(const struct sim_engine *engine, const 
     return FACET_OK;
 }
 
-/* What is remembered of a worker off its device: with `fd` -1 a memory file of our own holds it. */
+/* The record of a worker off its device: with `fd` -1 a memory file of our own holds it. */
 static enum facet_status new_parked(const struct selection *selection, const struct set *set, int fd,
                                     struct sim_parked **ret_parked, struct facet_error *error)
 {
@@ -140,7 +140,7 @@ static enum facet_status new_parked(const struct selection *selection, const str
     return FACET_OK;
 }
 
-/* Stops the streams of contexts that leave; or, lets those of contexts that stay go on. */
+/* Stops the streams of contexts that leave, or resumes those of contexts that stay. */
 static void set_leaving(struct facet_provider_instance *instance, const struct set *set, bool leaving)
 {
     struct sim_object *object;
@@ -167,7 +167,7 @@ static void remove_set(struct facet_provider_instance *instance, const struct se
     }
 }
 
-/* Saves with the lock dropped: contexts that leave are changed by nobody. */
+/* Saves with the lock released: contexts that leave do not change. */
 static enum facet_status save_set(struct facet_provider_instance *instance, const struct selection *selection,
                                   const struct set *set, int fd, struct facet_error *error)
 {
@@ -202,7 +202,7 @@ static enum facet_status take_off(struct facet_provider_instance *instance, cons
         return status;
     }
     struct sim_parked *earlier = find_parked(engine, selection);
-    if (earlier && earlier->fd >= 0) { /* what is kept in memory of an earlier life stays; this one is in a file */
+    if (earlier && earlier->fd >= 0) { /* an earlier snapshot in memory stays; this one is in a file */
         free_parked(parked);
         return FACET_OK;
     }
@@ -234,7 +234,9 @@ static enum facet_status check_number(const struct sim_engine *engine, uint64_t 
     return facet_kit_fail(error, FACET_BUSY, "number %" PRIu64 " is taken: expected it to be free", number);
 }
 
-/* Whether a context may come back now; makes room in the table, so that nothing fails after it has its account. */
+/*
+ * Checks whether a context may come back now; makes room in the table, so that nothing fails after it has its account.
+ */
 static enum facet_status check_context(struct facet_provider_instance *instance, const struct sim_context *context,
                                        struct facet_error *error)
 {
@@ -254,7 +256,7 @@ static enum facet_status check_context(struct facet_provider_instance *instance,
     return status;
 }
 
-/* The account that was read has the names only; what counts is the one that the worker has here. */
+/* The account that was read has only the names; the worker's account here replaces it. */
 static enum facet_status join_account(struct facet_provider_instance *instance, struct sim_context *context,
                                       struct facet_error *error)
 {
@@ -262,7 +264,7 @@ static enum facet_status join_account(struct facet_provider_instance *instance, 
 
     enum facet_status status =
         sim_account_enter(instance, context, read->partition_uuid, read->worker, bytes_of(context), error);
-    if (status == FACET_QUOTA) /* what was there does not fit into what there is now */
+    if (status == FACET_QUOTA) /* the saved memory does not fit now */
         status = error ? (error->status = FACET_NO_SPACE) : FACET_NO_SPACE;
     if (status != FACET_OK)
         return status;
@@ -302,7 +304,7 @@ static enum facet_status link_contexts(struct facet_provider_instance *instance,
 
     TAILQ_FOREACH (context, contexts, link)
         set.count++;
-    set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* of none, NULL could be no failure */
+    set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* for none, NULL might mean no failure */
     if (!set.contexts)
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
     for (set.count = 0; status == FACET_OK && (context = TAILQ_FIRST(contexts));) {
@@ -336,7 +338,7 @@ static enum facet_status check_scope(const struct selection *selection, const ch
                           name_of(selection));
 }
 
-/* Reads with the lock dropped, then brings everything back in one step. */
+/* Reads with the lock released, then brings everything back in one step. */
 static enum facet_status bring_back(struct facet_provider_instance *instance, const struct selection *selection, int fd,
                                     struct facet_error *error)
 {
@@ -363,7 +365,10 @@ static enum facet_status bring_back(struct facet_provider_instance *instance, co
     return FACET_OK;
 }
 
-/* From our own memory: nobody else may bring the same back meanwhile, so it is out of the list until it is decided. */
+/*
+ * From our own memory. The snapshot is out of the list until the outcome is known, so that no other call brings it
+ * back, too.
+ */
 static enum facet_status bring_back_parked(struct facet_provider_instance *instance, const struct selection *selection,
                                            struct facet_error *error)
 {
@@ -423,7 +428,7 @@ static enum facet_status snapshot_resume(struct facet_provider_instance *instanc
     return fd == -1 ? bring_back_parked(instance, &selection, error) : bring_back(instance, &selection, fd, error);
 }
 
-/* Only the process that this instance is in has anything here. */
+/* Only this instance's own process has contexts here. */
 static enum facet_status check_pids(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
                                     struct facet_error *error)
 {

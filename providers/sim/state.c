@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the record of an instance, transactions on it, and the folder that processes share.
- * Never: trusts what it remembers of a shared folder: every transaction reads the file.
+ * Never: trusts its copy of a shared folder's record: every transaction reads the file.
  *
  * In the folder: NAME.state.lock, which a transaction holds with flock(); NAME.state, replaced by rename();
- * NAME.state.new, the replacement while it is written; NAME.state.use.N, what one process uses (usage.c). Whoever is
- * killed leaves the old file or the new one, and no lock.
+ * NAME.state.new, the replacement while it is written; NAME.state.use.N, one process's use (usage.c). A killed process
+ * leaves the old file or the new one, and no lock.
  */
 #include "state.h"
 
@@ -211,7 +211,7 @@ static void tell_partition(struct facet_provider_instance *instance, const struc
                   created ? "partition created (simulated)" : "partition destroyed (simulated)");
 }
 
-/* Makes `next` what is known from now on, and tells what it changes. */
+/* Makes `next` the current record, and sends events for the changes. */
 static void publish(struct facet_provider_instance *instance, struct sim_record *next)
 {
     struct sim_record *now = &instance->state->now;
@@ -227,7 +227,7 @@ static void publish(struct facet_provider_instance *instance, struct sim_record 
     memset(next, 0, sizeof *next);
 }
 
-/* A stopped process may hold the lock for ever; we do not wait for ever. */
+/* A stopped process may hold the lock for ever, so the wait is bounded. */
 static enum facet_status take_lock(const struct sim_state *state, struct facet_error *error)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -242,7 +242,7 @@ static enum facet_status take_lock(const struct sim_state *state, struct facet_e
     return facet_kit_fail(error, FACET_BUSY, "another process holds the folder %s", state->folder);
 }
 
-/* What the folder has; nothing when there is no file yet. */
+/* Reads the folder's record; empty when there is no file yet. */
 static enum facet_status load(const struct sim_state *state, const struct sim_machine *machine,
                               struct sim_record *ret_record, struct facet_error *error)
 {
@@ -316,9 +316,11 @@ static bool write_all(int fd, const char *text, size_t length)
     return true;
 }
 
-/* On the disk before it has the name, so that the name never means half a file. The renaming is the moment that counts
- * and the last that can fail: it is not waited for until that is on the disk too, as a change that everybody sees could
- * not be called failed. A power cut may take the last change back, as it would from a driver. */
+/*
+ * The data is on the disk before the rename, so that the name never leads to half a file. The rename is the commit, and
+ * the last step that can fail: it is not synced, because a change that all processes see could not be reported as
+ * failed. A power cut may undo the last change, as with a driver.
+ */
 static enum facet_status replace(const struct sim_state *state, const char *text, size_t length,
                                  struct facet_error *error)
 {
@@ -327,8 +329,7 @@ static enum facet_status replace(const struct sim_state *state, const char *text
     bool done;
 
     snprintf(new_name, sizeof new_name, "%s.new", state->name);
-    unlinkat(state->folder_fd, new_name,
-             0); /* what a killed process left, or what somebody put there for us to follow */
+    unlinkat(state->folder_fd, new_name, 0); /* left by a killed process, or a link placed for us to follow */
     fd = openat(state->folder_fd, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     done = fd >= 0 && write_all(fd, text, length) && fsync(fd) == 0;
     if (fd >= 0 && close(fd) != 0)

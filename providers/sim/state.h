@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which partitions and limits exist: in memory, or in a folder that processes share.
+ * The existing partitions and limits: in memory, or in a folder that processes share.
  *
  * Owns: struct sim_record, its transactions, and its file.
- * Never: judges whether a partition or limit may be; that is partition.c and limit.c.
+ * Never: decides whether a partition or limit is allowed; partition.c and limit.c do.
  *
- * A transaction: sim_state_begin(), look at and change the record, sim_state_end(). Between the two nobody else changes
- * it, in any process. A change is whole or not at all, also when the process is killed at any moment.
+ * A transaction: sim_state_begin(), read and change the record, sim_state_end(). Between the two no other thread or
+ * process changes it. A change is atomic, also when the process is killed at any moment.
  */
 #ifndef FACET_SIM_STATE_H
 #define FACET_SIM_STATE_H
@@ -30,7 +30,7 @@ struct sim_worker {
     char name[FACET_WORKER_SIZE];
 };
 
-/* What exists. Partitions are in order of device and start, workers in order of their first limit. */
+/* Existing partitions and workers. Partitions are sorted by device and start, workers by their first limit. */
 struct sim_record {
     uint64_t serial; /* partitions ever created: makes uuids unique */
     uint32_t partition_count, worker_count;
@@ -45,16 +45,20 @@ void sim_state_close(struct sim_state *state);
 const char *sim_state_folder(const struct sim_state *state); /* "" in memory */
 struct sim_usages *sim_state_usages(const struct sim_state *state);
 
-/* A copy of what there is, without a transaction; nothing is told. */
+/* A copy of the current record, without a transaction and without events. */
 enum facet_status sim_state_peek(const struct sim_state *state, const struct sim_machine *machine,
                                  struct sim_record *ret_record, struct facet_error *error);
 
-/* FACET_BUSY when another process has held the folder for seconds, FACET_CORRUPT when the file is not what was written.
- * Partitions that others made or destroyed since are told as events; what others use is read anew (usage.h). */
+/*
+ * FACET_BUSY when another process has held the folder for seconds, FACET_CORRUPT when the file is damaged. Sends events
+ * for partitions that other processes made or destroyed since; reads the others' use again (usage.h).
+ */
 enum facet_status sim_state_begin(struct facet_provider_instance *instance, struct sim_record **ret_record,
                                   struct facet_error *error);
-/* Ends it and returns `status`, or why a change could not be kept. With FACET_OK a changed record stays, and partitions
- * that came or went are told as events; otherwise all is as before. */
+/*
+ * Ends it and returns `status`, or the reason why a change could not be saved. With FACET_OK a changed record is kept,
+ * and events are sent for new and removed partitions; otherwise the record is restored.
+ */
 enum facet_status sim_state_end(struct facet_provider_instance *instance, enum facet_status status,
                                 struct facet_error *error);
 
@@ -69,7 +73,7 @@ void sim_record_remove_worker(struct sim_record *record, const struct sim_worker
 /* NULL when there is none. */
 struct sim_partition *sim_record_partition(const struct sim_record *record, uint32_t device, const char *uuid);
 struct sim_worker *sim_record_worker(const struct sim_record *record, uint32_t device, const char *name);
-/* The first on a device, NULL when there is none: who is in the way. */
+/* The first on a device, NULL when there is none: an obstacle to another mode. */
 const struct sim_partition *sim_record_first_partition(const struct sim_record *record, uint32_t device);
 const struct sim_worker *sim_record_first_worker(const struct sim_record *record, uint32_t device);
 

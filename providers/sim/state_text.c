@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the state file's text: a line "facet-sim-state VERSION CHECKSUM LENGTH", then JSON of LENGTH bytes.
- * Never: believes a file whose checksum, version or contents do not fit the machine.
+ * Never: trusts a file whose checksum, version or contents do not fit the machine.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define STATE_VERSION 1
 #define WORKERS_MAX   (SIM_MAX_DEVICES * 4096)
 
-/* 64-bit FNV-1a: against torn and edited files, not against an enemy. */
+/* 64-bit FNV-1a: detects torn and edited files, not an attacker. */
 static uint64_t checksum(const char *text, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -41,7 +41,7 @@ static json_t *worker_json(const struct sim_worker *worker, const struct sim_mac
                      (int)worker->compute_units, "compute_milli", (int)worker->compute_milli);
 }
 
-/* NULL when there is no memory for all of it. */
+/* NULL: no memory for all of it. */
 static json_t *make_document(const struct sim_record *record, const struct sim_machine *machine)
 {
     json_t *document = json_pack("{s:s, s:I, s:[], s:[]}", "machine", machine->name, "serial",
@@ -88,7 +88,7 @@ static uint32_t read_u32(const struct sim_json *at, const char *name, uint32_t h
 static void keep(const struct sim_json *at, enum facet_status status)
 {
     if (status != FACET_OK && at->document->status == FACET_OK)
-        at->document->status = status; /* no memory; the error says so */
+        at->document->status = status; /* no memory; the error is set */
 }
 
 static bool may_start(const struct sim_template *template, uint32_t start)
@@ -167,7 +167,7 @@ static enum facet_status corrupt(const char *file, const char *what, struct face
     return facet_kit_fail(error, FACET_CORRUPT, "%s: %s; remove the file to begin anew", file, what);
 }
 
-/* Where the body begins, and that it is all there and as it was written. */
+/* Finds the beginning of the body, and checks its length and checksum. */
 static enum facet_status check_head(const char *file, const char *text, size_t length, size_t *ret_body,
                                     struct facet_error *error)
 {
@@ -215,7 +215,7 @@ enum facet_status sim_record_read(const char *file, const char *text, size_t len
         *ret_record = record;
     else
         sim_record_clear(&record);
-    if (status == FACET_INVALID_ARGUMENT) { /* the checksum holds, but it is not of this machine */
+    if (status == FACET_INVALID_ARGUMENT) { /* the checksum is right, but the content does not fit this machine */
         status = FACET_CORRUPT;
         if (error)
             error->status = status;

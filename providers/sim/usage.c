@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the usage files: making, mapping, reading and removing them.
- * Never: waits. Who adds up or claims holds the state's lock; who gives back holds nothing.
+ * Never: waits. A caller that adds up or claims holds the state's lock; one that releases holds nothing.
  *
- * A file is made with the first claim, mapped for as long as the instance lives, and locked as long as its description
- * is open: nobody has to notice a death, and what a killed process left half-written is never read.
+ * A file is made with the first claim, mapped for the life of the instance, and locked while its description is open.
+ * So no process has to notice another's death, and the half-written file of a killed process is never read.
  */
 #include "usage.h"
 
@@ -62,7 +62,7 @@ static void remove_file(struct sim_usages *usages)
         munmap(usages->file, sizeof *usages->file);
     usages->file = NULL;
     if (usages->fd >= 0) {
-        unlinkat(usages->folder_fd, usages->name, 0); /* what stays is dead, and goes with the next transaction */
+        unlinkat(usages->folder_fd, usages->name, 0); /* if it stays, it is dead, and removed in the next transaction */
         close(usages->fd);
     }
     usages->fd = -1;
@@ -77,7 +77,7 @@ void sim_usages_close(struct sim_usages *usages)
     free(usages);
 }
 
-/* Which pids mean the same to us. 0 when that cannot be told. */
+/* Identifies the pid namespace. 0 when it is unknown. */
 static uint64_t own_pid_namespace(void)
 {
     struct stat about;
@@ -87,7 +87,7 @@ static uint64_t own_pid_namespace(void)
 
 /* --- our own --- */
 
-/* The first name that nobody has; the transaction keeps others from choosing at the same time. */
+/* The first free name; the transaction keeps others from choosing at the same time. */
 static int make_name(struct sim_usages *usages)
 {
     int fd = -1;
@@ -101,7 +101,7 @@ static int make_name(struct sim_usages *usages)
     return fd;
 }
 
-/* All of its room is taken at once: storing into a mapped file cannot report a full disk. */
+/* Allocates the whole file at once: a write to a mapped file cannot report a full disk. */
 static int map_file(struct sim_usages *usages)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -208,7 +208,7 @@ static enum facet_status add_file(struct sim_others *others, const struct usage_
     return status;
 }
 
-/* The file of somebody who lives. What is not one of this version is not guessed at: he may have the whole device. */
+/* Reads the file of a living process. An unknown version is an error: that process may use the whole device. */
 static enum facet_status read_file(const char *name, int fd, const struct sim_machine *machine,
                                    struct sim_others *others, struct facet_error *error)
 {
@@ -233,7 +233,7 @@ static enum facet_status read_file(const char *name, int fd, const struct sim_ma
     return status;
 }
 
-/* Asks who holds the lock and takes none, so that nobody takes us for the dead one. */
+/* Queries the lock and takes none, so that other processes do not take this one for the dead one. */
 static enum facet_status visit_file(const struct sim_usages *usages, const char *name,
                                     const struct sim_machine *machine, struct sim_others *others,
                                     struct facet_error *error)
@@ -247,7 +247,7 @@ static enum facet_status visit_file(const struct sim_usages *usages, const char 
     if (fd < 0 || fcntl(fd, F_OFD_GETLK, &whole) != 0)
         status = facet_kit_fail(error, FACET_IO, "cannot look at %s in the state folder: %s", name, strerror(errno));
     else if (whole.l_type == F_UNLCK)
-        unlinkat(usages->folder_fd, name, 0); /* where that fails it is passed over again */
+        unlinkat(usages->folder_fd, name, 0); /* if that fails, it is skipped again next time */
     else
         status = read_file(name, fd, machine, others, error);
     if (fd >= 0)
@@ -295,7 +295,7 @@ enum facet_status sim_usages_read(struct sim_usages *usages, const struct sim_ma
     return FACET_OK;
 }
 
-/* --- questions --- */
+/* --- queries --- */
 
 const struct sim_others *sim_others(const struct facet_provider_instance *instance)
 {

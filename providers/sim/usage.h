@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who uses what, over all processes of a state folder.
+ * The use of devices by all processes of a state folder.
  *
- * Owns: the usage file of this instance, and what was read of the others'.
- * Never: counts a process that is dead: its file is locked for as long as it lives, and the kernel drops the lock.
+ * Owns: the usage file of this instance, and the content of the others'.
+ * Never: counts a dead process: its file is locked for as long as it lives, and the kernel releases the lock.
  *
- * An instance without a state folder has no file, and there are no others.
+ * An instance without a state folder has no file, and sees no others.
  */
 #ifndef FACET_SIM_USAGE_H
 #define FACET_SIM_USAGE_H
@@ -16,9 +16,11 @@
 
 struct sim_usages;
 
-/* What one worker has on a device or on one of its partitions, in one process. Its names change only within a
- * transaction of the state; the numbers rise only there as well, so that whoever adds them up never finds too little,
- * and fall at any time. */
+/*
+ * The use of a device or one of its partitions by one worker in one process. Its names change only within a transaction
+ * of the state. The numbers also rise only there, so that a sum in a transaction is never too small, and fall at any
+ * time.
+ */
 struct sim_usage {
     _Atomic uint32_t taken; /* 0: this place is free */
     uint32_t device;        /* its number in the profile */
@@ -30,7 +32,7 @@ struct sim_usage {
     char partition_uuid[64];
 };
 
-/* The same, of another process, as it was when the last transaction began. */
+/* The use by another process when the last transaction began. */
 struct sim_other {
     int32_t pid; /* 0: in a pid namespace that is not ours */
     uint32_t device;
@@ -45,23 +47,23 @@ struct sim_others {
     struct sim_other *items;
 };
 
-/* For the files NAME.use.N of a folder, which stays the caller's; -1: there is none. */
+/* For the files NAME.use.N of a folder, which the caller keeps open; -1: there is none. */
 enum facet_status sim_usages_open(int folder_fd, const char *name, struct sim_usages **ret_usages,
                                   struct facet_error *error);
 void sim_usages_close(struct sim_usages *usages);
 
-/* Reads what all others have, and removes the files of those who are dead. In a transaction. */
+/* Reads the use by all others, and removes the files of dead processes. Called in a transaction. */
 enum facet_status sim_usages_read(struct sim_usages *usages, const struct sim_machine *machine,
                                   struct facet_error *error);
 
-/* Whether this process or another has a context there that was not lost. As of the last transaction. */
+/* Whether this process or another has a context there that is not lost. As of the last transaction. */
 bool sim_uses_device(const struct facet_provider_instance *instance, uint32_t device);
 bool sim_uses_partition(const struct facet_provider_instance *instance, const char *uuid);
 bool sim_uses_worker(const struct facet_provider_instance *instance, uint32_t device, const char *worker);
 /* As of the last transaction. */
 const struct sim_others *sim_others(const struct facet_provider_instance *instance);
 
-/* A place that others see, in a transaction; *ret_usage stays as it is when there is no folder. */
+/* Claims a place that others see, in a transaction; *ret_usage is unchanged when there is no folder. */
 enum facet_status sim_usage_claim(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,
                                   const char *worker, struct sim_usage **ret_usage, struct facet_error *error);
 /* At any time. */

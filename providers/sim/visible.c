@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: FACET_SIM_VISIBLE_DEVICES: the devices of the profile that this process sees, and their order.
- * Never: hides from the state: what is on hidden devices is kept as it is, for those who see them.
+ * Never: hides devices from the state: records of hidden devices are kept for the processes that see them.
  *
- * Hidden devices stay in the array, behind those that are seen and count; so a partition or limit of one has an index
- * that no operation takes.
+ * Hidden devices stay in the array, after the visible ones, which are counted; so a partition or limit of a hidden one
+ * has an index that no operation accepts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +42,7 @@ static bool is_partition(const struct sim_record *record, const char *uuid, size
     return false;
 }
 
-/* A name that means nothing is refused: nobody would notice that he sees less, or, misspelt, other than he was given.
- */
+/* An unknown name is refused: a misspelt one would silently hide a device. */
 static enum facet_status check_names(const struct sim_machine *machine, const struct sim_record *record,
                                      struct facet_error *error)
 {
@@ -60,7 +59,7 @@ static enum facet_status check_names(const struct sim_machine *machine, const st
     }
 }
 
-/* Whether a device is seen: whole, or only some partitions of it. */
+/* Whether a device is visible: whole, or only some partitions of it. */
 static bool look_at(struct sim_machine *machine, const struct sim_record *record, struct sim_device *device)
 {
     if (sim_visible_names(machine, device->info.uuid))
@@ -71,7 +70,7 @@ static bool look_at(struct sim_machine *machine, const struct sim_record *record
     return device->partial;
 }
 
-/* Those that are seen first, and each part in its order. False: no memory. */
+/* Visible devices first, each part in its order. False: no memory. */
 static bool sort_devices(struct sim_machine *machine, const struct sim_record *record)
 {
     struct sim_device *hidden = calloc(machine->device_total, sizeof *hidden);
@@ -95,7 +94,7 @@ static bool sort_devices(struct sim_machine *machine, const struct sim_record *r
     return true;
 }
 
-/* Where a node of the profile is now; UINT32_MAX: it is hidden. */
+/* The present place of a node of the profile; UINT32_MAX: it is hidden. */
 static uint32_t node_place(const struct sim_machine *machine, uint32_t node)
 {
     uint32_t place;
