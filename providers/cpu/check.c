@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked images (FACET_CHECK=1 when they were compiled): each access is judged before it is made.
+ * Checked images (compiled with FACET_CHECK=1): each access is judged before it is made.
  *
- * Owns: what is out of bounds, what is a race, and the sentence that says who did it where.
- * Never: changes what a right kernel computes. An access out of bounds is not made; one in a race is.
+ * Owns: finding accesses out of bounds and races, and the message that names the work-item, its access and the source
+ * line.
+ * Never: changes the results of a correct kernel. An access out of bounds is not made; an access in a race is.
  *
- * An access lies in one allocation of the context, by the size that was asked for, or in the group's local memory.
- * Variables and local arguments the image looks after itself, and says what is outside of them.
+ * An access lies in one allocation of the context, within the size that was asked for, or in the group's local memory.
+ * The image itself checks its variables and local arguments, and reports accesses outside of them.
  * Races are looked for among the work-items of one group, between two of its barriers; the executor runs such a launch
- * one work-group at a time. Behind the launch its stream gets a job that fails with what was found, so that the
- * stream's state tells it like any other failure.
+ * one work-group at a time. Behind the launch its stream gets a job that fails with the finding, so the stream's state
+ * shows it like any other failure.
  */
 #include <stdlib.h>
 
 #include "cpu.h"
 
-#define FOUND (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE) /* to be wrong, by the image itself */
-#define HITS  4u                                          /* as many buffers as a loop has at most, as a rule */
+#define FOUND (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE) /* the image itself found it wrong */
+#define HITS  4u                                          /* a loop rarely has more buffers */
 
 struct checked {
     struct facet_host_kernel kernel;          /* as the executor knows it: run_checked() */
@@ -30,9 +31,9 @@ struct checked {
     void *owner;
 
     const struct facet_host_group *group; /* under way */
-    uint64_t arguments;                   /* its block, which a kernel may read */
+    uint64_t arguments;                   /* the argument block, which a kernel may read */
     struct cpu_shadow *shadow;
-    struct cpu_range hits[HITS]; /* memory it found before; none of it goes while the launch runs */
+    struct cpu_range hits[HITS]; /* memory that an access hit before; none of it goes while the launch runs */
     uint32_t hit_count;
     enum facet_status finding;
     char text[sizeof((struct facet_error *)NULL)->message];
@@ -91,7 +92,7 @@ static int describe(const struct checked *checked, uint32_t item, uint32_t site,
     for (int i = 0; i < 3; i++)
         global[i] = group->offset[i] + group->group_id[i] * group->group_size[i] + local[i];
     char place[96] = "";
-    if (sites && site < checked->module->image->site_count && sites[site].line > 0) /* else nobody told the compiler */
+    if (sites && site < checked->module->image->site_count && sites[site].line > 0) /* else not known */
         snprintf(place, sizeof place, "%.64s:%" PRIu32 ":%" PRIu32 ": ", sites[site].file, sites[site].line,
                  sites[site].column);
     return snprintf(text, size, "%skernel %s, work-item (%" PRIu32 ", %" PRIu32 ", %" PRIu32 "): ", place,
@@ -143,7 +144,7 @@ static bool is_allowed(struct checked *checked, uint64_t address, uint64_t bytes
         return true;
     if (flags & FACET_CHECK_LOCAL)
         return is_inside(address, bytes, (uint64_t)checked->group->local, checked->local_bytes);
-    /* What a generic pointer leads to may be local memory, an argument, or a constant of the image. */
+    /* A generic pointer may lead to local memory, an argument, or a constant of the image. */
     if (is_inside(address, bytes, (uint64_t)checked->group->local, checked->local_bytes) ||
         (!(flags & FACET_CHECK_WRITE) && is_inside(address, bytes, checked->arguments, checked->argument_bytes)))
         return true;
@@ -186,7 +187,7 @@ const struct facet_host_check cpu_check_functions = {
 
 /* --- before and after --- */
 
-/* The launch is complete. What it found waits for the next who synchronizes. */
+/* The launch is complete. Its finding waits for the next thread that synchronizes. */
 static void launch_done(void *owner)
 {
     struct checked *checked = owner;
@@ -254,7 +255,7 @@ enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_m
         drop(checked);
         return status;
     }
-    /* Without it the finding is still told by synchronize. */
+    /* Without this job synchronize still reports the finding. */
     if (cpu_stream_call(queue->stream, finish, finish_done, checked, NULL) != FACET_OK)
         drop(checked);
     return FACET_OK;

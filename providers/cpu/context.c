@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the lives of contexts, and what is counted for them.
- * Never: takes away what a work-group may still use. Most are ended by the executor, but not those that may hold
- * something: an end waits for those under way for CPU_GRACE_NS; what runs longer makes the context a zombie, which has
- * no number any more, keeps what it has, and goes when its last work-group has ended.
+ * Owns: the lives of contexts, and their accounts.
+ * Never: takes away memory that a work-group may still use. The executor ends most work-groups, but not those that may
+ * hold something: the end of a context waits CPU_GRACE_NS for those under way. A work-group that runs longer makes the
+ * context a zombie, which has no number any more, keeps its memory, and goes when its last work-group has ended.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -13,7 +13,7 @@
 
 #define RETRY_NS UINT64_C(1000000000)
 
-/* --- what is counted --- */
+/* --- accounts --- */
 
 enum facet_status cpu_account_take(struct cpu_context *context, uint64_t bytes, struct facet_error *error)
 {
@@ -138,7 +138,7 @@ static void free_context(struct cpu_context *context)
     free(context);
 }
 
-/* One that never was anybody's. */
+/* Frees a context that was never entered in a list. */
 static void discard(struct cpu_context *context)
 {
     struct cpu_pages_list none = TAILQ_HEAD_INITIALIZER(none);
@@ -210,7 +210,7 @@ static void leave_worker(struct cpu_context *context)
     cpu_tenant_destroy(own);
 }
 
-/* Nobody else has it any more. Queues first: they tell what is complete, which frees what launches held. */
+/* No reference is left. Queues first: they report completed launches, which frees memory that launches held. */
 static void take_apart(struct cpu_context *context)
 {
     struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
@@ -244,7 +244,7 @@ void cpu_context_drop(struct cpu_context *context)
         take_apart(context);
 }
 
-/* Holding no lock: what is cancelled is told to be complete at once. */
+/* Holding no lock: a cancelled job is reported complete at once. */
 static void cancel_all(struct cpu_context *context)
 {
     struct cpu_queue *queue;
@@ -278,7 +278,7 @@ static void *wait_for_end(void *argument)
     return NULL;
 }
 
-/* Hands the list's count of it over to a thread; false: there is none. */
+/* Hands the list's reference over to a thread; false: no thread could be started. */
 static bool become_zombie(struct cpu_context *context)
 {
     struct facet_provider_instance *instance = context->instance;
@@ -298,7 +298,7 @@ static bool become_zombie(struct cpu_context *context)
     return false;
 }
 
-/* With the instance's lock held. What it had of the device stays counted for its worker. */
+/* With the instance's lock held. The device time of the context stays counted for its worker. */
 static void unlist(struct cpu_context *context)
 {
     TAILQ_REMOVE(&context->instance->contexts, context, link);
@@ -316,7 +316,7 @@ void cpu_context_end(struct cpu_context *context)
     bool listed = context->number != 0;
     if (listed)
         unlist(context);
-    context->number = 0; /* a second one who ends it meanwhile has nothing to do */
+    context->number = 0; /* another thread that ends it meanwhile has nothing to do */
     pthread_mutex_unlock(&instance->lock);
     if (!listed)
         return;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this provider share: the instance, its workers, its contexts and what they own.
+ * Declarations that the files of this provider share: the instance, its workers, its contexts and their objects.
  *
  * Owns: the objects, and the order of their locks.
  * Never: decides whose work-group is next (executor.h).
  *
- * Locks, outermost first: a context's space, a context's own lock, the instance's or the pool's. Whoever holds one may
- * call the executor, which calls back holding none. Nobody holds one while he waits.
+ * Locks, outermost first: a context's space, a context's own lock, the instance's or the pool's. A thread that holds
+ * one may call the executor, which calls back holding none. No thread waits while it holds one.
  *
- * Lives. A context is in the instance's list and counted once for that; each operation on it counts it once more. The
- * last one that lets go of it takes it apart. The same holds for queues and their context's list.
+ * Lives. A context is in the instance's list, which holds one reference; each operation on it holds one more. The last
+ * reference that is dropped takes the context apart. Queues and their context's list work alike.
  */
 #ifndef CPU_H
 #define CPU_H
@@ -104,12 +104,12 @@ struct cpu_context {
     struct cpu_worker *worker;
     struct cpu_tenant *tenant; /* its own, or the worker's */
     uint64_t number;
-    uint64_t used_bytes, reserved_bytes; /* these and the next: under the instance's lock */
+    uint64_t used_bytes, reserved_bytes; /* these and past_ns: under the instance's lock */
     uint32_t references;
     uint64_t past_ns; /* device time that its worker was counted when it was ended */
 
     struct cpu_space space;
-    _Atomic uint64_t staged_bytes; /* copies of what is queued to be written */
+    _Atomic uint64_t staged_bytes; /* copies of data that is queued to be written */
 
     pthread_mutex_t lock; /* the lists below */
     TAILQ_HEAD(, cpu_queue) queues;
@@ -136,7 +136,7 @@ struct facet_provider_instance {
     bool was_read;
     struct facet_kit_events events;
 
-    pthread_mutex_t math_lock; /* the opening of the two below, which stay as they are then */
+    pthread_mutex_t math_lock; /* held to open the two below, which stay as they are then */
     const struct cpu_math_library *math;
     struct cpu_math_engine *math_engine; /* NULL: not opened */
 };
@@ -149,9 +149,9 @@ extern const struct facet_memory_ops cpu_memory_ops;
 extern const struct facet_execution_ops cpu_execution_ops;
 extern const struct facet_math_ops cpu_math_ops;
 
-/* --- machine.c: what this machine is --- */
+/* --- machine.c: the machine's properties --- */
 
-/* Those that this process may run on, at most CPU_UNITS_MOST. */
+/* Processors that this process may run on, at most CPU_UNITS_MOST. */
 uint32_t cpu_processors(void);
 /* `ret_features` to free(). */
 enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char **ret_features,
@@ -167,7 +167,7 @@ void cpu_close(struct facet_provider_instance *instance);
 void cpu_stay(void);
 uint64_t cpu_now_ns(clockid_t clock);
 uint64_t cpu_number(struct facet_provider_instance *instance);
-/* What every operation on the device does first. */
+/* Every operation on the device calls it first. */
 enum facet_status cpu_check_device(const struct facet_provider_instance *instance, uint32_t device,
                                    struct facet_error *error);
 
@@ -186,7 +186,7 @@ enum facet_status cpu_worker_get(struct facet_provider_instance *instance, const
 bool cpu_worker_is_used(const struct cpu_worker *worker);
 /* Drops it when nothing of it is left. */
 void cpu_worker_settle(struct facet_provider_instance *instance, struct cpu_worker *worker);
-/* Bytes that no limit promises and nobody without a limit uses. */
+/* Bytes that no limit promises and no worker without a limit uses. */
 uint64_t cpu_memory_free(const struct facet_provider_instance *instance);
 uint64_t cpu_memory_used(const struct facet_provider_instance *instance);
 /* Units that no limit promises. */
@@ -197,13 +197,13 @@ uint64_t cpu_worker_busy_ns(const struct facet_provider_instance *instance, cons
 
 /* --- context.c --- */
 
-/* Counted; cpu_context_drop() it. */
+/* Takes a reference; the caller drops it with cpu_context_drop(). */
 enum facet_status cpu_context_take(struct facet_provider_instance *instance, uint64_t number,
                                    struct cpu_context **ret_context, struct facet_error *error);
 void cpu_context_drop(struct cpu_context *context);
 enum facet_status cpu_context_create(struct facet_provider_instance *instance, const char *worker,
                                      uint64_t *ret_context, struct facet_error *error);
-/* Out of the list, cancelled, and gone as soon as no work-group of it runs. */
+/* Takes the context out of the list and cancels its work; it goes as soon as no work-group of it runs. */
 void cpu_context_end(struct cpu_context *context);
 /* Waits for everything it has queued. */
 enum facet_status cpu_context_drain(struct cpu_context *context, uint64_t timeout_ns, struct facet_error *error);
@@ -212,21 +212,21 @@ enum facet_status cpu_context_drain(struct cpu_context *context, uint64_t timeou
 enum facet_status cpu_account_take(struct cpu_context *context, uint64_t bytes, struct facet_error *error);
 void cpu_account_give(struct cpu_context *context, uint64_t bytes);
 void cpu_account_reserve(struct cpu_context *context, uint64_t bytes, bool more);
-/* Pages of a context become its worker's to pay for, as they may outlive it. */
+/* Charges a context's pages to its worker, as they may outlive the context. */
 void cpu_account_share(struct cpu_context *context, uint64_t bytes);
-/* Frees pages that nobody has any more, and whoever paid for them pays no longer. With no lock held. */
+/* Frees pages without references, and ends the charge for them. With no lock held. */
 void cpu_account_bury(struct cpu_context *context, struct cpu_pages_list *gone);
 
 /* --- queue.c --- */
 
 enum facet_status cpu_queue_create(struct cpu_context *context, uint64_t *ret_number, struct facet_error *error);
-/* Counted, and its context with it; cpu_queue_drop() it. */
+/* Takes a reference to the queue and to its context; the caller drops both with cpu_queue_drop(). */
 enum facet_status cpu_queue_take(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
                                  struct cpu_queue **ret_queue, struct facet_error *error);
 void cpu_queue_drop(struct cpu_queue *queue);
 /* The next one by its order, counted; NULL behind the last. */
 struct cpu_queue *cpu_queue_next(struct cpu_context *context, uint64_t after);
-/* Out of the list, cancelled. What cannot end yet ends with the context. */
+/* Takes the queue out of the list and cancels its work. A queue that cannot end yet ends with the context. */
 void cpu_queue_end(struct cpu_queue *queue);
 
 /* --- module.c --- */
@@ -242,8 +242,10 @@ struct cpu_module *cpu_module_find(struct cpu_context *context, uint64_t number)
 
 /* --- image_table.c --- */
 
-/* Everything in the table that can be checked: that it lies in the object, and says what can be. `base` is where the
- * object was loaded. */
+/*
+ * Checks everything in the table that can be checked: that it lies in the object, and that its values are possible.
+ * `base`: the address at which the object was loaded.
+ */
 enum facet_status cpu_image_check(const struct facet_host_image *image, const struct cpu_elf *elf, uint64_t base,
                                   const char *features, struct facet_error *error);
 
@@ -259,7 +261,7 @@ extern const unsigned int cpu_conformance_image_size;
 enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch *launch, const void *arguments,
                              struct facet_error *error);
 
-/* What is freed from here on stays until it leaves. With the space's lock held. */
+/* Memory freed from here on stays until the launch leaves. With the space's lock held. */
 void cpu_launch_enter(struct cpu_context *context, struct cpu_launch *launch);
 /* With no lock held. */
 void cpu_launch_leave(struct cpu_launch *launch);
@@ -268,7 +270,7 @@ void cpu_launch_leave(struct cpu_launch *launch);
 
 /* Whether the object for the table `math` is there; it is not opened. */
 bool cpu_math_is_there(void);
-/* When nothing runs any more. */
+/* Called when no work runs any more. */
 void cpu_math_close(struct facet_provider_instance *instance);
 
 /* --- transfer.c --- */
@@ -289,11 +291,11 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
 
 /* --- grave.c --- */
 
-/* Plain memory that is no longer in the space, given back once no launch can use it. With the space's lock held. */
+/* Defers the free of plain memory, no longer in the space, until no launch can use it. With the space's lock held. */
 void cpu_grave_bury(struct cpu_context *context, struct cpu_grave *grave, struct cpu_range range);
-/* What nobody can use any more. With no lock held. */
+/* Frees the deferred memory that no launch can use any more. With no lock held. */
 void cpu_graves_clear(struct cpu_context *context);
-/* FACET_BUSY: it is leaving. With no lock held. */
+/* FACET_BUSY: launches may still use it; it is leaving. With no lock held. */
 enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,
                             struct facet_error *error);
 
@@ -303,12 +305,12 @@ enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range,
 enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_module *module,
                                      const struct facet_host_kernel *kernel, const struct facet_launch *launch,
                                      const void *arguments, cpu_done_func done, void *owner, struct facet_error *error);
-/* What a checked image calls. */
+/* The functions that a checked image calls. */
 extern const struct facet_host_check cpu_check_functions;
 
 /* --- shadow.c --- */
 
-/* Who touched which byte since the last barrier. */
+/* The work-items that touched each byte since the last barrier. */
 struct cpu_shadow;
 
 struct cpu_shadow *cpu_shadow_create(void); /* NULL: no memory */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the walk over headers, parts, the dynamic table, symbols and relocations.
- * Never: reads outside the bytes, whatever they say.
+ * Never: reads outside the bytes, whichever offsets they contain.
  */
 #include "elf_image.h"
 
@@ -35,13 +35,13 @@ enum { HEADERS_MOST = 32, DYNAMIC_MOST = 64 };
 #define SPAN_MOST (UINT64_C(1) << 30)
 #define PAGE      UINT64_C(4096)
 
-/* The bytes, and what was understood of them. */
+/* The bytes, and the values read from them. */
 struct view {
     const uint8_t *bytes;
     uint64_t size;
     uint32_t header_count, part_count;
     Elf64_Phdr headers[HEADERS_MOST];
-    Elf64_Phdr parts[CPU_ELF_PARTS]; /* of those the ones that are loaded */
+    Elf64_Phdr parts[CPU_ELF_PARTS]; /* the headers of parts that are loaded */
     uint64_t dynamic[DT_NUM];        /* values by tag */
     uint64_t gnu_hash, relative_count;
     bool has[DT_NUM];
@@ -125,7 +125,10 @@ static const char *add_part(struct view *view, const Elf64_Phdr *part)
     return NULL;
 }
 
-/* The other headers that the loader looks at; what it would act on and a kernel has no use for is refused. */
+/*
+ * The other headers that the loader looks at. A header that the loader would act on and a kernel has no use for is
+ * refused.
+ */
 static const char *check_segment(const struct view *view, const Elf64_Phdr *header)
 {
     switch (header->p_type) {
@@ -151,7 +154,7 @@ static const char *check_segment(const struct view *view, const Elf64_Phdr *head
     }
 }
 
-/* The end of what becomes read-only is rounded down by the loader; it may not reach into another part. */
+/* The loader rounds down the end of the part that becomes read-only; it may not reach into another part. */
 static const char *check_relro(const struct view *view, const Elf64_Phdr *header)
 {
     for (uint32_t i = 0; header->p_type == PT_GNU_RELRO && i < view->part_count; i++) {

@@ -2,8 +2,8 @@
 /*
  * Whether bytes are a shared object that the dynamic loader can be given.
  *
- * Owns: reading what the loader will read, before it does: it trusts what it opens.
- * Never: runs or maps anything, and never takes what a kernel image has no use for: libraries, constructors,
+ * Owns: reading the parts that the loader will read, before it does: the loader trusts the files that it opens.
+ * Never: runs or maps anything, and never accepts features that a kernel image has no use for: libraries, constructors,
  * thread-local memory, indirect functions, versions of symbols.
  */
 #ifndef CPU_ELF_IMAGE_H
@@ -27,7 +27,7 @@ struct cpu_elf {
     struct cpu_elf_part parts[CPU_ELF_PARTS];
 };
 
-/* FACET_CORRUPT, saying what was found and what was expected. */
+/* FACET_CORRUPT; the message has the value found and the value expected. */
 enum facet_status cpu_elf_check(const void *bytes, uint64_t size, struct cpu_elf *ret_elf, struct facet_error *error);
 
 #endif

@@ -37,7 +37,7 @@ static enum facet_status execution_load(struct facet_provider_instance *instance
     return status;
 }
 
-/* Out of the list; NULL with the reason. */
+/* Takes the module out of the list; NULL with the reason. */
 static struct cpu_module *take_out(struct cpu_context *context, uint64_t number, enum facet_status *ret_status)
 {
     pthread_mutex_lock(&context->lock);
@@ -111,7 +111,7 @@ static enum facet_status execution_launch(struct facet_provider_instance *instan
     return status;
 }
 
-/* What a checked launch found is told once, by the first who waits. */
+/* The finding of a checked launch is reported once, to the first thread that waits. */
 static enum facet_status tell_finding(struct cpu_queue *queue, struct facet_error *error)
 {
     pthread_mutex_lock(&queue->context->lock);
@@ -248,7 +248,7 @@ static enum facet_status execution_set_priority(struct facet_provider_instance *
     return status;
 }
 
-/* As many as there were when they were counted: what became complete since then comes with the next call. */
+/* As many as there were when they were counted: a record completed since then comes with the next call. */
 static enum facet_status list_records(struct cpu_stream *stream, uint64_t after, void *items, uint32_t item_size,
                                       uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {

@@ -8,7 +8,7 @@
 #include "provider_kit.h"
 
 #define NS_PER_S    UINT64_C(1000000000)
-#define STACK_BYTES ((size_t)8 << 20) /* whatever the limit of the process: kernels keep some private memory there */
+#define STACK_BYTES ((size_t)8 << 20) /* whichever limit the process has: kernels keep some private memory there */
 
 /* ---- time ---- */
 
@@ -63,8 +63,10 @@ void cpu_condition_init(pthread_cond_t *condition)
     pthread_condattr_destroy(&attributes);
 }
 
-/* It is held for moments, and a thread that slept for it would lose more than it ever waits: to be woken takes ten
- * times as long as the whole of a short launch. */
+/*
+ * The lock is held for moments, and a thread that slept for it would lose more than it ever waits: waking a thread
+ * takes ten times as long as the whole of a short launch.
+ */
 static void init_lock(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t attributes;
@@ -87,7 +89,7 @@ bool cpu_condition_wait(struct cpu_executor *executor, pthread_cond_t *condition
 
 /* ---- threads ---- */
 
-/* Signals are the program's: none is handled on a thread of ours. */
+/* Signals are the program's: none is handled on a thread of this provider. */
 bool cpu_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
 {
     pthread_attr_t attributes;
@@ -193,7 +195,7 @@ void cpu_executor_set_policy(struct cpu_executor *executor, uint32_t policy, boo
     pthread_mutex_unlock(&executor->lock);
 }
 
-/* What is under way counts as far as it has come. */
+/* A turn under way counts up to now. */
 void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns)
 {
     pthread_mutex_lock(&executor->lock);

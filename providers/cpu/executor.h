@@ -4,14 +4,14 @@
  *
  * Owns: units, the order of work, time measured per work-group and charged to tenants, preemption between work-groups,
  * cancelling, records, the watchdog that reports work-groups and ends them.
- * Never: knows contexts, modules or addresses (the provider's tables do), and never decides who is next by itself: the
- * policies of src/compute do (ADR 12).
+ * Never: knows contexts, modules or addresses (the provider's tables do), and never chooses the next tenant by itself:
+ * the policies of src/compute do (ADR 12).
  *
  * A tenant is one context's presence: its share, its priority, its streams. A stream runs its jobs in order, one at a
  * time; the work-groups of one job run on as many units as the policy gives it. Between two work-groups a unit may turn
  * to another job; a job is never bound to a thread.
  *
- * Thread rule: any thread. Destroy functions may be called once per object, when nobody else uses it.
+ * Thread rule: any thread. Destroy functions may be called once per object, when no other thread uses it.
  */
 #ifndef CPU_EXECUTOR_H
 #define CPU_EXECUTOR_H
@@ -31,17 +31,20 @@ struct cpu_stream;
 
 struct cpu_executor_options {
     uint32_t units;       /* threads; 1 to CPU_UNITS_MOST */
-    uint32_t processors;  /* while fewer units than that work, who waits looks for the end before he sleeps; 0: never */
+    uint32_t processors;  /* while fewer units than that work, a waiting thread polls before it sleeps; 0: never */
     uint64_t watchdog_ns; /* a work-group that runs longer is reported, once; 0: none is */
     /* A work-group whose launch was cancelled has so long; then its thread is ended, and another one takes its place.
      * So is one that takes longer than `group_most_ns`: its launch fails with FACET_TIMEOUT. 0: none is. Only where a
      * thread can be ended: in images that are not checked, outside of mathematics. */
     uint64_t end_after_ns, group_most_ns;
-    /* Called from the watchdog's thread: which kernel, and for how long by now. NULL: nobody asks. */
+    /* Called from the watchdog's thread with the kernel and its running time so far. NULL: not called. */
     void (*overlong)(void *owner, const char *kernel, uint64_t running_ns);
     void *owner;
     uint32_t policy; /* enum facet_pick_policy (src/compute/pick.h); 0: fair */
-    /* Time as it is charged and recorded. NULL: CLOCK_MONOTONIC, and charged is what of it a unit had its processor. */
+    /*
+     * Time as it is charged and recorded. NULL: CLOCK_MONOTONIC, and a unit is charged the part of it in which it had
+     * its processor.
+     */
     uint64_t (*now_ns)(void *owner);
 };
 
@@ -65,15 +68,14 @@ void cpu_tenant_destroy(struct cpu_tenant *tenant);
 void cpu_tenant_set_share(struct cpu_tenant *tenant, uint32_t request_milli, uint32_t limit_milli, uint32_t priority);
 /* At most so many units work for it at a time: a hard limit. Begins with all. */
 void cpu_tenant_set_units(struct cpu_tenant *tenant, uint32_t units);
-/* As facet_execution_ops.set_bounds: holds beside the limit above. */
+/* As facet_execution_ops.set_bounds: holds in addition to the limit above. */
 void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t launches);
-/* What it is charged. Never goes back. */
+/* The time charged to it. Never goes back. */
 uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant);
 uint32_t cpu_tenant_units_active(struct cpu_tenant *tenant);
 /* Stops handing out its work-groups (true), or goes on. Returns when no unit is in one of them: FACET_TIMEOUT. */
 enum facet_status cpu_tenant_pause(struct cpu_tenant *tenant, bool pause, uint64_t timeout_ns);
-/* Waits until nothing of any of its streams is left, at most `timeout_ns`, and not while it is paused: FACET_TIMEOUT.
- */
+/* Waits until none of its streams has work left, at most `timeout_ns`, and not while it is paused: FACET_TIMEOUT. */
 enum facet_status cpu_tenant_wait(struct cpu_tenant *tenant, uint64_t timeout_ns);
 
 enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream **ret_stream,
@@ -82,9 +84,12 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
 void cpu_stream_destroy(struct cpu_stream *stream);
 void cpu_stream_set_priority(struct cpu_stream *stream, uint32_t priority);
 
-/* Told once for each job that was accepted, when it is complete, failed or cancelled; from a unit's thread, the one
- * that cancels, or the watchdog's, holding no lock. A stream's owners are told in order, and its next job begins after
- * that: so be brief, and do not wait for or destroy the stream in it. Who waited for a job finds that it was told. */
+/*
+ * Called once for each job that was accepted, when it is complete, failed or cancelled; from a unit's thread, the
+ * cancelling thread, or the watchdog's, holding no lock. The calls for a stream come in order, and its next job begins
+ * after the call: so be brief, and do not wait for or destroy the stream in it. A thread that waited for a job returns
+ * after the job's call.
+ */
 typedef void (*cpu_done_func)(void *owner);
 
 /*
@@ -110,13 +115,15 @@ enum facet_status cpu_stream_launch_phases(struct cpu_stream *stream, const stru
                                            const struct cpu_phases *phases, cpu_done_func done, void *owner,
                                            struct facet_error *error);
 
-/* A transfer: `work` runs on a unit in its turn. Its status fails the stream: what is queued behind it runs all the
- * same. Counted in facet_stream_state as launches are. */
+/*
+ * A transfer: `work` runs on a unit in its turn. Its status fails the stream: jobs queued behind it still run. Counted
+ * in facet_stream_state as launches are.
+ */
 typedef enum facet_status (*cpu_work_func)(void *owner);
 enum facet_status cpu_stream_call(struct cpu_stream *stream, cpu_work_func work, cpu_done_func done, void *owner,
                                   struct facet_error *error);
 
-/* A job that is complete when all that `other`, of the same tenant, was given until now is. */
+/* A job that is complete when all jobs given to `other`, a stream of the same tenant, until now are. */
 enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream *other, struct facet_error *error);
 
 enum facet_status cpu_stream_wait(struct cpu_stream *stream, uint64_t timeout_ns);

@@ -16,7 +16,7 @@
 #define BATCH_NS  UINT64_C(20000)
 #define SINGLE_NS UINT64_C(4000) /* work-groups at least so long are timed one by one */
 #define GROWTH    8u             /* of a batch at a time: the first work-groups say little about the others */
-#define ROW_STEP  16u            /* work-groups of a row, so that it is a whole number of vectors whatever their size */
+#define ROW_STEP  16u /* work-groups of a row, so that a row is a whole number of vectors for any group size */
 
 static uint64_t least(uint64_t left, uint64_t right)
 {
@@ -84,7 +84,7 @@ bool cpu_job_can_be_ended(const struct cpu_job *job)
     return job->kernel && !job->check && !job->phases;
 }
 
-/* Nobody is in it, so nobody claims meanwhile; what was claimed beyond the end counts for nothing. */
+/* No unit is in the job, so none claims meanwhile; claims beyond the end count for nothing. */
 void cpu_job_step(struct cpu_job *job)
 {
     if (!job->phases || job->running > 0 || job->stopped || unclaimed(job))
@@ -151,8 +151,10 @@ static inline void next_group(struct facet_host_group *group, uint64_t ran)
     group->group_id[2]++;
 }
 
-/* How many groups from this one on may run in one call: together no more than the largest group, as nobody is let in
- * between them; and whole vectors, where there are so many. */
+/*
+ * How many groups from this one on may run in one call: together no more than the largest group, as no other job is let
+ * in between them; and whole vectors, if there are so many.
+ */
 static uint64_t row_length(const struct cpu_job *job, const struct facet_host_group *group, uint64_t most)
 {
     if (!(job->kernel->flags & FACET_HOST_ROWS) || job->check)
@@ -231,7 +233,7 @@ static void run_groups(struct cpu_unit *unit, struct cpu_job *job, struct facet_
     }
 }
 
-/* Memory of a unit grows to what the largest of its jobs needed, and is never cleared. */
+/* Memory of a unit grows to the most that any of its jobs needed, and is never cleared. */
 static bool grow(void **memory, uint64_t *bytes, uint64_t needed)
 {
     needed = rounded(needed > 0 ? needed : 1, FACET_HOST_VARIABLE_ALIGN);
@@ -243,7 +245,7 @@ static bool grow(void **memory, uint64_t *bytes, uint64_t needed)
     return *memory != NULL;
 }
 
-/* Here, and nowhere else, the watchdog may end the thread: nothing is held, and what it was in is in `turn`. */
+/* The watchdog may end the thread only here: nothing is held, and the range under way is in `turn`. */
 static void run_endable(struct cpu_unit *unit, struct cpu_job *job, struct facet_host_group *group,
                         struct cpu_turn *turn)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executor's insides, shared by executor*.c alone.
+ * The executor's internals, shared by executor*.c alone.
  *
- * Owns: its structs and who may touch what. Never: included by anyone else.
+ * Owns: its structs and the rules for access to them. Never: included by other files.
  *
- * One lock, the executor's, guards everything but what is marked atomic. It is held to choose a turn and to account for
- * it, never during a work-group, a transfer, or a call to somebody else.
+ * One lock, the executor's, guards everything but the fields marked atomic. It is held to choose a turn and to account
+ * for it, never during a work-group, a transfer, or a callback.
  */
 #ifndef CPU_EXECUTOR_PARTS_H
 #define CPU_EXECUTOR_PARTS_H
@@ -48,15 +48,17 @@ struct cpu_job {
     uint64_t whole;                  /* work-groups of all phases */
     const struct cpu_phases *phases; /* NULL: one */
     uint32_t phase;
-    _Alignas(CPU_LINE) atomic_uint_least64_t next; /* the first that nobody claimed; may pass `total` */
+    _Alignas(CPU_LINE) atomic_uint_least64_t next; /* the first unclaimed; may pass `total` */
     atomic_uint_least64_t group_ns;                /* how long one takes, as last seen; 0: not known */
 
     /* Under the lock. */
     _Alignas(CPU_LINE) struct facet_launch_record record;
     uint32_t running; /* units */
     bool stopped;     /* hands out nothing more */
-    /* Claimed and not run, by units that had to turn to something else. Each unit holds one range and takes one from
-     * here before it claims: so there are never more than units. */
+    /*
+     * Claimed and not run, by units that had to turn to other work. Each unit holds one range and takes one from here
+     * before it claims: so there are never more than units.
+     */
     uint32_t leftovers;
     struct cpu_range *leftover;
 };
@@ -65,12 +67,12 @@ struct cpu_stream {
     TAILQ_ENTRY(cpu_stream) link;
     struct cpu_tenant *tenant;
     uint32_t priority;
-    uint64_t turn; /* number of its last turn: among equals the one that waited for longest goes next */
+    uint64_t turn; /* number of its last turn: among equals the one that waited longest goes next */
     TAILQ_HEAD(, cpu_job) jobs;
     bool telling;    /* a thread is in `done` */
-    uint64_t wanted; /* the first number whose end somebody sleeps for; UINT64_MAX: nobody does */
+    uint64_t wanted; /* the first number whose end a thread sleeps for; UINT64_MAX: none */
     struct facet_stream_state state;
-    atomic_uint_least64_t completed; /* of `state`, for those who look without the lock */
+    atomic_uint_least64_t completed; /* of `state`, for threads that look without the lock */
 
     struct facet_launch_record *records; /* a ring; grows to CPU_RECORDS */
     uint32_t record_room;
@@ -88,25 +90,27 @@ struct cpu_tenant {
     uint32_t waiting; /* jobs that wait for another stream */
     uint32_t active;  /* units at work for it */
     bool paused;
-    bool arrived;              /* has work that nobody made room for yet */
-    uint64_t busy_ns, told_ns; /* what it had; the most that was told, as of turns under way that is not quite known */
+    bool arrived;              /* has new work, for which no unit made room yet */
+    uint64_t busy_ns, told_ns; /* time charged; the most that was reported, as turns under way are not quite known */
     TAILQ_HEAD(, cpu_stream) streams;
-    uint32_t watchers;      /* who sleep until anything of it changes, not until one job is over */
+    uint32_t watchers;      /* threads that sleep until any state of it changes, not until one job is over */
     pthread_cond_t changed; /* a job that is wanted is over; for watchers: any, or no unit is left */
 };
 
-/* What a unit does before it takes the lock again. */
+/* A unit's work before it takes the lock again. */
 struct cpu_turn {
     struct cpu_range range; /* claimed and not run */
     uint64_t start_ns, until_ns, end_ns;
     uint64_t begin_ns, run_ns; /* when it has left the lock, and from then on till the last work-group's end */
-    uint64_t had_ns;           /* of that, what the thread had its processor; UINT64_MAX: all, or not known */
+    uint64_t had_ns;           /* of that, the time the thread had its processor; UINT64_MAX: all, or not known */
     uint64_t groups, longest_ns;
     enum facet_status status;
 };
 
-/* A thread may be ended while it is inside; who ends it says so first. A thread that finds it said when it comes out
- * waits for its end: pthreads' own switch lets a cancellation through that was sent before it was turned off. */
+/*
+ * A thread may be ended while it is inside; the watchdog sets CPU_ENDING first. A thread that finds it set when it
+ * comes out waits for its end: pthreads' own switch lets a cancellation through that was sent before it was turned off.
+ */
 enum cpu_endable { CPU_OUTSIDE = 0, CPU_INSIDE, CPU_ENDING };
 
 /* A thread. */
@@ -124,7 +128,7 @@ struct cpu_unit {
     /* Under the lock. */
     struct cpu_job *job; /* NULL: none */
     uint64_t turn_start_ns;
-    bool long_turn; /* nobody waited when it began */
+    bool long_turn; /* no other tenant waited when it began */
     bool idle;      /* in the list of those that sleep */
     bool spins;     /* in the list of those that look for work without the lock */
     bool called;    /* woken, and not there yet */
@@ -133,7 +137,7 @@ struct cpu_unit {
     uint64_t watched_beat, watched_since_ns, watched_had_ns; /* the watchdog's */
     bool reported;
     uint64_t leave_by_ns;  /* by cpu_deadline_ns(): its job was stopped, and then its thread is ended; 0: it may stay */
-    bool gone;             /* its thread was, and there is no other yet */
+    bool gone;             /* its thread was ended, and there is no other yet */
     uint64_t ended_had_ns; /* of its thread that is being ended: turn.had_ns */
 
     _Alignas(CPU_LINE) atomic_bool wanted; /* leave the job at the next work-group */
@@ -148,10 +152,10 @@ struct cpu_executor {
     struct facet_pick pick;
     struct cpu_tenant *tenants[FACET_PICK_ENTITIES];
     uint32_t started;   /* threads */
-    atomic_uint active; /* units at work; who waits reads it without the lock */
+    atomic_uint active; /* units at work; waiting threads read it without the lock */
     uint64_t turns;
-    bool keeps;        /* who began keeps its units until it ends */
-    uint64_t slice_ns; /* of a turn while others wait; 0: our own */
+    bool keeps;        /* a tenant that began keeps its units until it ends */
+    uint64_t slice_ns; /* of a turn while others wait; 0: the executor's own */
     uint64_t unit_ns, busy_ns, active_since_ns;
     SLIST_HEAD(, cpu_unit) idle;     /* the one that went to sleep last is first: its caches are warm */
     SLIST_HEAD(, cpu_unit) spinning; /* they are woken before any that sleeps */
@@ -172,10 +176,10 @@ static inline uint64_t cpu_now_ns(const struct cpu_executor *executor)
     return executor->options.now_ns(executor->options.owner);
 }
 
-/* The processor time of the calling thread; 0: not known, as with a clock that somebody else moves. */
+/* The processor time of the calling thread; 0: not known, as with options.now_ns. */
 uint64_t cpu_thread_ns(const struct cpu_executor *executor);
 
-/* Under the lock: what the unit's thread has had its processor in the turn that is under way; UINT64_MAX: not known. */
+/* Under the lock: processor time of the unit's thread in the turn that is under way; UINT64_MAX: not known. */
 uint64_t cpu_unit_had_ns(const struct cpu_unit *unit);
 
 /* executor_job.c */
@@ -183,7 +187,7 @@ enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes
                               struct facet_error *error);
 bool cpu_job_has_more(const struct cpu_job *job);
 bool cpu_job_is_over(const struct cpu_job *job);
-/* Whether a thread can be ended in one of its work-groups: code of images alone holds no locks, and nothing of ours. */
+/* Whether a thread can be ended in one of its work-groups: only code of images holds no locks, and nothing of ours. */
 bool cpu_job_can_be_ended(const struct cpu_job *job);
 /* Opens the next phase when all of this one ran. */
 void cpu_job_step(struct cpu_job *job);
@@ -204,13 +208,12 @@ void cpu_unit_lost(struct cpu_unit *unit, enum facet_status status);
 
 /* executor_stream.c: all under the lock */
 bool cpu_stream_claimable(const struct cpu_stream *stream);
-/* Tells of what is over at the head of the stream: leaves the lock meanwhile. */
+/* Reports the jobs that are over at the head of the stream: leaves the lock meanwhile. */
 void cpu_stream_settle(struct cpu_stream *stream);
 void cpu_stream_stop(struct cpu_stream *stream);
 void cpu_stream_release(struct cpu_stream *stream);
 
-/* executor_tenant.c: under the lock. To wake who only finds that it is not yet his turn costs as much as a short job.
- */
+/* executor_tenant.c: under the lock. A needless wake-up costs as much as a short job. */
 void cpu_tenant_tell(struct cpu_tenant *tenant);
 /* As cpu_condition_wait(). */
 bool cpu_tenant_watch(struct cpu_tenant *tenant, uint64_t deadline_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a stream's ring of records. Never: makes one up: it keeps what it is given, in that order. */
+/* Owns: a stream's ring of records. Never: makes up a record: it keeps those it is given, in that order. */
 #include <stdlib.h>
 
 #include "executor_parts.h"

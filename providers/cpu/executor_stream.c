@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: streams: the order of their jobs, telling what became of each, waiting, cancelling. Never: chooses units.
+ * Owns: streams: the order of their jobs, reporting how each ended, waiting, cancelling. Never: chooses units.
  *
- * A job stays at the head of its stream until its owner was told of its end. So owners are told in order, the next job
- * begins after that, and who waited for a job finds its owner told.
+ * A job stays at the head of its stream until its `done` has returned. So owners are told in order, the next job begins
+ * after that, and a thread that waited for a job finds its owner told.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "provider_kit.h"
 
 #define LOOK_NS UINT64_C(500000)
-#define LOOKS   64u /* between two times that others are let in: some hundred nanoseconds */
-/* A unit that was woken is there sooner, unless it waits for a processor. */
+#define LOOKS   64u /* between two yields: some hundred nanoseconds */
+/* A woken unit arrives sooner, unless it waits for a processor. */
 #define CALLED_NS UINT64_C(10000)
 
 enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream **ret_stream,
@@ -36,7 +36,7 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
     return FACET_OK;
 }
 
-/* Who waits for it, however far back in its own stream, waits no more. */
+/* Jobs that wait for the stream, however far back in their own streams, wait no more. */
 static void forget(struct cpu_tenant *tenant, const struct cpu_stream *gone)
 {
     struct cpu_stream *stream;
@@ -131,7 +131,7 @@ static void tell(struct cpu_stream *stream)
         cpu_tenant_tell(stream->tenant);
         return;
     }
-    stream->wanted = UINT64_MAX; /* who waits for more says so again */
+    stream->wanted = UINT64_MAX; /* threads that wait for more set it again */
     pthread_cond_broadcast(&stream->tenant->changed);
 }
 
@@ -161,7 +161,7 @@ static bool settle(struct cpu_stream *stream)
     return any;
 }
 
-/* From the first again after each: while one is told the list may change. */
+/* From the first again after each: the list may change during a call of `done`. */
 static struct cpu_stream *first_unsettled(struct cpu_tenant *tenant)
 {
     struct cpu_stream *stream;
@@ -172,7 +172,7 @@ static struct cpu_stream *first_unsettled(struct cpu_tenant *tenant)
     return NULL;
 }
 
-/* What ends here may be what others wait for. */
+/* Jobs of other streams may wait for a job that ends here. */
 void cpu_stream_settle(struct cpu_stream *stream)
 {
     struct cpu_tenant *tenant = stream->tenant;
@@ -190,7 +190,7 @@ void cpu_stream_stop(struct cpu_stream *stream)
         job->stopped = true;
     cpu_units_leave(stream->tenant->executor, stream->tenant, stream);
     cpu_stream_settle(stream);
-    cpu_tenant_arrive(stream->tenant); /* what was queued meanwhile */
+    cpu_tenant_arrive(stream->tenant); /* work that was queued meanwhile */
 }
 
 void cpu_stream_cancel(struct cpu_stream *stream)
@@ -338,12 +338,12 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
     return queue(job, error);
 }
 
-/* ---- looking ---- */
+/* ---- polling ---- */
 
 /*
- * To sleep and to be woken takes tens of microseconds: as long as a short launch. So the end is looked for first, and
- * whoever else wants the processor is let in at once. But a unit that was woken from its sleep may be waiting for
- * another processor that is busy, and only one that sleeps takes it over: then this one does.
+ * Sleeping and waking takes tens of microseconds: as long as a short launch. So the thread polls for the end first, and
+ * yields to every thread that wants the processor. But a unit that was woken may be waiting for another processor that
+ * is busy, and only a processor whose thread sleeps takes it over: then this thread sleeps.
  */
 static void look_for(struct cpu_stream *stream, uint64_t target, uint64_t deadline)
 {

@@ -121,7 +121,7 @@ static uint64_t had_ns(const struct cpu_unit *unit, uint64_t now_ns)
     return had < held_ns ? had : held_ns;
 }
 
-/* The turns that are under way count as far as they have come. */
+/* Turns under way count up to now. */
 uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
 {
     struct cpu_executor *executor = tenant->executor;

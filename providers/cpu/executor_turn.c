@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: turns: which unit works on what and until when, waking those that sleep, making those leave that are in the
- * way. Never: runs a work-group under the lock, or decides whose turn it is: src/compute/pick does.
+ * Owns: turns: the work of each unit and the end of its turn, waking units that sleep, preempting units that others
+ * need. Never: runs a work-group under the lock, or chooses the next tenant: src/compute/pick does.
  *
  * A turn ends when the job has nothing more, its time is over, or the unit is wanted elsewhere. Time is charged at its
- * end: what the thread had of its processor, so that a launch costs the same whoever else wants the processors, and who
- * submits much, and thereby wakes threads of his own, does not do so at the expense of him whose turn it is. While
- * somebody else waits turns are short, so that shares hold over short times; whoever arrives ends the long ones.
+ * end: the time that the thread had its processor, so that a launch costs the same under any load, and a tenant that
+ * submits much, and thereby wakes threads of its own, does not do so at the expense of the tenant whose turn it is.
+ * While other tenants wait turns are short, so that shares hold over short times; an arriving tenant ends the long
+ * ones.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -17,16 +18,18 @@
 
 #define SHORT_TURN_NS UINT64_C(50000)
 #define LONG_TURN_NS  UINT64_C(1000000)
-/* Each turn takes the one lock: with many units turns are longer, so that it is not what they wait for. */
+/* Each turn takes the one lock: with many units turns are longer, so that units do not wait for the lock. */
 #define TURN_PER_UNIT_NS UINT64_C(1500)
-/* So long a unit that had work looks for more before it sleeps: who launches and waits in turn halves his time
- * (bench/executor). To be woken on a processor that sleeps takes as long. */
+/*
+ * A unit that had work polls so long for more before it sleeps: a program that launches and waits in turn then needs
+ * half the time (bench/executor). Waking a thread on a processor that sleeps takes as long.
+ */
 #define SPIN_NS UINT64_C(20000)
-#define LOOKS   512u /* between two times that it lets others have its processor: less than a microsecond */
-#define WAKES   2u   /* of those that look: by whoever brings work, and by each that has got some */
+#define LOOKS   512u /* between two yields: less than a microsecond */
+#define WAKES   2u   /* polling units woken: by the thread that brings work, and by each that has got some */
 /* A thread that loses its processor to another loses it for longer than this. */
 #define TRUST_NS UINT64_C(50000)
-/* And so long while work is under way that more may follow: the next phase, the next of its stream. */
+/* A unit polls so long while work is under way that more may follow: the next phase, the next of its stream. */
 #define FOLLOW_NS UINT64_C(500000)
 
 static uint64_t later(uint64_t left, uint64_t right)
@@ -39,7 +42,7 @@ static uint64_t sooner(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-/* ---- what a tenant wants ---- */
+/* ---- a tenant's demand ---- */
 
 /* The stream whose job goes next: the highest priority, and among equals the one that has waited for longest. */
 static struct cpu_stream *next_stream(struct cpu_tenant *tenant)
@@ -96,7 +99,7 @@ static bool is_ready(const struct cpu_tenant *tenant)
 
 bool cpu_unit_start(struct cpu_unit *unit)
 {
-    char name[16]; /* what a thread's name may have */
+    char name[16]; /* the longest name of a thread */
 
     snprintf(name, sizeof name, "facet-cpu-%u", unit->index % 1000);
     return cpu_thread_start(&unit->thread, name, cpu_unit_main, unit);
@@ -191,8 +194,10 @@ static void interrupt(struct cpu_tenant *tenant)
     }
 }
 
-/* Who has got a unit wakes the next: so a launch costs its caller one wake, and a small one wakes few. Those that are
- * awake cost a store: the caller himself may be on the processor of the first of them. */
+/*
+ * A unit that has got work wakes the next: so a launch costs its caller one wake, and a small one wakes few. Units that
+ * are awake cost a store: the caller itself may be on the processor of the first of them.
+ */
 static bool spread(struct cpu_executor *executor, uint64_t now_ns)
 {
     bool awake = false;
@@ -222,7 +227,7 @@ static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
         interrupt(tenant);
 }
 
-/* Somebody must be awake, or asleep until then, when a cap lets its tenant come back. */
+/* One unit must be awake, or asleep until then, when a cap lets its tenant come back. */
 static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
 {
     const struct cpu_unit *next = SLIST_FIRST(&executor->spinning);
@@ -277,7 +282,7 @@ static uint64_t turn_ns(const struct cpu_executor *executor, bool long_turn)
     return long_turn ? LONG_TURN_NS : later(SHORT_TURN_NS, TURN_PER_UNIT_NS * executor->options.units);
 }
 
-/* For how long: until others who wait want their part, its cap closes it, or somebody's cap lets him come back. */
+/* Until waiting tenants want their part, its cap closes it, or the cap of another lets that one come back. */
 static uint64_t turn_until(struct cpu_tenant *tenant, const struct cpu_unit *unit, uint64_t now_ns, uint64_t again_ns)
 {
     struct cpu_executor *executor = tenant->executor;
@@ -305,7 +310,7 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
 
     unit->job = job;
     unit->turn_start_ns = now_ns;
-    unit->watched_beat = atomic_load_explicit(&unit->beat, memory_order_relaxed); /* what it did before is over */
+    unit->watched_beat = atomic_load_explicit(&unit->beat, memory_order_relaxed); /* its earlier work is over */
     unit->watched_since_ns = now_ns;
     unit->watched_had_ns = 0;
     unit->reported = false;
@@ -371,7 +376,7 @@ static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu
     }
 }
 
-/* Returns the job when it could go on: something else made it wait, then. */
+/* Returns the job if it could go on: then another reason made it wait. */
 static struct cpu_job *end_turn(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
@@ -418,8 +423,10 @@ static void ask_thread(struct cpu_unit *unit)
     unit->asked_ns = cpu_now_ns(unit->executor);
 }
 
-/* The thread's processor time now, and when that is; 0: not known. To ask the kernel costs as much as a small launch
- * does. While nobody waits for the unit its answer is good for TRUST_NS, in which the thread lost nothing. */
+/*
+ * The thread's processor time now, and the time of that reading; 0: not known. Asking the kernel costs as much as a
+ * small launch. While no tenant waits for the unit the answer is good for TRUST_NS, in which the thread lost nothing.
+ */
 static uint64_t thread_ns(struct cpu_unit *unit, uint64_t *ret_now_ns)
 {
     uint64_t now = cpu_now_ns(unit->executor);
@@ -433,8 +440,10 @@ static uint64_t thread_ns(struct cpu_unit *unit, uint64_t *ret_now_ns)
     return unit->asked_thread_ns;
 }
 
-/* What is charged is what happens from here to there: neither taking the lock nor waking others, which is as often as
- * not for somebody else. */
+/*
+ * Only the time from here to there is charged: neither taking the lock nor waking others, which often serves another
+ * tenant.
+ */
 static void run_turn(struct cpu_unit *unit)
 {
     struct cpu_turn *turn = &unit->turn;
@@ -450,14 +459,14 @@ static void run_turn(struct cpu_unit *unit)
     turn->had_ns = unit->asked_thread_ns > begin_ns ? unit->asked_thread_ns - begin_ns : 0;
 }
 
-/* Work that more may follow is under way, and there is a processor for whoever looks for it. */
+/* Work that more may follow is under way, and there is a processor for a unit that polls for it. */
 static bool may_follow(const struct cpu_executor *executor)
 {
     return executor->active > 0 && executor->jobs > 0 &&
            executor->active + executor->spinners < executor->options.processors;
 }
 
-/* Until when a unit that finds no work looks for more before it sleeps; what is spent so is charged to nobody. */
+/* Until when a unit that finds no work polls for more before it sleeps; that time is not charged. */
 static uint64_t look_until(const struct cpu_unit *unit)
 {
     const struct cpu_executor *executor = unit->executor;
@@ -469,8 +478,10 @@ static uint64_t look_until(const struct cpu_unit *unit)
     return sooner(until, cpu_deadline_ns(unit->look_ns > now ? unit->look_ns - now : 0));
 }
 
-/* Leaves the lock, and looks whether somebody brings work. Others are let in at once, and again and again: whoever
- * waited for what has just ended may be waiting for this processor. */
+/*
+ * Leaves the lock, and polls for new work. It yields at once, and again and again: a thread that waited for the job
+ * that has just ended may be waiting for this processor.
+ */
 static void spin(struct cpu_unit *unit, uint64_t until_ns)
 {
     struct cpu_executor *executor = unit->executor;

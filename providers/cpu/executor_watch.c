@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the watchdog, a thread that reports work-groups that run for too long, and ends those that nobody wants any
- * more or that take longer than they may. Never: ends what could hold something (cpu_job_can_be_ended()).
+ * Owns: the watchdog, a thread that reports work-groups that run for too long, and ends those whose launch was
+ * cancelled or that take longer than they may. Never: ends a work-group that could hold something
+ * (cpu_job_can_be_ended()).
  *
  * A unit counts the work-groups that it begins; the watchdog looks whether the count of one that works still grows. So
  * watching costs a work-group one store. The thread begins with the first work and sleeps while there is none.
  *
- * A work-group has no place at which it could be asked to stop: what is ended is its unit's thread, by an asynchronous
+ * A work-group has no place at which it could be asked to stop: the watchdog ends its unit's thread, by an asynchronous
  * cancellation that pthreads lets through only while the thread is in an image's code. Then another thread is the unit.
  */
 #include <dlfcn.h>
@@ -41,8 +42,10 @@ static uint64_t running_ns(struct cpu_unit *unit, uint64_t now_ns)
     return 0;
 }
 
-/* Of that, what the unit had of its processor: while this process is stopped, or others have the processor, a
- * work-group does not use up the time that it may take. */
+/*
+ * The part of that in which the unit had its processor: while this process is stopped, or others have the processor, a
+ * work-group does not use up the time that it may take.
+ */
 static uint64_t worked_ns(const struct cpu_unit *unit, uint64_t ran_ns)
 {
     uint64_t had_ns = cpu_unit_had_ns(unit);
@@ -105,7 +108,7 @@ static void replace(struct cpu_unit *unit)
     unit->gone = unit->executor->closing || !cpu_unit_start(unit);
 }
 
-/* Not when it is on its way in or out: whatever it does then, it holds something. */
+/* Not when it is on its way in or out: it always holds something then. */
 static void end_unit(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
@@ -159,7 +162,7 @@ static uint64_t sooner(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-/* When to look again, by cpu_deadline_ns(); UINT64_MAX: when somebody says so. */
+/* When to look again, by cpu_deadline_ns(); UINT64_MAX: when `watch` is signalled. */
 static uint64_t next_look(const struct cpu_executor *executor)
 {
     const struct cpu_executor_options *options = &executor->options;

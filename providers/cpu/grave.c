@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is freed or unmapped while launches queued before may use it.
+ * Deferred free: memory that is freed or unmapped while launches queued before may use it.
  *
  * Owns: keeping it until the last of those is complete: a kernel that runs has raw addresses.
- * Never: makes who frees or unmaps wait for work.
+ * Never: makes the thread that frees or unmaps wait for work.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -28,8 +28,10 @@ static uint64_t next_sequence(struct cpu_context *context)
     return next;
 }
 
-/* Who is queued looks at the space under its lock, and has a number before he lets go of that: what has none by now
- * will find the range leaving. */
+/*
+ * A launch being queued looks at the space under its lock, and has a number before it lets go of that: a launch without
+ * a number by now will find the range leaving.
+ */
 enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,
                             struct facet_error *error)
 {

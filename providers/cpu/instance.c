@@ -13,7 +13,7 @@
 #define NS_PER_MS        UINT64_C(1000000)
 #define WATCHDOG_MS      UINT64_C(10000) /* FACET_CPU_WATCHDOG: how long a work-group may take before it is reported */
 #define WATCHDOG_MS_MOST UINT64_C(86400000)
-#define END_AFTER_MS     UINT64_C(20) /* what a work-group has to end by itself, once its launch is cancelled */
+#define END_AFTER_MS     UINT64_C(20) /* time for a work-group to end by itself, once its launch is cancelled */
 
 uint64_t cpu_now_ns(clockid_t clock)
 {
@@ -38,7 +38,7 @@ enum facet_status cpu_check_device(const struct facet_provider_instance *instanc
     return facet_kit_check_device(device, 1, error);
 }
 
-/* A work-group is not interrupted; but whoever looks at events learns of it. */
+/* A work-group is not interrupted; but readers of events learn of it. */
 static void report_overlong(void *owner, const char *kernel, uint64_t running_ns)
 {
     char message[128];
@@ -69,7 +69,7 @@ static enum facet_status open_executor(struct facet_provider_instance *instance,
     return cpu_executor_create(&options, &instance->executor, error);
 }
 
-/* Twice the memory: gaps between pages may make the file longer than what is in it. */
+/* Twice the memory: gaps between pages may make the file longer than its contents. */
 static enum facet_status open_pool(struct facet_provider_instance *instance, struct facet_error *error)
 {
     uint64_t commit = 0;
@@ -166,7 +166,7 @@ void cpu_close(struct facet_provider_instance *instance)
         cpu_context_drop(context);
     }
     if (!wait_for_zombies(instance))
-        return; /* and what is left is lost: code runs in it */
+        return; /* and the rest is lost: code runs in it */
     free_workers(instance);
     cpu_executor_destroy(instance->executor);
     cpu_math_close(instance);

@@ -10,7 +10,7 @@
 #define SCRATCH_MOST (UINT64_C(4) << 30)                   /* of a work-group */
 #define LAUNCH_1_1   offsetof(struct facet_launch, offset) /* its size before 1.2 */
 
-/* The host's struct, as this provider was built: what it has beyond its size is zero. */
+/* The host's struct, as this provider was built: fields beyond the host's size are zero. */
 static enum facet_status take_request(const struct facet_launch *launch, struct facet_launch *ret_request,
                                       struct facet_error *error)
 {
@@ -147,7 +147,7 @@ static bool reach_of(const struct facet_host_image_object *image, uint64_t *ret_
     return !__builtin_add_overflow((slices - 1) * image->slice_bytes, slice, ret_bytes);
 }
 
-/* Of the description, and of all of the pixels that it describes, what is expected and is not so; NULL: nothing. */
+/* The expectation that the description, or all of the pixels that it describes, do not meet; NULL: they meet all. */
 static const char *fault_of_image(const struct cpu_space *space, uint64_t address)
 {
     struct facet_host_image_object image;
@@ -240,7 +240,7 @@ void cpu_launch_enter(struct cpu_context *context, struct cpu_launch *launch)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* From here on what is freed stays until the launch is complete: judged and entered under one lock. */
+/* Memory freed from here on stays until the launch is complete: judged and entered under one lock. */
 static enum facet_status enter(struct cpu_context *context, struct cpu_launch *launch,
                                const struct facet_host_kernel *kernel, const struct facet_launch *request,
                                const void *arguments, struct facet_error *error)

@@ -15,7 +15,7 @@ static enum facet_status begin(struct facet_provider_instance *instance, uint32_
     return status == FACET_OK ? facet_kit_check_worker(worker, error) : status;
 }
 
-/* A worker that a limit can be set for: not one that has it, or uses the device already. */
+/* Finds a worker that a limit can be set for: not one that has it, or uses the device already. */
 static enum facet_status find_worker(struct facet_provider_instance *instance, const char *name, uint32_t limit,
                                      struct cpu_worker **ret_worker, struct facet_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what this machine is as a device: its processors, its memory, the settings that say otherwise.
- * Never: guesses; what cannot be read has no bit.
+ * Owns: this machine's properties as a device: its processors, its memory, the settings that override them.
+ * Never: guesses; a value that cannot be read has no bit.
  */
 #include <errno.h>
 #include <sched.h>

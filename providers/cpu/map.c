@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: mapping pages into reservations, and the pieces that say what is mapped.
- * Never: leaves a hole where something else of the process could come to lie: what is not mapped stays reserved.
+ * Owns: mapping pages into reservations, and the pieces that record the mappings.
+ * Never: leaves a hole into which the process could map something else: addresses without pages stay reserved.
  */
 #include "map.h"
 
@@ -139,7 +139,7 @@ enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range,
     return status;
 }
 
-/* Ends of pieces where the range has its own: what can fail for want of memory comes first. */
+/* Splits pieces at the ends of the range: steps that can fail for want of memory come first. */
 static enum facet_status prepare(struct cpu_space *space, struct cpu_range range, struct facet_error *error)
 {
     enum facet_status status = cpu_range_check(space, range, error);
@@ -176,8 +176,10 @@ enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range rang
 
     if (status != FACET_OK)
         return status;
-    /* Over what was mapped comes nothing, in one step: the addresses are never free, and nobody reads pages that the
-     * next one has. */
+    /*
+     * The mapping is replaced by nothing, in one step: the addresses are never free, and no thread reads pages that the
+     * next owner has.
+     */
     if (mmap((void *)range.at, range.end - range.at, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
              -1, 0) == MAP_FAILED)
         return facet_kit_fail(error, FACET_NO_MEMORY, "unmapping at %#" PRIx64 ": %s", range.at, strerror(errno));

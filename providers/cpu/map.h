@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of a space share (space.c, map.c, move.c).
+ * Declarations that the parts of a space share (space.c, map.c, move.c).
  *
- * Owns: looking up, and pieces. Never: changes what is mapped.
+ * Owns: looking up, and pieces. Never: changes a mapping.
  */
 #ifndef CPU_MAP_H
 #define CPU_MAP_H
@@ -26,9 +26,9 @@ static inline struct cpu_part cpu_piece_part(const struct cpu_piece *piece)
 
 /* Whole pages of one reservation. FACET_OUT_OF_RANGE. */
 enum facet_status cpu_range_check(const struct cpu_space *space, struct cpu_range range, struct facet_error *error);
-/* Makes both ends of what is mapped ends of pieces, which nobody sees. FACET_NO_MEMORY. */
+/* Splits the pieces at both ends of the range, without any effect on the mappings. FACET_NO_MEMORY. */
 enum facet_status cpu_pieces_split(struct cpu_space *space, struct cpu_range range, struct facet_error *error);
-/* Drops the pieces of a range, which has ends of pieces, but not what is mapped there. */
+/* Drops the pieces of a range, which has ends of pieces, but leaves the mappings there. */
 void cpu_pieces_drop(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone);
 
 #endif

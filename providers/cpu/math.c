@@ -2,7 +2,7 @@
 /*
  * The table `math`: operations of a library as work of the executor.
  *
- * Owns: opening facet-cpu-math.so, whose operands are memory of the context, and queueing what it prepared.
+ * Owns: opening facet-cpu-math.so, whose operands are memory of the context, and queueing the work that it prepared.
  * Never: computes (math/ does), or judges shapes (math_check.c).
  */
 #include <dlfcn.h>
@@ -75,7 +75,7 @@ static enum facet_status load_library(const struct cpu_math_library **ret_librar
     return FACET_OK;
 }
 
-/* Opened once; what failed is tried again. */
+/* Opened once; a failed opening is tried again. */
 static enum facet_status open_library(struct facet_provider_instance *instance, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -122,7 +122,7 @@ static void release(struct math_launch *launch)
     free(launch);
 }
 
-/* Told by the executor: complete, failed or cancelled. */
+/* Called by the executor: complete, failed or cancelled. */
 static void done(void *owner)
 {
     struct math_launch *launch = owner;
@@ -145,7 +145,7 @@ static enum facet_status check_operands(const struct cpu_space *space, const str
     return FACET_OK;
 }
 
-/* From here on what is freed stays until the operation is complete: judged and entered under one lock. */
+/* Memory freed from here on stays until the operation is complete: judged and entered under one lock. */
 static enum facet_status enter(struct cpu_context *context, struct math_launch *launch,
                                const struct kit_math_operands *operands, struct facet_error *error)
 {
@@ -172,7 +172,7 @@ static enum facet_status submit(struct cpu_queue *queue, struct math_launch *lau
                                     error);
 }
 
-/* The operands are looked at before anything is prepared for them, and are kept while that is done. */
+/* The operands are checked before anything is prepared for them, and are kept while that is done. */
 static enum facet_status launch_math(struct cpu_queue *queue, const struct facet_math *operation,
                                      const struct kit_math_operands *operands, struct facet_error *error)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the provider and facet-cpu-math.so are to each other. The object is opened at the first operation, so that
+ * The interface between the provider and facet-cpu-math.so. The object is opened at the first operation, so that
  * listing devices does not pay for the library that it is linked to.
  *
- * Owns: the one symbol that it exports, and what an operation is once it can be queued.
+ * Owns: the one symbol that it exports, and the form of an operation that can be queued.
  * Never: knows contexts, streams or units.
  */
 #ifndef CPU_MATH_LIBRARY_H
@@ -22,8 +22,10 @@
 /* Primitives that were made, to be used again. */
 struct cpu_math_engine;
 
-/* An operation as work-groups: `kernel` runs one by its group_id[0]. What it is given as arguments is the address of
- * this struct. It has memory of its own, so it may be run once at a time. */
+/*
+ * An operation as work-groups: `kernel` runs one by its group_id[0]. Its argument is the address of this struct. It has
+ * memory of its own, so only one run of it may be under way.
+ */
 struct cpu_math_work {
     struct facet_host_kernel kernel;
     char name[64]; /* for the record */
@@ -42,7 +44,10 @@ struct cpu_math_library {
     /* When no work is left. */
     void (*close)(struct cpu_math_engine *engine);
     void (*support)(const struct cpu_math_engine *engine, struct facet_math_support *ret_support);
-    /* The operation was checked, its zeros stand for what they stand for no longer (math_check.c). Any thread. */
+    /*
+     * The operation was checked, and its zeros were replaced by the defaults that they stand for (math_check.c). Any
+     * thread.
+     */
     enum facet_status (*prepare)(struct cpu_math_engine *engine, const struct facet_math *operation,
                                  struct cpu_math_work **ret_work, struct facet_error *error);
     void (*release)(struct cpu_math_work *work);

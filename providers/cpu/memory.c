@@ -82,7 +82,7 @@ static enum facet_status alloc_plain(struct cpu_context *context, uint64_t bytes
 {
     uint64_t whole = (bytes + CPU_BLOCK_BYTES - 1) / CPU_BLOCK_BYTES * CPU_BLOCK_BYTES;
 
-    /* What cannot be rounded up is refused like anything else that is too much. */
+    /* A size that cannot be rounded up is refused like any other that is too much. */
     enum facet_status status = cpu_account_take(context, whole < bytes ? bytes : whole, error);
     if (status != FACET_OK)
         return status;
@@ -314,7 +314,7 @@ static enum facet_status memory_unmap(struct facet_provider_instance *instance, 
     return status;
 }
 
-/* --- copies: after everything that is queued --- */
+/* --- copies: after all queued work --- */
 
 static enum facet_status transfer(struct facet_provider_instance *instance, uint64_t number,
                                   const struct cpu_transfer *transfer, struct facet_error *error)

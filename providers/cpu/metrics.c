@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table `metrics`: what the executor measured, and what contexts hold.
- * Never: counts what others do with these processors.
+ * Owns: the table `metrics`: the executor's measurements, and the memory that contexts hold.
+ * Never: counts the work of others on these processors.
  *
  * Shares are of the time between a reading and the one before it; before the second there is none.
  */

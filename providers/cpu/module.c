@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: loading images: the bytes become a file without a name, and that a part of this process.
- * Never: gives the loader what elf_image.c did not understand.
+ * Never: gives the loader bytes that elf_image.c did not understand.
  */
 #include <dlfcn.h>
 #include <errno.h>

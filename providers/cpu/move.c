@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: pages that move while they are used, and the note of where they are then.
+ * Owns: moving pages while they are used, and recording their new addresses.
  * Never: touches the addresses themselves, which are others' to use (src/base/transplant.c); waits for launches.
  */
 #include <string.h>
@@ -16,7 +16,7 @@ static uint64_t bytes_of(struct cpu_range range)
     return range.end - range.at;
 }
 
-/* The first piece stands for all of the range from now on: nothing here can fail. */
+/* From now on the first piece covers all of the range: nothing here can fail. */
 static void settle(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages, uint64_t offset,
                    struct cpu_pages_list *gone)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the lives of pages. Never: lets go of what is mapped anywhere.
+ * Owns: the lives of pages. Never: frees pages that are mapped anywhere.
  *
- * Who holds the lock of the space that made them has them in its list; what several spaces may look at is under the
+ * The lock of the space that made them guards that space's list of them; data that several spaces may read is under the
  * pool's lock.
  */
 #include "pages.h"
@@ -124,7 +124,7 @@ enum facet_status cpu_pages_share(struct cpu_space *space, uint64_t number, stru
     return FACET_OK;
 }
 
-/* --- what is mapped; with the pool's lock held --- */
+/* --- mappings; with the pool's lock held --- */
 
 static enum facet_status check_part(const struct cpu_pages *pages, struct cpu_part part, struct facet_error *error)
 {

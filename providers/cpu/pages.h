@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages: whose they are, who may map them, and which of them are mapped.
+ * Pages: their owner, the spaces that may map them, and the parts that are mapped.
  *
  * Owns: their lives. Never: maps them (map.c, move.c), or counts them against a quota.
  *
- * What ends is put on a list `gone`, for the caller to free with no lock held. The space's lock is held for writing,
- * but where it says otherwise.
+ * Pages that end are put on a list `gone`, for the caller to free with no lock held. The space's lock is held for
+ * writing, unless a comment says otherwise.
  */
 #ifndef CPU_PAGES_H
 #define CPU_PAGES_H
@@ -14,12 +14,12 @@
 
 struct cpu_worker;
 
-/* Takes the space's lock by itself: having much memory at once takes milliseconds. */
+/* Takes the space's lock by itself: allocating much memory at once takes milliseconds. */
 enum facet_status cpu_pages_create(struct cpu_space *space, uint64_t number, uint64_t bytes, struct facet_error *error);
 enum facet_status cpu_pages_destroy(struct cpu_space *space, uint64_t number, struct cpu_pages_list *gone,
                                     struct facet_error *error);
 
-/* Other spaces may map them; `worker` is charged from now on. `ret_bytes`: for what; 0: they were shared before. */
+/* Other spaces may map them; `worker` is charged from now on. `ret_bytes`: the charge; 0: they were shared before. */
 enum facet_status cpu_pages_share(struct cpu_space *space, uint64_t number, struct cpu_worker *worker,
                                   uint64_t *ret_bytes, struct facet_error *error);
 

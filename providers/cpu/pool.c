@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the file that pages come from, and which parts of it are taken.
- * Never: keeps the contents of what was given back: the next who gets it reads zeros.
+ * Never: keeps the contents of a part that was given back: its next owner reads zeros.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ static bool lengthen(int fd, uint64_t bytes)
     return ftruncate(fd, (off_t)bytes) == 0;
 }
 
-/* Makes the file, and makes it long enough. It is sparse: only what is written takes memory. */
+/* Makes the file, and makes it long enough. It is sparse: only written pages take memory. */
 static enum facet_status cover(struct cpu_pool *pool, uint64_t end, struct facet_error *error)
 {
     if (pool->fd < 0)
@@ -89,7 +89,7 @@ static enum facet_status cover(struct cpu_pool *pool, uint64_t end, struct facet
     return FACET_OK;
 }
 
-/* What does not fit into the view, as gaps made the file longer, is had as it is touched. */
+/* An extent that does not fit into the view, as gaps made the file longer, is committed as it is touched. */
 static enum facet_status commit(struct cpu_pool *pool, struct cpu_extent *extent, struct facet_error *error)
 {
     if (!pool->view.base || extent->bytes > pool->view.bytes || extent->offset > pool->view.bytes - extent->bytes)

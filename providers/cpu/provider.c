@@ -5,8 +5,8 @@
  * Owns: the entry point. Never: needs a driver, a vendor's runtime or the kernel compiler.
  *
  * Kernels are images of the target `host` (facet/host_kernel.h): code that runs in this process, at the addresses that
- * the memory table hands out. So a kernel that goes astray takes this process with it, and nothing else; the host runs
- * it in one of its own. FACET_CHECK=1, when kernels are compiled, tells such kernels by name.
+ * the memory table hands out. So a faulty kernel ends this process, and nothing else; the host runs it in one of its
+ * own. FACET_CHECK=1, when kernels are compiled, reports such kernels by name.
  *
  * The device has no mode and no address: no interposer enters programs here, so no vGPU can be made of it (ADR 9).
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the lives of streams, as contexts see them.
- * Never: destroys one that somebody waits for, or blocks for a work-group that does not end.
+ * Never: destroys one that a thread waits for, or blocks for a work-group that does not end.
  */
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ enum facet_status cpu_queue_take(struct facet_provider_instance *instance, uint6
     return FACET_OK;
 }
 
-/* Takes it out of the list when nobody has it any more. */
+/* Takes it out of the list when no reference is left. */
 static bool is_last(struct cpu_queue *queue)
 {
     struct cpu_context *context = queue->context;

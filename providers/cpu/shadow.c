@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a table of bytes that work-items of one group touched since its last barrier.
- * Never: takes two work-items at two bytes for a race: neighbours may write to one word; nor a plain read of what
- * others update by atomics: OpenCL C 1.2 has no atomic load, and kernels poll like that.
+ * Never: takes two work-items at two bytes for a race: neighbours may write to one word; nor a plain read of a value
+ * that others update by atomics: OpenCL C 1.2 has no atomic load, and kernels poll like that.
  *
- * A table that cannot grow any more forgets: then a race may go unseen, but none is made up.
+ * A table that cannot grow any more drops entries: then a race may go unseen, but none is made up.
  */
 #include <stdlib.h>
 

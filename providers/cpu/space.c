@@ -16,7 +16,7 @@
 
 #define HUGE_BYTES UINT64_C(2097152)
 
-/* Ranges that overlap are equal: what is in a tree never overlaps, and a look-up names any part. */
+/* Ranges that overlap are equal: ranges in a tree never overlap, and a look-up names any part. */
 int cpu_range_compare(const void *left, const void *right)
 {
     const struct cpu_range *one = left, *other = right;
@@ -45,8 +45,10 @@ struct cpu_piece *cpu_piece_in(const struct cpu_space *space, struct cpu_range r
     return find(&space->pieces, range);
 }
 
-/* Who changes it comes before those who look: a few threads that copy all the time would keep it away for ever. Nobody
- * takes the lock twice. */
+/*
+ * Writers come before readers: a few threads that copy all the time would keep a writer away for ever. No thread takes
+ * the lock twice.
+ */
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool)
 {
     pthread_rwlockattr_t attributes;
@@ -79,7 +81,7 @@ static void close_piece(struct cpu_space *space, struct cpu_piece *piece, struct
     free(piece);
 }
 
-/* What is mapped goes with its reservation, and before its pages do: the next who has those is another. */
+/* Mappings go with their reservation, and before their pages do: the next owner of those is another. */
 void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone)
 {
     tdestroy(space->reservations, close_reservation);
@@ -147,7 +149,7 @@ bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cp
 
 /*
  * Addresses of this process. `align` is a power of two. NULL: there are none. The gaps are free when this is taken, and
- * so is what a later one takes: an overrun of less than a gap never leads from one block into another.
+ * so is the range that a later call takes: an overrun of less than a gap never leads from one block into another.
  */
 static void *take_addresses(uint64_t bytes, uint64_t align, int protection)
 {
@@ -177,7 +179,7 @@ enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint6
 
     if (!piece || !memory)
         goto fail;
-    if (bytes >= HUGE_BYTES) /* what kernels stream through wants few entries of the translation buffer */
+    if (bytes >= HUGE_BYTES) /* memory that kernels stream through should need few entries of the translation buffer */
         madvise(memory, bytes, MADV_HUGEPAGE);
     piece->range = (struct cpu_range){(uint64_t)memory, (uint64_t)memory + bytes};
     piece->asked = asked;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of one context: addresses of this process, and what lies there.
+ * The memory of one context: addresses of this process, and the memory there.
  *
- * Owns: plain blocks, reservations, and which pages are mapped where; the file that pages come from.
+ * Owns: plain blocks, reservations, and the mappings of pages; the file that pages come from.
  * Never: counts against a quota (context.c), or waits for launches (memory.c and grave.c do).
  *
  * Addresses are this process's own, so that kernels use them as they are. Plain memory is anonymous, as that comes in
  * huge pages; pages are parts of one file without a name per instance, so that they can be mapped at several places and
  * moved under an address that stays.
  *
- * Thread rule: one lock per space; the caller takes it, for reading to look and copy, for writing to change. What
+ * Thread rule: one lock per space; the caller takes it, for reading to look and copy, for writing to change. Data that
  * spaces share is under the pool's lock, which is taken here, inside of the spaces'.
  */
 #ifndef CPU_SPACE_H
@@ -43,7 +43,7 @@ struct cpu_pool {
     pthread_mutex_t lock;
     int fd;                      /* -1 before the first pages */
     int faults;                  /* the userfaultfd; -1: this kernel cannot protect shared memory */
-    struct facet_page_view view; /* of pages that are had when they are made; closed: none are */
+    struct facet_page_view view; /* of pages that are committed when they are made; closed: none are */
     TAILQ_HEAD(, cpu_extent) extents;
     void *shared; /* pages that every space may map: a tree in the sense of tsearch(), by their numbers */
 };
@@ -60,7 +60,7 @@ struct cpu_pages {
 
     /* Under the pool's lock. */
     struct cpu_space *owner;   /* NULL: they were destroyed, and go with their last mapping */
-    struct cpu_worker *worker; /* who is charged for them, as they are shared; NULL: the owner is */
+    struct cpu_worker *worker; /* the worker charged for them, as they are shared; NULL: the owner is */
     uint64_t mapped;           /* bytes; a page counts as often as it is mapped */
     uint32_t uses[];           /* how often each page is mapped */
 };
@@ -84,29 +84,33 @@ struct cpu_space {
     struct cpu_pages_list pages; /* its own */
 };
 
-/* `commit_bytes`: so much of the file at most is had from the kernel when pages are made, instead of as it is touched;
- * 0: nothing. FACET_NO_MEMORY. */
+/*
+ * `commit_bytes`: so much of the file at most is committed when pages are made, instead of as it is touched; 0:
+ * nothing. FACET_NO_MEMORY.
+ */
 enum facet_status cpu_pool_open(struct cpu_pool *pool, uint64_t commit_bytes, struct facet_error *error);
 void cpu_pool_close(struct cpu_pool *pool);
 
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool);
-/* What it has is unmapped, and what nobody else has mapped is on the list `gone`, as with unmap. */
+/* Unmaps all of it, and puts pages that no other space maps on the list `gone`, as unmap does. */
 void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone);
 
-/* Whether all of it is memory, for what begins now. No bytes always are. */
+/* Whether all of it is memory, for work that begins now. An empty range always is. */
 bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes);
-/* The same for what was queued before: what is leaving still is. */
+/* As above, for work that was queued before: memory that is leaving counts, too. */
 bool cpu_space_holds(const struct cpu_space *space, uint64_t address, uint64_t bytes);
 enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
                                   struct facet_error *error);
 
-/* What a kernel may access around an address: the block as it was asked for, or all pages that lie there in one row. */
+/*
+ * The memory that a kernel may access around an address: the block as it was asked for, or all adjoining pages there.
+ */
 bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cpu_range *ret_range);
 
 /* Zeroed. `bytes` is a multiple of CPU_BLOCK_BYTES, of which `asked` were asked for. FACET_NO_MEMORY. */
 enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t asked, uint64_t *ret_address,
                                   struct facet_error *error);
-/* Takes a block out of the space; its memory is still there, for whoever gives it back. FACET_NOT_FOUND. */
+/* Takes a block out of the space; its memory is still there, for the caller to give back. FACET_NOT_FOUND. */
 enum facet_status cpu_space_free(struct cpu_space *space, uint64_t address, struct cpu_range *ret_range,
                                  struct facet_error *error);
 
@@ -117,16 +121,19 @@ enum facet_status cpu_space_release(struct cpu_space *space, uint64_t address, u
 
 enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
                                 struct cpu_pages_list *gone, struct facet_error *error);
-/* `gone`: pages that nobody has any more, for the caller to free. */
+/* `gone`: pages without references, for the caller to free. */
 enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone,
                                   struct facet_error *error);
 
-/* From launch number `sequence` on nobody may use what is mapped there; what was leaving before keeps its number.
- * *ret_last: all launches with smaller numbers may use some of it. Mapping the same pages there again takes it back. */
+/*
+ * Work from launch number `sequence` on may not use the memory mapped there; memory that was leaving before keeps its
+ * number. *ret_last: all launches with smaller numbers may use some of it. Mapping the same pages there again takes it
+ * back.
+ */
 enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range range, uint64_t sequence,
                                    uint64_t *ret_last, struct facet_error *error);
 
-/* move.c. Whoever uses the range goes on; who writes there waits. */
+/* move.c. Readers of the range go on; a thread that writes there waits. */
 enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
                                  struct cpu_pages_list *gone, struct facet_error *error);
 

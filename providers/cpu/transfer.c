@@ -16,7 +16,7 @@
 
 /* One that is queued, with the bytes that it writes. */
 struct queued {
-    struct cpu_launch launch; /* what it uses stays until it leaves */
+    struct cpu_launch launch; /* memory that it uses stays until it leaves */
     struct cpu_context *context;
     struct cpu_transfer transfer;
     uint64_t pieces;
@@ -35,7 +35,7 @@ static enum facet_status check(const struct cpu_context *context, const struct c
     return status;
 }
 
-/* When its turn has come: what is leaving was not yet when it was queued. */
+/* Checked when its turn has come: memory that is leaving now was not yet when it was queued. */
 static bool still_is_memory(const struct queued *queued)
 {
     const struct cpu_space *space = &queued->context->space;
@@ -71,7 +71,7 @@ enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu
     return status;
 }
 
-/* What overlaps is moved in one piece: only then does every byte come before it is overwritten. */
+/* An overlapping copy is moved in one piece: only then is every byte read before it is overwritten. */
 static uint64_t pieces_of(const struct cpu_transfer *transfer)
 {
     bool copies = !transfer->data && transfer->fill == CPU_NO_FILL;
@@ -138,7 +138,7 @@ static void drop(struct queued *queued)
     free(queued);
 }
 
-/* Told by the executor: complete, failed or cancelled. */
+/* Called by the executor: complete, failed or cancelled. */
 static void done(void *owner)
 {
     struct queued *queued = owner;
@@ -147,7 +147,7 @@ static void done(void *owner)
     drop(queued);
 }
 
-/* Its own copy of what is to be written. */
+/* Copies the data to be written. */
 static enum facet_status keep(struct cpu_context *context, const struct cpu_transfer *transfer,
                               struct queued **ret_queued, struct facet_error *error)
 {
@@ -174,7 +174,7 @@ static enum facet_status keep(struct cpu_context *context, const struct cpu_tran
     return FACET_OK;
 }
 
-/* What is written is judged before it is kept, and everything when it gets its number. */
+/* Data to be written is checked before it is kept, and everything when it gets its number. */
 static enum facet_status enter(struct cpu_context *context, const struct cpu_transfer *transfer,
                                struct queued **ret_queued, struct facet_error *error)
 {

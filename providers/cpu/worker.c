@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: workers: what each is promised, and what it has.
- * Never: lets those without a limit have what somebody was promised.
+ * Owns: workers: the limits promised to each, and its memory, units and time.
+ * Never: lets workers without a limit have memory or units that another was promised.
  */
 #include <stdlib.h>
 
@@ -76,7 +76,7 @@ uint32_t cpu_units_free(const struct facet_provider_instance *instance)
     return units;
 }
 
-/* Where limits took all units, the others still get on with one: a host that promises units keeps them away. */
+/* If limits took all units, the others still get on with one: a host that promises units keeps them away. */
 void cpu_units_spread(struct facet_provider_instance *instance)
 {
     uint32_t units = cpu_units_free(instance);

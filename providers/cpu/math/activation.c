@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: activation: number by number, and softmax over channels.
- * Never: calls oneDNN: its eltwise has no f16, and its softmax over channels that do not lie together no vectors.
+ * Never: calls oneDNN: its eltwise has no f16, and its softmax over strided channels uses no vectors.
  */
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void run_each(const void *arguments, const struct facet_host_group *group
 
 /* ---- softmax: all channels of some positions ---- */
 
-/* Several passes over channels where they do not fit into scratch memory: what is largest, the sum, the quotients. */
+/* Several passes over channels where they do not fit into scratch memory: the largest, the sum, the quotients. */
 struct lines {
     const struct activation *plan;
     uint64_t at, width; /* first element, positions */

@@ -2,7 +2,7 @@
 /*
  * Owns: attention, a block of queries at a time over blocks of keys: the softmax is carried along, so that never more
  * than one block of products is in memory.
- * Never: keeps more of K and V packed than PACK_BYTES; what was summed up waits in memory while the next are packed.
+ * Never: keeps more of K and V packed than PACK_BYTES; partial sums wait in memory while the next are packed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,14 +35,14 @@ struct attention {
     bool packs;
     struct step *steps;
     uint32_t step_count;
-    /* In the piece's memory: packed K and V by block, then what is carried: sums, largest, outputs. */
+    /* In the piece's memory: packed K and V by block, then the carried values: sums, largest, outputs. */
     uint64_t k_bytes, v_bytes, carried_at;
     uint64_t scratch_at[6]; /* queries, scores, weights, products, carried, of primitives */
 };
 
 enum { AT_QUERIES, AT_SCORES, AT_WEIGHTS, AT_PRODUCTS, AT_CARRIED, AT_REST };
 
-/* What is known of a block of queries. */
+/* The values known so far of a block of queries. */
 struct carried {
     float *sums, *largest, *output;
 };
@@ -57,7 +57,7 @@ static char *packed(const struct attention *plan, uint64_t head, uint64_t block)
     return plan->piece.memory + (head * blocks_of(plan, plan->step_k) + block) * (plan->k_bytes + plan->v_bytes);
 }
 
-/* ---- packing: only what is multiplied as another type ---- */
+/* ---- packing: only operands that are multiplied as another type ---- */
 
 static uint64_t row_of(const struct attention *plan, const struct step *step, uint64_t head, uint64_t block)
 {
@@ -122,7 +122,7 @@ static void mask(const struct block *block, float *scores, uint64_t key, uint64_
     }
 }
 
-/* Scores become weights; what was summed up so far is brought to the new largest. */
+/* Scores become weights; the sums so far are rescaled to the new largest. */
 static void soften(const struct block *block, float *scores, uint64_t keys)
 {
     const struct attention *plan = block->plan;
@@ -149,7 +149,7 @@ static void soften(const struct block *block, float *scores, uint64_t keys)
     }
 }
 
-/* What is left of weights when what was rounded to bf16 is taken away. */
+/* Subtracts the weights rounded to bf16, which leaves the rest of them. */
 static void subtract(const struct cpu_math_loops *loops, float *weights, const uint16_t *rounded, uint64_t count)
 {
     float values[256];
@@ -162,8 +162,10 @@ static void subtract(const struct cpu_math_loops *loops, float *weights, const u
     }
 }
 
-/* The weights by V. Where bf16 is multiplied weights go in two parts, the second of which has the digits that the first
- * one lost: only outputs are rounded. What may be mixed has the first part alone. */
+/*
+ * The weights by V. Where bf16 is multiplied weights go in two parts, the second of which has the digits that the first
+ * one lost: only outputs are rounded. Operations that may be mixed use the first part alone.
+ */
 static enum facet_status add_values(const struct block *block, float *weights, const void *v, uint64_t keys)
 {
     const struct attention *plan = block->plan;

@@ -19,7 +19,7 @@ static bool is_pointwise(const struct facet_convolution *it)
     return true;
 }
 
-/* Each group of each image is one product: out_channels by what the filter has, times that by positions. */
+/* Each group of each image is one product: out_channels by the filter's elements, times those by positions. */
 static enum facet_status prepare_product(struct cpu_math_engine *engine, const struct facet_math *operation,
                                          struct cpu_math_piece **ret_piece, struct facet_error *error)
 {
@@ -47,8 +47,11 @@ static enum facet_status prepare_product(struct cpu_math_engine *engine, const s
     return cpu_math_product_prepare(engine, &product, ret_piece, error);
 }
 
-/* Whether it is a product of what lies there already, without a bias: nothing is packed, and outputs are written in
- * place. To bring channels together and apart again costs what a 1 x 1 filter of hundreds of channels takes a tenth. */
+/*
+ * Whether it is a product of operands that lie there already, without a bias: nothing is packed, and outputs are
+ * written in place. Bringing channels together and apart again costs a tenth of the time of a 1 x 1 filter of hundreds
+ * of channels.
+ */
 static bool is_product(const struct cpu_math_engine *engine, const struct facet_math *operation)
 {
     const struct facet_convolution *it = &operation->of.convolution;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of facet-cpu-math.so share.
+ * Declarations that the files of facet-cpu-math.so share.
  *
  * Owns: the engine: primitives of oneDNN that were made once and are used again, memory between operations.
  * Never: lets oneDNN start threads: it is called with one thread in the units of the executor, which are the threads.
@@ -29,7 +29,7 @@
 #define CPU_MATH_KEPT   8u
 #define CPU_MATH_PIECES 16u
 
-/* What numbers are when they are multiplied. */
+/* The type in which numbers are multiplied. */
 enum cpu_math_as {
     CPU_MATH_AS_F32,
     CPU_MATH_AS_BF16,  /* added up in f32 */
@@ -37,8 +37,10 @@ enum cpu_math_as {
     CPU_MATH_AS_INT16, /* int8, by microkernels: added up in int32 */
 };
 
-/* Memory objects of one run at a time; their addresses are given anew. To make and free them costs a small product as
- * much as a tenth of its time. */
+/*
+ * Memory objects of one run at a time; their addresses are set anew. Making and freeing them would take a tenth of the
+ * time of a small product.
+ */
 struct cpu_math_memories;
 
 /* A primitive: from, weights -> to. */
@@ -57,7 +59,7 @@ struct cpu_math_engine {
     dnnl_engine_t dnnl;
     dnnl_stream_t stream; /* of all units: it holds nothing that a primitive of one thread would change */
     const struct cpu_math_loops *loops;
-    const struct cpu_math_microkernels *microkernels; /* NULL: oneDNN takes what is packed */
+    const struct cpu_math_microkernels *microkernels; /* NULL: oneDNN takes packed operands */
     uint32_t units;
     uint32_t lanes;                /* of f32 in a vector where an unfilled one is felt; 0: in none */
     bool tensor_bf16, tensor_int8; /* units that multiply in less than 32 bits */
@@ -81,9 +83,11 @@ struct cpu_math_matmul {
     enum cpu_math_as as;
     uint64_t a_row, a_column, b_row, b_column;
     uint64_t c_row; /* 0: in one piece */
-    bool rounds;    /* C is bf16, rounded once; else what is added up */
-    /* B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS. The library
-     * takes it so: FACET_UNSUPPORTED where it does not. As it lies it would be ordered anew for each tile. */
+    bool rounds;    /* C is bf16, rounded once; else the sums themselves */
+    /*
+     * B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS. The library
+     * takes it so: FACET_UNSUPPORTED where it does not. An unordered B would be ordered anew for each tile.
+     */
     bool ordered;
 };
 #define CPU_MATH_ORDER_ROWS    32u
@@ -91,10 +95,12 @@ struct cpu_math_matmul {
 enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *matmul,
                                   struct cpu_math_primitive **ret_primitive, struct facet_error *error);
 
-/* A convolution of one image without padding, channels last in what it reads and writes; the filter in an order of the
- * library's own, which another primitive brings about. Writes what is added up. FACET_UNSUPPORTED: it has none. */
+/*
+ * A convolution of one image without padding, channels last in its input and output; the filter in an order of the
+ * library's own, which another primitive brings about. Writes the sums. FACET_UNSUPPORTED: it has none.
+ */
 struct cpu_math_convolve {
-    uint64_t in, out, high, wide; /* high, wide: of what it reads */
+    uint64_t in, out, high, wide; /* high, wide: of its input */
     uint64_t kernel[2], stride[2], dilation[2];
     enum cpu_math_as as;
 };
@@ -126,27 +132,31 @@ struct cpu_math_gather {
     enum cpu_math_as as;
 };
 void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, void *to);
-/* The same for rows of an ordered B, which has `depth` of them: panels of CPU_MATH_ORDER_COLUMNS columns, one behind
- * the other; of bf16 pairs of rows. `to` is where the first row of the first panel goes. */
+/*
+ * As cpu_math_gather(), for rows of an ordered B, which has `depth` of them: panels of CPU_MATH_ORDER_COLUMNS columns,
+ * one behind the other; of bf16 pairs of rows. `to` is where the first row of the first panel goes.
+ */
 void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
                     void *to);
 
-/* The same in panels for the microkernels, which take f32 and int16: an even number of rows of integers. `to` is where
- * the first row of the first panel goes. */
+/*
+ * As cpu_math_order(), in panels for the microkernels, which take f32 and int16: an even number of rows of integers.
+ * `to` is where the first row of the first panel goes.
+ */
 void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
                      void *to);
 
 /* --- work.c --- */
 
-/* What all pieces begin with. */
+/* All pieces begin with it. */
 struct cpu_math_piece {
     struct cpu_math_work work;
     TAILQ_ENTRY(cpu_math_piece) link;
     struct facet_math operation;
     bool again; /* its work-groups change nothing in it, so it may be run once more */
     struct cpu_math_engine *engine;
-    void (*release)(struct cpu_math_piece *piece); /* what it has beyond; then it is freed */
-    /* What its work-groups share: taken by the first of them, so that what is queued has none. */
+    void (*release)(struct cpu_math_piece *piece); /* releases the fields behind it; then the piece is freed */
+    /* Memory that its work-groups share: the first of them takes it, so that queued pieces have none. */
     uint64_t memory_bytes, memory_room;
     _Atomic(char *) memory;
 };
@@ -155,9 +165,9 @@ enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t by
                                      void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
                                      struct facet_error *error);
 void cpu_math_piece_free(struct cpu_math_piece *piece);
-/* Some that are over are kept: to prepare a small operation takes as long as to run it. NULL: there is none of it. */
+/* Some finished pieces are kept: preparing a small operation takes as long as running it. NULL: there is none of it. */
 struct cpu_math_piece *cpu_math_piece_take(struct cpu_math_engine *engine, const struct facet_math *operation);
-/* Instead of freeing it. False: it is not one to keep. */
+/* Keeps the piece instead of freeing it. False: it is not one to keep. */
 bool cpu_math_piece_keep(struct cpu_math_piece *piece);
 void cpu_math_pieces_forget(struct cpu_math_engine *engine);
 /* FACET_OUT_OF_RANGE: more work-groups, or scratch memory, than can be. */
@@ -196,7 +206,7 @@ static inline uint64_t cpu_math_as_bytes(enum cpu_math_as as)
     return as == CPU_MATH_AS_F32 ? 4 : as == CPU_MATH_AS_INT8 ? 1 : 2;
 }
 
-/* What the operation's numbers are multiplied as. */
+/* The type in which the operation's numbers are multiplied. */
 enum cpu_math_as cpu_math_as_of(const struct cpu_math_engine *engine, uint32_t type, uint32_t flags);
 const char *cpu_math_as_name(enum cpu_math_as as);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: bringing parts of matrices into one piece.
- * Never: leaves that to oneDNN's reorders: what they make of a panel costs more than multiplying it.
+ * Never: leaves that to oneDNN's reorders: reordering a panel costs more than multiplying it.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the entry of facet-cpu-math.so, its engine, what the processor can. Never: computes. */
+/* Owns: the entry of facet-cpu-math.so, its engine, detecting the processor's features. Never: computes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -40,7 +40,7 @@ INLINE float float_of(uint32_t bits)
 
 /* ---- types ---- */
 
-/* To nearest even; what is not a number stays one. */
+/* To nearest even; a NaN stays one. */
 INLINE uint16_t bf16_of(float value)
 {
     uint32_t bits = bits_of(value), rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
@@ -92,7 +92,7 @@ static uint16_t f16_of(float value)
 
     if (rest > 0x7f800000)
         return (uint16_t)(sign | 0x7e00);
-    if (rest >= 0x477ff000) /* rounds to what f16 has not */
+    if (rest >= 0x477ff000) /* rounds to a value that f16 does not have */
         return (uint16_t)(sign | 0x7c00);
     if (rest < 0x38800000) /* subnormal: the sum has its last bit where f16 has it */
         return (uint16_t)(sign | (bits_of(float_of(rest) + 0.5f) - bits_of(0.5f)));
@@ -228,7 +228,10 @@ static void stream(char *to, const char *from, uint64_t bytes)
     }
 }
 
-/* Whole lines of the cache, which are not read to be overwritten then. False: they are not whole, or C is read. */
+/*
+ * Whole lines of the cache, which then need not be read before they are overwritten. False: they are not whole, or C is
+ * read.
+ */
 static bool store_streamed(char *c, const char *products, uint64_t count, const struct cpu_math_store *store)
 {
     uint64_t bytes = store->type == FACET_MATH_F32 || store->type == FACET_MATH_INT8 ? 4 : 2;
@@ -318,7 +321,7 @@ static void turn(void *to, uint64_t to_row, const void *from, uint64_t from_row,
 
 /* ---- functions ---- */
 
-/* 2^n * (1 + r + ...) with x = n * ln 2 + r; in two steps, so that what is subnormal is right too. */
+/* 2^n * (1 + r + ...) with x = n * ln 2 + r; in two steps, so that subnormal results are right, too. */
 INLINE float exp_of(float x)
 {
     float clamped = x > 89.0f ? 89.0f : x < -105.0f ? -105.0f : x;

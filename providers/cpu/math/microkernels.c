@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define ROWS   6u /* by two vectors of columns: twelve sums, what is multiplied, and a factor fit in 16 registers */
+#define ROWS   6u /* by two vectors of columns: twelve sums, two vectors of B, and a factor fit in 16 registers */
 #define LANES  8u
 #define INLINE static inline __attribute__((always_inline))
 
@@ -16,7 +16,7 @@ static uint64_t least(uint64_t left, uint64_t right)
 
 /* ---- multiplying ---- */
 
-/* What sums are is what their variables are: where it changes some compilers copy them in each step. */
+/* Sums have the types of their variables: where types change some compilers copy them in each step. */
 typedef float f32_lanes __attribute__((vector_size(32)));
 typedef uint32_t int16_lanes __attribute__((vector_size(32))); /* wraps */
 
@@ -134,7 +134,7 @@ static void copy(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t f
         memcpy(to + i * to_row, from + i * from_row, columns * sizeof *to);
 }
 
-/* The last panel: what is beyond C goes nowhere. */
+/* The last panel: sums beyond C are dropped. */
 static void multiply_edge(const struct part *it, uint64_t rows, uint64_t columns, multiply_func multiply_part)
 {
     uint32_t sums[ROWS * CPU_MATH_PANEL];

@@ -2,7 +2,7 @@
 /*
  * Products of packed tiles, for processors on which oneDNN packs both factors anew in each call (AVX2 without AVX-512).
  *
- * Owns: the order of what is packed, multiplying it. Numbers and pairs of 16-bit integers are words of 32 bits alike:
+ * Owns: the order of packed numbers, multiplying them. Numbers and pairs of 16-bit integers are words of 32 bits alike:
  * of a pair both products are added to a sum of 32 bits, so int8 is exact, as it is not in oneDNN's 16-bit sums. Never:
  * allocates, or knows types other than these.
  *

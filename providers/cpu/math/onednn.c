@@ -15,7 +15,7 @@
 int omp_get_max_threads(void);
 void omp_set_num_threads(int count);
 
-/* What a key begins with. */
+/* A key begins with one of these. */
 enum { KEY_MATMUL, KEY_CONVOLUTION, KEY_FILTER };
 
 #define MEMORIES 4
@@ -25,7 +25,7 @@ struct cpu_math_memories {
     int count;
 };
 
-static const dnnl_data_type_t types_as[] = {dnnl_f32, dnnl_bf16, dnnl_s8}; /* of what oneDNN multiplies */
+static const dnnl_data_type_t types_as[] = {dnnl_f32, dnnl_bf16, dnnl_s8}; /* the types that oneDNN multiplies */
 
 static enum facet_status fail(dnnl_status_t status, const char *what, struct facet_error *error)
 {
@@ -70,7 +70,7 @@ static void free_primitive(struct cpu_math_primitive *primitive)
     free(primitive);
 }
 
-/* With the lock held: those that nobody has, from the one that was not used for longest. */
+/* With the lock held: drops primitives without references, the least recently used first. */
 static void trim(struct cpu_math_engine *engine, uint32_t most)
 {
     struct cpu_math_primitive *primitive = TAILQ_LAST(&engine->primitives, cpu_math_primitives), *before;
@@ -102,7 +102,7 @@ void cpu_math_forget_all(struct cpu_math_engine *engine)
 
 /* ---- making ---- */
 
-/* What all have in common, once there is a description. Consumes it. */
+/* The steps common to all primitives, once there is a description. Consumes it. */
 static dnnl_status_t make(struct cpu_math_primitive *primitive, dnnl_primitive_desc_t description)
 {
     const char *name = NULL;
@@ -125,7 +125,7 @@ static dnnl_status_t make(struct cpu_math_primitive *primitive, dnnl_primitive_d
     return status;
 }
 
-/* One thread when it is made is one thread when it runs; the caller's number is as before. */
+/* A primitive made with one thread runs with one thread; the caller's number is as before. */
 typedef dnnl_status_t (*describe_func)(struct cpu_math_engine *engine, const void *what, dnnl_primitive_attr_t scratch,
                                        dnnl_primitive_desc_t *ret_description);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: product.h: the steps of a product, and what its work-groups do. Never: chooses sizes (product_plan.c). */
+/* Owns: product.h: the steps of a product, and the work of its work-groups. Never: chooses sizes (product_plan.c). */
 #include "math/product.h"
 
 #include <stdlib.h>
@@ -227,7 +227,7 @@ static enum facet_status run_pack(const struct cpu_math_product_piece *plan, str
     uint64_t slabs = plan->packs_a ? cpu_math_parts(tile->step->rows, plan->tile_m) : 0, each = panels + slabs;
 
     if (each == 0)
-        return FACET_OK; /* nothing is packed, so nobody comes here */
+        return FACET_OK; /* nothing is packed, so no work-group comes here */
     uint64_t at = index % each;
     tile->batch = index / each;
     tile->n = at < panels ? at / cpu_math_most(parts, 1) : 0;

@@ -3,7 +3,7 @@
  * A product of matrices as tiles, for gemm and convolution.
  *
  * Owns: cutting it into tiles of some hundred microseconds, packing, multiplying, storing.
- * Never: knows flags or layouts of the ABI: what it is given is row-major, with strides.
+ * Never: knows flags or layouts of the ABI: its operands are row-major, with strides.
  */
 #ifndef CPU_MATH_PRODUCT_H
 #define CPU_MATH_PRODUCT_H
@@ -66,8 +66,7 @@ struct cpu_math_product_piece {
     struct cpu_math_rest rest;
     uint64_t tile_m, tile_n, tile_k;         /* of a tile; tile_k: of a step */
     uint64_t step_m, step_n, step_batch;     /* multiples of tile_m and tile_n, or all */
-    bool packs_a, packs_b, converts, direct; /* converts: what is packed goes through f32 first; direct: products
-                                                are C as they are */
+    bool packs_a, packs_b, converts, direct; /* converts: packing goes through f32; direct: products go straight to C */
     bool streams;                            /* C is too large for caches to keep */
     bool unordered;                          /* the library wants B otherwise */
     bool ordered;                            /* packed B is in the order in which the library multiplies */
@@ -81,7 +80,7 @@ struct cpu_math_product_piece {
     uint32_t step_count;
     uint64_t a_at, sums_at;        /* in the piece's memory, behind packed B: packed A, sums */
     uint64_t scratch_most;         /* of a primitive */
-    uint64_t products_at, rest_at; /* in scratch memory: products; of primitives. Before them: what was gathered */
+    uint64_t products_at, rest_at; /* in scratch memory: products; of primitives. Before them: the gathered operands */
 };
 
 /* Everything of the above but the steps and memory. */
@@ -97,7 +96,7 @@ uint64_t cpu_math_rest_step(const struct cpu_math_product_piece *plan);
 /* The panels of so many matrices. */
 uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t matrices);
 uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step);
-/* Of matrix number `index` of the step: for somebody who has read it just now. */
+/* Of matrix number `index` of the step, which the caller has read just now. */
 void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step, uint64_t index);
 /* A tile, when all are gathered. */
 enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,

@@ -12,8 +12,10 @@
 #define SMALL_BYTES (UINT64_C(1) << 20)  /* of B, when nothing is packed and a tile is whole rows of C */
 #define FEW_ROWS    UINT64_C(8)          /* for which packing B costs more than it gives */
 
-/* Of tiles whose B is ordered. Few rows of A stay in the cache of a core while panels of B come by; where f32 is deep
- * it is one narrow panel of B that stays, and rows come by. Measured. */
+/*
+ * Of tiles whose B is ordered. Few rows of A stay in the cache of a core while panels of B come by; where f32 is deep
+ * one narrow panel of B stays, and rows come by. Measured.
+ */
 #define ORDERED_ROWS    UINT64_C(64)
 #define ORDERED_COLUMNS UINT64_C(512)
 #define DEEP_F32        UINT64_C(1024)
@@ -125,7 +127,10 @@ static void choose_ordered(struct cpu_math_product_piece *plan)
     plan->part = cpu_math_round(cpu_math_most(PART / cpu_math_most(plan->tile_n, 1), 1), CPU_MATH_ORDER_ROWS);
 }
 
-/* What would be multiplied as f32 is. int8 is as fast as pairs as it would be in the library's sums of 16 bits. */
+/*
+ * For operands that would be multiplied as f32. int8 is as fast in pairs as it would be in the library's sums of 16
+ * bits.
+ */
 static void find_microkernel(struct cpu_math_product_piece *plan)
 {
     const struct cpu_math_product *it = &plan->it;

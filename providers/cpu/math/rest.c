@@ -2,7 +2,7 @@
 /*
  * Owns: the columns that are left over where a matrix is no multiple of a vector wide. Those of many matrices with one
  * A are a product of their own, in full vectors: of 14 x 14 positions every thirteenth vector has 4 numbers of 16.
- * Never: multiplies what is not left over (product.c).
+ * Never: multiplies the other columns (product.c).
  */
 #include "math/product.h"
 

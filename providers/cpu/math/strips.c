@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: convolution as oneDNN does it best, a strip of output rows and a block of output channels at a time: channels
- * are brought together first (with what the padding adds, so that all strips are alike), the filter into its own order.
- * Never: takes what would be slow or large so: FACET_UNSUPPORTED, and the product of windows does it (convolution.c).
+ * are brought together first (with the padding's zeros, so that all strips are alike), the filter into its own order.
+ * Never: takes convolutions that would be slow or large so: FACET_UNSUPPORTED, and the product of windows does them
+ * (convolution.c).
  */
 #include "math/strips.h"
 

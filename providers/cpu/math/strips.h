@@ -2,7 +2,8 @@
 /*
  * A convolution as strips of output rows.
  *
- * Owns: what strips.c and strips_plan.c share. Never: knows the ABI's order of channels: what is packed has them last.
+ * Owns: the plan that strips.c and strips_plan.c share. Never: knows the ABI's order of channels: packed data has them
+ * last.
  */
 #ifndef CPU_MATH_STRIPS_H
 #define CPU_MATH_STRIPS_H
@@ -19,11 +20,11 @@ struct cpu_math_strips {
     struct facet_convolution it;
     uint32_t type;
     enum cpu_math_as as;
-    bool local;    /* each tile packs what it reads, as no other tile reads it */
-    bool converts; /* what is multiplied is of another type than the operands */
+    bool local;    /* each tile packs its own input, as no other tile reads it */
+    bool converts; /* numbers are multiplied as another type than the operands' */
     uint64_t type_bytes, as_bytes, out_bytes;
 
-    uint64_t in, out, depth;        /* channels of a group; what one output adds up */
+    uint64_t in, out, depth;        /* channels of a group; numbers that one output adds up */
     uint64_t planes, rows, columns; /* rows and columns of the output */
     uint64_t wide;                  /* positions of a packed row of input */
     uint64_t strip, block, blocks;  /* output rows and channels of a tile; blocks of a group */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the matrix of a convolution's windows. Never: reads outside of the image: what lies there is zero. */
+/* Owns: the matrix of a convolution's windows. Never: reads outside of the image: its surroundings are zero. */
 #include <string.h>
 
 #include "math/product.h"

@@ -13,7 +13,7 @@
 
 /* ---- memory ---- */
 
-/* With the lock held. What was used lately is mapped already: fresh pages cost as much as a small product. */
+/* With the lock held. Memory used lately is mapped already: fresh pages cost as much as a small product. */
 static void *take_spare(struct cpu_math_engine *engine, uint64_t bytes, uint64_t *ret_room)
 {
     for (unsigned i = 0; i < CPU_MATH_SPARE; i++) {
@@ -109,7 +109,7 @@ void cpu_math_piece_free(struct cpu_math_piece *piece)
     free(piece);
 }
 
-/* To the bit: who is refused, because zeros have signs, is prepared anew. */
+/* To the bit: an operation refused only because zeros have signs is prepared anew. */
 static bool is_same(const void *left, const void *right)
 {
     return memcmp(left, right, sizeof(struct facet_math)) == 0;
