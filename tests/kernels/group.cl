@@ -132,11 +132,52 @@ __kernel void many(__global const int *in, __global int *out, __local int *share
 #define TURN(k)                                                                                                        \
     value = value * 3 + turned(shared, value + scale * (k));                                                           \
     kept[value & 3] += (k);                                                                                            \
-    if (how & (k))                                                                                                     \
-        scale = (scale * 5 + in[k]) & 1023;
-    TURN(1)
-    TURN(2) TURN(3) TURN(4) TURN(5) TURN(6) TURN(7) TURN(8) TURN(9) TURN(10) TURN(11) TURN(12) out[get_global_id(0)] =
-        value + kept[0] + kept[1] * 3 + kept[2] * 5 + kept[3] * 7;
+    scale = how & (k) ? (scale * 5 + in[k]) & 1023 : scale
+#define TURNS                                                                                                          \
+    TURN(1);                                                                                                           \
+    TURN(2);                                                                                                           \
+    TURN(3);                                                                                                           \
+    TURN(4);                                                                                                           \
+    TURN(5);                                                                                                           \
+    TURN(6);                                                                                                           \
+    TURN(7)
+    TURNS;
+    TURNS;
+    TURNS;
+    TURNS;
+    out[get_global_id(0)] = value + kept[0] + kept[1] * 3 + kept[2] * 5 + kept[3] * 7;
+}
+
+/* So many branches with barriers that where their ways meet becomes a place to wait, too. */
+__kernel void maybe(__global const int *in, __global int *out, __local int *shared, int how)
+{
+    int value = in[get_global_id(0)], scale = how;
+
+#define MAYBE(k)                                                                                                       \
+    do {                                                                                                               \
+        if (how & 1 << (k)) {                                                                                          \
+            value = value * 5 + turned(shared, value + scale);                                                         \
+            scale += in[k];                                                                                            \
+        } else if (value & 1) {                                                                                        \
+            value += (k);                                                                                              \
+        }                                                                                                              \
+    } while (0)
+#define MAYBES                                                                                                         \
+    MAYBE(0);                                                                                                          \
+    MAYBE(1);                                                                                                          \
+    MAYBE(2);                                                                                                          \
+    MAYBE(3);                                                                                                          \
+    MAYBE(4);                                                                                                          \
+    MAYBE(5);                                                                                                          \
+    MAYBE(6);                                                                                                          \
+    MAYBE(7);                                                                                                          \
+    MAYBE(8);                                                                                                          \
+    MAYBE(9)
+    MAYBES;
+    MAYBES;
+    MAYBES;
+    MAYBES;
+    out[get_global_id(0)] = value;
 }
 
 /* A group in three dimensions: each item's neighbours in its group. */

@@ -329,7 +329,7 @@ static void step_run(struct lowering *lowering, LLVMValueRef run)
 {
     size_t length, here;
     const char *name = LLVMGetValueName2(run, &length), *other;
-    static const char suffix[] = ".region";
+    static const char suffix[] = FACET_REGION_SUFFIX;
 
     facet_loops_step(&lowering->arena, run);
     for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); function;

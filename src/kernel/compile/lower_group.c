@@ -18,7 +18,7 @@
 enum {
     LARGE = 2000, /* instructions: blocks that are split, into pieces of ... */
     PIECE = 500,
-    REGIONS_FEW = 16,   /* more are functions of their own */
+    REGIONS_FEW = 48,   /* more are functions of their own */
     STACK_MOST = 65536, /* bytes of private memory of a chunk; more is scratch memory: a thread's stack has an end */
 };
 
@@ -507,6 +507,12 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
     split_at_barriers(&former);
     facet_graph_make(&former.graph, arena, function);
     facet_shapes_make(&former.shapes, arena, &former.graph, layout, false);
+    /* Barriers of our own would hide from a checker where the source has none. */
+    if (!group->passed && facet_cuts_make(arena, former.builder, &former.graph, &former.shapes)) {
+        split_at_barriers(&former);
+        facet_graph_make(&former.graph, arena, function);
+        facet_shapes_make(&former.shapes, arena, &former.graph, layout, false);
+    }
     make_run(&former);
     LLVMDisposeBuilder(former.builder);
     LLVMDisposeBuilder(former.entry);

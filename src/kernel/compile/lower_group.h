@@ -77,7 +77,6 @@ void facet_group_region(struct facet_former *former, struct facet_region *region
 
 /* Between start and finish the shared memory gets what is in it. Between begin and end, which leaves the builder where
  * it goes on and returns the region that was reached, all code goes into the region's own function. */
-#define FACET_REGION_SUFFIX ".region"
 void facet_outline_start(struct facet_former *former);
 void facet_outline_finish(struct facet_former *former);
 uint32_t facet_outline_take(struct facet_former *former, LLVMTypeRef type);
@@ -87,5 +86,9 @@ LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region 
 LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value);
 LLVMValueRef facet_outline_slot(struct facet_former *former, struct facet_kept *kept);
 LLVMValueRef facet_outline_uniform(struct facet_former *former, struct facet_kept *kept, bool next);
+
+/* Whether it put barriers of our own where ways meet; then the graph and the shapes are to be made anew. */
+bool facet_cuts_make(struct facet_arena *arena, LLVMBuilderRef builder, const struct facet_graph *graph,
+                     const struct facet_shapes *shapes);
 
 #endif

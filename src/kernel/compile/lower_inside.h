@@ -168,6 +168,8 @@ struct facet_group_layout {
     uint32_t frame_bytes; /* filled in: of scratch memory for each chunk */
     uint32_t fixed_bytes; /* filled in: of scratch memory for one chunk after the other */
 };
+/* Of regions that are functions of their own: behind the name of the function that they are of. */
+#define FACET_REGION_SUFFIX ".region"
 /* Makes `name` from the item function `function`, which it deletes. */
 LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
                               struct facet_group_layout *group, const char *name);

@@ -8,7 +8,6 @@
  */
 #include "lower_group.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Returns where. */

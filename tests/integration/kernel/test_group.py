@@ -157,7 +157,7 @@ def helpers_result(part, _):
 def many_result(part, x, how):
     value, scale, item = part.copy(), how, numpy.arange(len(part))
     kept = numpy.array([part, part * 0 + 1, part * 0 + 2, part * 0 + 3])
-    for k in range(1, 13):
+    for k in [*range(1, 8)] * 4:
         value = value * numpy.int32(3) + (value + numpy.int32(scale * k))[::-1]
         kept[value & 3, item] += numpy.int32(k)
         if how & k:
@@ -173,6 +173,28 @@ def many_barriers():
                                                numpy.int32(how)], size)
         expected = by_group(lambda part, _, x=x, how=how: many_result(part, x, how), x, size)
         oracle.exact(results, 1, expected, f"many barriers, {how}, groups of {size}")
+    oracle.need_facet()
+
+
+def maybe_result(part, x, how):
+    value, scale = part.copy(), how
+    for k in [*range(10)] * 4:
+        if how & 1 << k:
+            value = value * numpy.int32(5) + (value + numpy.int32(scale))[::-1]
+            scale += int(x[k])
+        else:
+            value = numpy.where(value & 1, value + numpy.int32(k), value)
+    return value
+
+
+@test
+def barriers_in_many_branches():
+    for size, how in ((32, 0), (32, 0x271), (24, 0x3ff), (7, 0x201)):
+        x = oracle.random(how).integers(0, 1000, size * 3).astype(numpy.int32)
+        results = GROUP.run("maybe", size * 3, [x, oracle.out(numpy.int32, size * 3), oracle.Local(size * 4),
+                                                numpy.int32(how)], size, only="Facet")  # PoCL makes each way of its own
+        expected = by_group(lambda part, _, x=x, how=how: maybe_result(part, x, how), x, size)
+        oracle.exact(results, 1, expected, f"many branches, {how}, groups of {size}")
     oracle.need_facet()
 
 

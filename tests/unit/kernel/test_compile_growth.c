@@ -79,6 +79,10 @@ static void growing_barriers(void **state)
     (void)state;
     expect_in_proportion("barriers", before,
                          "l[t] = r + %1$u; barrier(CLK_LOCAL_MEM_FENCE); r += l[(t + %2$u) & 255];\n", "", BARRIERS);
+    expect_in_proportion("branches with barriers", before,
+                         "if (in[%1$u] > 3) { l[t] = r + %1$u; barrier(CLK_LOCAL_MEM_FENCE); r += l[(t + %2$u) & 255]; "
+                         "}\n",
+                         "", BARRIERS);
 }
 
 static void switches(void **state)

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * More regions than there are barriers. What lies behind branches with barriers in them belongs to the region of each
+ * barrier before it and to that of each way past them all: of n such branches are n regions, each of up to n branches.
+ *
+ * Owns: barriers of our own where the ways of such a branch meet, if all items come there together and the regions
+ * would be much larger than the source. Never: puts one where items may go different ways.
+ */
+#include "lower_group.h"
+
+enum {
+    REGIONS_FEW = 16,
+    LARGER_MOST = 8, /* times the source */
+};
+
+struct cutting {
+    struct facet_arena *arena;
+    const struct facet_graph *graph;
+    const struct facet_shapes *shapes;
+    bool *barrier; /* for each block: begins with one */
+    bool *apart;   /* items may come there by themselves */
+    uint32_t *stack;
+};
+
+static uint32_t count_instructions(LLVMBasicBlockRef block)
+{
+    uint32_t count = 0;
+
+    for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+        count++;
+    return count;
+}
+
+/* Marks what can be reached from there without passing a barrier, or `end`. */
+static void reach(struct cutting *cutting, uint32_t from, uint32_t end, bool through, bool *seen)
+{
+    uint32_t depth = 1;
+
+    cutting->stack[0] = from;
+    while (depth) {
+        const struct facet_block *block = &cutting->graph->blocks[cutting->stack[--depth]];
+
+        for (uint32_t s = 0; s < block->successor_count; s++) {
+            uint32_t to = block->successors[s];
+
+            if (seen[to] || to == end || (!through && cutting->barrier[to]))
+                continue;
+            seen[to] = true;
+            cutting->stack[depth++] = to;
+        }
+    }
+}
+
+static bool is_worth_it(struct cutting *cutting)
+{
+    uint32_t count = cutting->graph->count, regions = 0,
+             *sizes = facet_arena_take(cutting->arena, count * sizeof(*sizes));
+    uint64_t source = 0, all = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        LLVMBasicBlockRef block = cutting->graph->blocks[i].block;
+
+        sizes[i] = count_instructions(block);
+        source += sizes[i];
+        cutting->barrier[i] = facet_call_of(LLVMGetFirstInstruction(block)) == FACET_CALL_BARRIER;
+        regions += cutting->barrier[i];
+    }
+    for (uint32_t i = 0; regions > REGIONS_FEW && i < count; i++) {
+        bool *seen;
+
+        if (i && !cutting->barrier[i])
+            continue;
+        seen = facet_arena_take(cutting->arena, count);
+        reach(cutting, i, FACET_NOWHERE, false, seen);
+        for (uint32_t k = 0; k < count; k++)
+            all += seen[k] ? sizes[k] : 0;
+    }
+    return all > source * LARGER_MOST;
+}
+
+/* false: there are barriers, too. */
+static bool find_apart(struct cutting *cutting)
+{
+    for (uint32_t i = 0; i < cutting->graph->count; i++)
+        if (cutting->shapes->divergent[i])
+            reach(cutting, i, cutting->graph->blocks[i].post_dominator, true, cutting->apart);
+    for (uint32_t i = 0; i < cutting->graph->count; i++)
+        if (cutting->barrier[i] && cutting->apart[i])
+            return false;
+    return true;
+}
+
+/* Of a branch with a barrier: that lies between it and here. */
+static bool is_join(const struct cutting *cutting, uint32_t index)
+{
+    const struct facet_block *block = &cutting->graph->blocks[index];
+
+    if (block->predecessor_count < 2 || cutting->barrier[index] || cutting->apart[index])
+        return false;
+    for (uint32_t p = 0; p < block->predecessor_count; p++)
+        if (block->predecessors[p] >= index) /* a loop's beginning */
+            return false;
+    for (uint32_t i = block->dominator + 1; i < index; i++)
+        if (cutting->barrier[i] && facet_graph_dominates(cutting->graph, block->dominator, i))
+            return true;
+    return false;
+}
+
+static void put_barrier(LLVMBuilderRef builder, LLVMBasicBlockRef block)
+{
+    LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(LLVMBasicBlockAsValue(block)));
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
+    LLVMValueRef at = LLVMGetFirstInstruction(block);
+    LLVMModuleRef module = LLVMGetGlobalParent(LLVMGetBasicBlockParent(block));
+
+    while (LLVMIsAPHINode(at))
+        at = LLVMGetNextInstruction(at);
+    LLVMPositionBuilderBefore(builder, at);
+    LLVMBuildCall2(builder, type, facet_function_declare(module, "__facet_barrier", type), NULL, 0, "");
+}
+
+bool facet_cuts_make(struct facet_arena *arena, LLVMBuilderRef builder, const struct facet_graph *graph,
+                     const struct facet_shapes *shapes)
+{
+    struct cutting cutting = {.arena = arena, .graph = graph, .shapes = shapes};
+    bool cut = false;
+
+    cutting.barrier = facet_arena_take(arena, graph->count);
+    cutting.apart = facet_arena_take(arena, graph->count);
+    cutting.stack = facet_arena_take(arena, (graph->count + 1) * sizeof(*cutting.stack));
+    if (!is_worth_it(&cutting) || !find_apart(&cutting))
+        return false;
+    for (uint32_t i = 1; i < graph->count; i++)
+        if (is_join(&cutting, i)) {
+            put_barrier(builder, graph->blocks[i].block);
+            cut = true;
+        }
+    return cut;
+}
