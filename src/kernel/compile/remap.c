@@ -3,6 +3,8 @@
 #include "kernel/compile/remap.h"
 
 #include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,38 +241,62 @@ static void step(struct walk *walk)
     copy(walk, 1);
 }
 
-/* Whether a line before `end` declares this name, which goes up to its parenthesis. */
-static bool declared(const char *text, const char *end, const char *name, size_t length)
-{
-    while (text < end) {
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
-        size_t size = (size_t)((stop ? stop : end) - text);
+/* Names that were declared: each goes up to its parenthesis. A table with open addressing, twice as large as needed. */
+struct names {
+    const char **names;
+    size_t capacity;
+};
 
-        if (strncmp(text, "declare ", 8) == 0 && memmem(text, size, name, length))
+static size_t count_declared(const char *text)
+{
+    size_t count = 0;
+
+    for (const char *line = text; (line = strstr(line, "declare ")); line++)
+        count++;
+    return count;
+}
+
+/* Whether it is new. */
+static bool enter(struct names *names, const char *name, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
+    for (size_t at = hash % names->capacity;; at = (at + 1) % names->capacity) {
+        if (!names->names[at]) {
+            names->names[at] = name;
             return true;
-        text += size + 1;
+        }
+        if (strncmp(names->names[at], name, length) == 0)
+            return false;
     }
-    return false;
 }
 
 /* Intrinsics that differed in address spaces only have now one name: later declarations of it go. */
-static void drop_doubles(char *text)
+static bool drop_doubles(char *text)
 {
+    struct names names = {.capacity = count_declared(text) * 2 + 1};
     char *line = text, *to = text;
 
+    names.names = calloc(names.capacity, sizeof *names.names);
+    if (!names.names)
+        return false;
     while (*line) {
         size_t length = strcspn(line, "\n") + 1;
         const char *name = strncmp(line, "declare ", 8) == 0 ? memchr(line, '@', length) : NULL;
         const char *end = name ? memchr(name, '(', length - (size_t)(name - line)) : NULL;
+        size_t before = name ? (size_t)(name - line) : 0;
 
         length -= line[length - 1] == '\0';
-        if (!end || !declared(text, to, name, (size_t)(end - name) + 1)) {
-            memmove(to, line, length);
+        memmove(to, line, length); /* a name is entered where it stays */
+        if (!end || enter(&names, to + before, (size_t)(end - name) + 1))
             to += length;
-        }
         line += length;
     }
     *to = '\0';
+    free(names.names);
+    return true;
 }
 
 char *facet_remap_text(const char *text, const struct facet_remap *remap)
@@ -283,6 +309,8 @@ char *facet_remap_text(const char *text, const struct facet_remap *remap)
     while (*walk.from)
         step(&walk);
     *walk.to = '\0';
-    drop_doubles(made);
-    return made;
+    if (drop_doubles(made))
+        return made;
+    free(made);
+    return NULL;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -63,6 +64,39 @@ static void text_is_rewritten_outside_quotes(void **state)
                 "declare void @llvm.memcpy.p0.p0.i32(ptr, ptr, i32, i1)\n");
     check_remap(&strip, "unfinished \"quote addrspace(1)", "unfinished \"quote addrspace(1)");
     check_remap(&strip, " addrspace(1", " addrspace(1");
+}
+
+/* Processor time, of so many declarations, each of which is there twice. */
+static double declare(unsigned count)
+{
+    const struct facet_remap remap = {.kernel = ""};
+    size_t used = 0, size = (size_t)count * 80 + 1;
+    char *text = malloc(size), *made;
+    struct timespec start, end;
+
+    assert_non_null(text);
+    for (unsigned i = 0; i < count * 2; i++)
+        used += (size_t)snprintf(text + used, size - used, "declare float @name%u(float)\n", i % count);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+    made = facet_remap_text(text, &remap);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    assert_non_null(made);
+    assert_int_equal(strlen(made) * 2, used);
+    assert_memory_equal(made, text, strlen(made));
+    free(made);
+    free(text);
+    return (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+}
+
+static void doubles_are_found_in_proportion(void **state)
+{
+    enum { FEW = 2000, LARGER = 8, LARGER_MOST = 24 };
+    double few = declare(FEW), many = declare(FEW * LARGER);
+
+    (void)state;
+    if (many > few * LARGER_MOST)
+        fail_msg("%d declarations: %.4f s, %d: %.4f s; expected at most %d times as long", FEW, few, FEW * LARGER, many,
+                 LARGER_MOST);
 }
 
 static void null_numbers_of_spirv_are_written_out(void **state)
@@ -193,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_rewritten_outside_quotes),
+        cmocka_unit_test(doubles_are_found_in_proportion),
         cmocka_unit_test(null_numbers_of_spirv_are_written_out),
         cmocka_unit_test(alignments_of_128_have_no_sign),
         cmocka_unit_test(a_folder_goes_with_its_files),
