@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what belief.h says. Never: more. */
+/* Owns: the bounds that a vGPU's totals must keep from one look to the next; see belief.h. Never: repairs a total. */
 #include "limiter/belief.h"
 
 /* More than any counter can be: 36 years of nanoseconds. */
 #define MOST (UINT64_C(1) << 60)
 
 /*
- * What may come at once of time: a process that was stopped reports all of it when it goes on, 13 days at the most. And
- * of launches and refusals, beside one a nanosecond: what was kept until it was reported.
+ * The most device time that may arrive between two looks: a process that was stopped reports all of it when it
+ * continues, at most 13 days. Launches and refusals may arrive at once beside one a nanosecond, because a process holds
+ * them until it reports them.
  */
 #define MOST_TIME_AT_ONCE_NS (UINT64_C(1) << 50)
 #define MOST_AT_ONCE         UINT64_C(1000000)
 
 /*
- * A slot has one process at a time, which counts each moment once: so no slot has more device time than the vGPU is
- * old. An interposer that learns of some launches by the device's clock, of others by the machine's and of others not
- * at all counts a moment three times, and who died is charged from when its last report may have begun. What is charged
- * before it ran is an hour at the most (opencl/track.c).
+ * A slot has one process at a time, which counts each moment once, so no slot has more device time than the vGPU is
+ * old. The bound is wider than that for two reasons. An interposer that measures some launches by the device's clock,
+ * others by the machine's and estimates the rest counts a moment three times, and a process that died is charged from
+ * the earliest time of its last report. A charge made before the work ran is at most an hour (opencl/track.c).
  */
 #define TIMES    4u
 #define AHEAD_NS (UINT64_C(3600) * 1000000000)
@@ -39,7 +40,7 @@ static uint64_t least(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-/* What so many can have had in that time, and not reported before: no more than MOST_TIME_AT_ONCE_NS. */
+/* The most device time that so many slots can have had in that time without a report: at most MOST_TIME_AT_ONCE_NS. */
 static uint64_t had_ns(uint64_t age_ns, uint64_t many)
 {
     return least(least(age_ns, MOST_TIME_AT_ONCE_NS / many) * many + AHEAD_NS, MOST_TIME_AT_ONCE_NS);
@@ -48,7 +49,9 @@ static uint64_t had_ns(uint64_t age_ns, uint64_t many)
 static uint32_t doubt(const struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     uint64_t age_ns = now_ns - belief->since_ns, many = now_ns - belief->at_ns + MOST_AT_ONCE;
-    /* Of the sum over all slots the leap is bounded, of each slot all there is: a vGPU may have thousands. */
+    /*
+     * The sum over all slots is bounded by its increase, a single slot by its whole value: a vGPU may have thousands.
+     */
     uint64_t slot_ns = least(age_ns, MOST / TIMES) * TIMES + AHEAD_NS;
 
     return look_at(may_grow(belief->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS) &&
@@ -68,7 +71,7 @@ static uint32_t absurd(const struct facet_usage_totals *totals)
            look_at(totals->denied <= MOST, FACET_BELIEVED_DENIED);
 }
 
-/* What is there already is taken as it is. A slot's process can have begun whenever the machine did. */
+/* Values that stand there at the first look are accepted. A slot's process can have begun at the machine's start. */
 static void begin(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     belief->begun = 1;
@@ -79,7 +82,7 @@ static void begin(struct facet_belief *belief, const struct facet_usage_totals *
 uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t memory_most,
                            uint64_t now_ns)
 {
-    /* Who read the clock first need not be the first to look. */
+    /* The thread that read the clock first need not be the first to look. */
     if (now_ns < belief->at_ns)
         now_ns = belief->at_ns;
     belief->doubted |= absurd(totals);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what entrance_cuda.h says. Never: opens one of the libraries. */
+/*
+ * Owns: the search for the libraries by which programs enter a vGPU of an NVIDIA GPU; see entrance_cuda.h. Never: opens
+ * one of the libraries.
+ */
 #include "entrance_cuda.h"
 
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what entrance_hip.h says. Never: opens the library. */
+/*
+ * Owns: the search for the library by which programs enter a vGPU of an AMD GPU; see entrance_hip.h. Never: opens it.
+ */
 #include "entrance_hip.h"
 
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "base/quiet.h"
 #include "limiter/slot.h"
 
-/* Where a folder of segments is that facetd would manage, and what says that somebody does. */
+/* The folder of segments that facetd manages, and the lock file that shows that a process manages it. */
 #define DAEMON_FOLDER "vgpu"
 #define DAEMON_LOCK   "facetd.lock"
 #define HOST_LOCK     ".lock"
@@ -34,7 +34,9 @@ static enum facet_status join(char *ret_path, const char *dir, const char *name,
                                 FACET_PATH_SIZE - 1);
 }
 
-/* The lock of facetd's own folder is facetd's, whoever manages it, so that either keeps the other out. */
+/*
+ * The lock of facetd's own folder is facetd's lock file for any manager, so that a host and facetd exclude each other.
+ */
 static enum facet_status find_lock(const char *dir, char *ret_path, struct facet_error *error)
 {
     char runtime[FACET_PATH_SIZE], folder[FACET_PATH_SIZE];

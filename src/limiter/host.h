@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is behind a handle of facet/limiter.h: a folder of segments, and the processes registered in them.
+ * The object behind a handle of facet/limiter.h: a folder of segments, and the processes registered in them.
  *
  * Owns: struct facet_limiter and its workers. Never: is used outside this room; never admits anything by itself
  * (memory.h and pace.h do).
  *
- * A registered process owns a slot like an interposed one; only that the slot's lock is held by this handle, on a
- * description that all registrations of a worker share, and that its death is seen through a pidfd. When the handle's
- * process dies the kernel drops the locks: registrations end with the handle, and whoever looks next clears the slots.
+ * A registered process owns a slot like an interposed one; but this handle holds the slot's lock, on a description that
+ * all registrations of a worker share, and notices the process's death through a pidfd. When the handle's process dies
+ * the kernel drops the locks: registrations end with the handle, and the next process that looks clears the slots.
  *
  * Thread rule: one lock a handle, held for microseconds; system calls under it only on slow paths.
  */
@@ -42,7 +42,7 @@ struct facet_host_worker {
 
 struct facet_limiter {
     char dir[FACET_PATH_SIZE];
-    int lock_fd; /* says who manages the folder */
+    int lock_fd; /* its lock shows that this process manages the folder */
     pthread_mutex_t lock;
     struct facet_host_worker *workers;
 };

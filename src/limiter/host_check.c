@@ -8,7 +8,7 @@
 /* More than this is not device time in nanoseconds, and could not be repaid in a process's life. */
 #define COST_MAX_NS (UINT64_C(3600) * FACET_NS_PER_S)
 
-/* Who checks for whom. */
+/* A check under way: the handle, the worker and the process's slot. */
 struct check {
     struct facet_limiter *limiter;
     struct facet_host_worker *worker;
@@ -17,7 +17,7 @@ struct check {
     uint64_t now_ns;
 };
 
-/* On success the handle is locked. What was frozen because idle is used now. */
+/* On success the handle is locked. The check counts as use, which ends an automatic freeze. */
 static enum facet_status begin(struct facet_limiter *limiter, const char *id, int32_t pid, uint32_t resources,
                                struct facet_limiter_verdict *verdict, struct check *ret_check,
                                struct facet_error *error)
@@ -57,7 +57,9 @@ static enum facet_status give_back(const struct check *check, uint64_t bytes, st
     return FACET_OK;
 }
 
-/* Before a refusal the dead are looked for: what they held may be what is missing. The asker may be among them. */
+/*
+ * Dead processes are reclaimed before a refusal: their memory may be enough. The asking process may be among the dead.
+ */
 static enum facet_status take_from_dead(const struct check *check, uint64_t bytes, bool *ret_admitted,
                                         struct facet_error *error)
 {

@@ -33,7 +33,7 @@ enum facet_status facet_limiter_freeze(struct facet_limiter *limiter, const char
     return leave(limiter, worker);
 }
 
-/* Who resumes by hand wants it to run: what was frozen because idle is resumed as well. */
+/* A resume by hand means that the worker is to run: it ends the automatic freeze as well. */
 enum facet_status facet_limiter_resume(struct facet_limiter *limiter, const char *id, uint32_t resources,
                                        struct facet_error *error)
 {

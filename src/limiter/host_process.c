@@ -13,7 +13,7 @@
 #include "limiter/host.h"
 #include "limiter/slot.h"
 
-/* A pidfd becomes readable when its process has ended, whether or not somebody has waited for it. */
+/* A pidfd becomes readable when its process has ended, whether or not its parent has waited for it. */
 static bool has_ended(int pidfd)
 {
     struct pollfd ended = {.fd = pidfd, .events = POLLIN};

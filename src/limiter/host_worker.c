@@ -19,7 +19,7 @@ static void worker_path(const struct facet_limiter *limiter, const char *id, cha
     snprintf(ret_path, FACET_HOST_PATH_SIZE, "%s/%s", limiter->dir, id);
 }
 
-/* ---- what is asked for ---- */
+/* ---- arguments ---- */
 
 static enum facet_status check_text(const char *argument, const char *text, size_t size, struct facet_error *error)
 {
@@ -38,7 +38,7 @@ static enum facet_status check_device_id(const char *id, struct facet_error *err
     return check_text("device_id", id, sizeof((struct facet_segment_device *)NULL)->id, error);
 }
 
-/* The limits as they are kept: 0 bytes means all that the device has. */
+/* The limits as they are stored: 0 bytes means all memory of the device. */
 static enum facet_status resolve_limits(const struct facet_limits *limits, uint64_t device_memory_bytes,
                                         struct facet_limits *ret_limits, struct facet_error *error)
 {
@@ -97,7 +97,7 @@ static enum facet_status check_asked(const struct facet_limiter *limiter, const 
 
 /* ---- making and adopting ---- */
 
-/* Interposed processes ring it; nobody waits on it here, so that ringing costs them one atomic. */
+/* Interposed processes ring it; no thread waits on it here, so that ringing costs them one atomic. */
 static enum facet_status make_bell(const struct facet_limiter *limiter, const char *device_id, char *ret_path,
                                    struct facet_error *error)
 {
@@ -130,7 +130,7 @@ static enum facet_status open_segment(const struct facet_limiter *limiter, const
     return status == FACET_OK ? facet_owner_adopt(dir, spec, ret_owner, error) : status;
 }
 
-/* While nobody hands out time, a worker keeps to its guarantee; without one, to its limit. */
+/* Without a scheduler a worker keeps to its guarantee; if it has none, to its limit. */
 static void write_shares(struct facet_owner *owner, const struct facet_limits *limits)
 {
     facet_owner_set_fallback(owner, limits->compute_request_milli ? limits->compute_request_milli
@@ -241,7 +241,10 @@ static void unlink_worker(struct facet_limiter *limiter, const struct facet_host
     *link = worker->next;
 }
 
-/* One that an earlier handle left, and that nobody adopted. What cannot be read is only removed by force. */
+/*
+ * Removes a worker that an earlier handle left and no handle adopted. A segment that cannot be read is removed only by
+ * force.
+ */
 static enum facet_status remove_left(const char *dir, bool force, struct facet_error *error)
 {
     struct facet_owner *owner = NULL;
@@ -391,7 +394,7 @@ enum facet_status facet_limiter_worker_state(struct facet_limiter *limiter, cons
 
     uint64_t now_ns = facet_clock_now_ns();
     facet_host_look(worker, now_ns);
-    /* How long what it lets run takes is the host's to say: no clock bounds that. */
+    /* The caller decides how long the work that it lets run takes: no clock bounds that. */
     if ((facet_owner_believed_totals(worker->owner, &totals) | FACET_BELIEVED_BUSY) != FACET_BELIEVED_ALL) {
         facet_host_leave(limiter);
         return written_over(id, error);

@@ -26,7 +26,7 @@ static void raise_peak(struct facet_usage *usage, uint64_t sum)
         ;
 }
 
-/* Where the sum is too large, it is for others' spare regions that it is, as far as there are any. */
+/* Where the sum is too large, others' spare regions are taken back first, as far as there are any. */
 static bool fits(const struct facet_policy *policy, struct facet_usage *usage)
 {
     uint64_t sum = facet_usage_charged(usage);
@@ -40,9 +40,10 @@ static bool fits(const struct facet_policy *policy, struct facet_usage *usage)
 }
 
 /*
- * Adds to the slot first and sums afterwards: of two processes that race for the last bytes, one at least sees both.
- * What cannot fit is not even added, lest a large request that is refused again and again keeps small ones out
- * meanwhile. The slot's own spare regions go, lest the peak has them beside what they were not enough for.
+ * Adds to the slot first and sums afterwards: of two processes that race for the last bytes, at least one sees both. A
+ * request that cannot fit is not even added; otherwise a large one that is refused again and again would keep small
+ * ones out meanwhile. The slot's own spare regions are given up when they did not suffice, so that the peak does not
+ * count them beside the new memory.
  */
 static bool take(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
                  _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
@@ -96,12 +97,12 @@ void facet_memory_give(struct facet_slot *slot, uint64_t bytes)
 {
     uint64_t held = atomic_fetch_sub_explicit(&slot->memory_bytes, bytes, memory_order_seq_cst);
 
-    /* Only a damaged segment gets here; below zero it would refuse everybody everything. */
+    /* Only a damaged segment gets here; a value below zero would refuse every request of every process. */
     if (__builtin_expect(held < bytes, 0))
         atomic_fetch_add_explicit(&slot->memory_bytes, bytes - held, memory_order_seq_cst);
 }
 
-/* Never below zero, as above. */
+/* Never below zero, for the reason above. */
 void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep)
 {
     uint64_t regions = atomic_load_explicit(&slot->regions, memory_order_relaxed), fewer;

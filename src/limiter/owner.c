@@ -20,20 +20,20 @@
 
 #define LAUNCH_DEPTH_NS UINT64_C(2000000)
 
-/* What of the usage page is there from the start. */
+/* The part of the usage page that has blocks from the start. */
 #define USAGE_READY (offsetof(struct facet_usage, slots) + FACET_SEGMENT_SLOTS_FIRST * sizeof(struct facet_slot))
 
 static const char *const segment_files[] = {"policy", "usage", "bell", FACET_BELIEF_FILE, FACET_REFUSED_FILE};
 
-/* A link in the place of a segment's folder leads to files that are somebody else's: it is never followed. */
+/* A link in the place of a segment's folder may lead to another user's files: it is never followed. */
 static int open_folder(const char *dir)
 {
     return open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /*
- * Makes a file of `size` bytes, the first `ready` of them with their blocks: what a tmpfs or disk cannot hold is an
- * error now, not a bus error in a tenant later. The caller unlinks it when a later step fails.
+ * Makes a file of `size` bytes and allocates the first `ready` of them: a full tmpfs or disk is an error now, not a bus
+ * error in a tenant later. The caller unlinks it when a later step fails.
  */
 static enum facet_status make_file(int dir_fd, const char *name, size_t size, size_t ready, void **ret_address,
                                    int *ret_fd, struct facet_error *error)
@@ -71,7 +71,7 @@ static enum facet_status create_bell(const char *path, struct facet_error *error
     if (status == FACET_OK) {
         ((struct facet_bell *)address)->magic = FACET_BELL_MAGIC;
         munmap(address, sizeof(struct facet_bell));
-        /* The name appears with its content, or not at all; a bell that is there already stays. */
+        /* The name appears with its content, or not at all; a bell that exists stays. */
         if (link(fresh, path) < 0 && errno != EEXIST)
             status = facet_error_errno(error, errno, "creating doorbell '%s'", path);
     }
@@ -104,7 +104,7 @@ enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell
 
     if (status != FACET_NOT_FOUND && status != FACET_CORRUPT)
         return status;
-    /* A bell holds nothing worth keeping, and a device without one could not be used at all. */
+    /* A bell holds nothing worth keeping, and its device would be unusable without one. */
     if (status == FACET_CORRUPT)
         unlink(path);
     status = create_bell(path, error);
@@ -179,7 +179,7 @@ static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *
     return facet_owner_belief_open(owner, dir_fd, error);
 }
 
-/* What is not there is gone already. Returns what rmdir said. */
+/* Files that are missing count as removed. Returns rmdir's result. */
 static int remove_files(const char *dir)
 {
     FACET_CLEANUP_FD int dir_fd = open_folder(dir);
@@ -189,7 +189,7 @@ static int remove_files(const char *dir)
     return rmdir(dir);
 }
 
-/* Built under another name and renamed at the end, so that nobody ever sees half a segment. */
+/* Built under another name and renamed at the end, so that no process ever sees half a segment. */
 static enum facet_status create_folder(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
                                        struct facet_owner *owner, struct facet_error *error)
 {
@@ -329,8 +329,11 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
     return FACET_OK;
 }
 
-/* Whatever is spare was granted under another quota: the turn says so, to who has it, before the new one can be seen.
- * An owner that dies in between leaves it odd, which no tenant takes for a turn, until the next one comes here. */
+/*
+ * Spare regions were granted under the old quota: the turn tells their holders so before the new quota is visible. An
+ * owner that dies in between leaves the turn odd, which no tenant takes for a turn, until the next owner sets the
+ * limit.
+ */
 static void set_memory_limit(struct facet_policy *policy, uint64_t bytes)
 {
     uint32_t within = atomic_load(&policy->memory_limit_turn) | 1;
@@ -344,7 +347,7 @@ void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits
 {
     struct facet_policy *policy = owner->policy;
 
-    facet_owner_belief_memory(owner, limits->memory_bytes); /* before anybody holds so much */
+    facet_owner_belief_memory(owner, limits->memory_bytes); /* before any process can hold so much */
     set_memory_limit(policy, limits->memory_bytes);
     atomic_store(&policy->compute_request_milli, limits->compute_request_milli);
     atomic_store(&policy->compute_limit_milli, limits->compute_limit_milli);
@@ -400,7 +403,7 @@ void facet_owner_retire(struct facet_owner *owner)
 {
     atomic_store(&owner->policy->retired, 1);
     set_memory_limit(owner->policy, 0);
-    /* Whatever state the gate was in, its word changes and who waits wakes up to see the above. */
+    /* Whatever state the gate was in, its word changes, and waiting threads wake up to see the above. */
     atomic_store(&owner->policy->gate, ((atomic_load(&owner->policy->gate) & ~3u) + 4u) | FACET_GATE_CLOSED);
     facet_futex_wake(&owner->policy->gate);
     facet_futex_wake(&owner->policy->frozen);
@@ -438,7 +441,7 @@ uint64_t facet_owner_device_memory(const struct facet_owner *owner)
     return owner->policy->device.memory_bytes;
 }
 
-/* So many at a time, as each takes a call: as many as any but a vGPU of very many processes has. */
+/* Each slot takes a system call, so only some are checked at a time; more than most vGPUs have processes. */
 #define REAP_SOME 256u
 
 unsigned facet_owner_reap_some(struct facet_owner *owner)
@@ -553,7 +556,7 @@ enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_
         return status;
     const struct facet_policy *policy = address;
     status = facet_policy_check(policy, sizeof *policy, "policy", error);
-    /* Read before what was measured: else what is settled meanwhile would count twice. */
+    /* Read before the measured totals: otherwise time settled in between would count twice. */
     const struct facet_device_time time = facet_policy_device_time(policy);
     munmap(address, sizeof *policy);
     if (status == FACET_OK)

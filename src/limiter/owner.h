@@ -21,12 +21,12 @@ struct facet_owner_spec {
     bool oversubscribed;        /* its memory may be swapped to the host's, where the interposer can */
 };
 
-/* Makes (or opens) the doorbell file `path` of a device and maps it; one that is corrupt is made anew. Unmap with
+/* Makes (or opens) the doorbell file `path` of a device and maps it; a corrupt one is replaced. Unmap with
  * facet_bell_unmap(). */
 enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error);
 void facet_bell_unmap(struct facet_bell *bell);
 
-/* Makes sure that the bell in the segment folder `dir` is `bell_path`; hangs it anew when it is missing or another. */
+/* Makes sure that the bell in the segment folder `dir` is `bell_path`; links it again when it is missing or differs. */
 enum facet_status facet_owner_hang_bell(const char *dir, const char *bell_path, struct facet_error *error);
 
 /*
@@ -37,9 +37,9 @@ enum facet_status facet_owner_create(const char *dir, const struct facet_owner_s
                                      struct facet_owner **ret_owner, struct facet_error *error);
 
 /*
- * Adopts the folder of an earlier owner: validates it against `spec` (id and device must agree), keeps usage and what
- * is frozen, writes the limits of `spec`. Without a `spec` it is taken as it is. FACET_NOT_FOUND when there is none,
- * FACET_CORRUPT when it cannot be used.
+ * Adopts the folder of an earlier owner: validates it against `spec` (id and device must agree), keeps usage and the
+ * frozen resources, writes the limits of `spec`. Without a `spec` the folder is adopted unchanged. FACET_NOT_FOUND when
+ * there is none, FACET_CORRUPT when it cannot be used.
  */
 enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_spec *spec,
                                     struct facet_owner **ret_owner, struct facet_error *error);
@@ -55,11 +55,11 @@ void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
 void facet_owner_set_clear(struct facet_owner *owner, uint64_t clear_ns);
 
-/* What was settled of its device time, by this owner's scheduler or the last one's. */
+/* The vGPU's settled device time, as this owner's scheduler or the previous owner's settled it. */
 void facet_owner_set_device_time(struct facet_owner *owner, const struct facet_device_time *time);
 struct facet_device_time facet_owner_device_time(const struct facet_owner *owner);
 
-/* Whether it was made with oversubscription, and how much of what can be swapped may be on the device from now on. */
+/* Whether it was made with oversubscription, and how much of its swappable memory may be on the device from now on. */
 bool facet_owner_is_oversubscribed(const struct facet_owner *owner);
 void facet_owner_set_resident_most(struct facet_owner *owner, uint64_t bytes);
 
@@ -68,8 +68,9 @@ void facet_owner_set_resident_most(struct facet_owner *owner, uint64_t bytes);
 void facet_owner_retire(struct facet_owner *owner);
 
 /*
- * Freezing. By hand: exactly `resources` (FACET_RESOURCE_*) are frozen from now on; what thaws counts as used. It does
- * not move the gate: who owns it closes it for compute that facet_owner_frozen() or facet_owner_auto_frozen() has.
+ * Freezing. By hand: exactly `resources` (FACET_RESOURCE_*) are frozen from now on; a resource that thaws counts as
+ * used. It does not move the gate: the gate's owner closes it for compute that facet_owner_frozen() or
+ * facet_owner_auto_frozen() has.
  */
 void facet_owner_set_frozen(struct facet_owner *owner, uint32_t resources);
 uint32_t facet_owner_frozen(const struct facet_owner *owner);
@@ -80,10 +81,10 @@ uint64_t facet_owner_frozen_since_ns(const struct facet_owner *owner); /* CLOCK_
 void facet_owner_set_idle_freeze(struct facet_owner *owner, uint32_t resources, uint64_t idle_ns);
 
 /*
- * Looks at what was used since the last tick: freezes what has been idle for long enough, resumes what is used or
- * waited for. Call it with every new totals. Compute is used while launches run or wait; memory besides when what is
- * held or refused changes, or an allocation waits: memory of a vGPU that computes is in use. Returns what is frozen
- * because idle.
+ * Compares totals with those of the last tick: freezes resources that have been idle for long enough, resumes those
+ * that are used or waited for. Call it with every new totals. Compute is used while launches run or wait. Memory is
+ * used when compute is, when the held bytes or the refusals change, or when an allocation waits. Returns the resources
+ * that are frozen because idle.
  */
 uint32_t facet_owner_tick(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
 
@@ -93,7 +94,7 @@ void facet_owner_use(struct facet_owner *owner, uint32_t resources, uint64_t now
 /* How long ago, as of the last tick, anything was used. */
 uint64_t facet_owner_idle_ns(const struct facet_owner *owner, uint64_t now_ns);
 
-/* Changes the gate and wakes who waits on it; does nothing when it is in that state already. */
+/* Changes the gate and wakes the threads that wait on it; does nothing when it is in that state already. */
 void facet_owner_set_gate(struct facet_owner *owner, enum facet_gate gate);
 enum facet_gate facet_owner_gate(const struct facet_owner *owner);
 
@@ -102,13 +103,16 @@ void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns);
 /* Takes the memory and the in-flight counts of dead processes back. Returns how many slots were reclaimed. */
 unsigned facet_owner_reap(struct facet_owner *owner);
 
-/* The same for the next 256 slots, and from the first again: for who calls it every few milliseconds. */
+/*
+ * Like facet_owner_reap() for the next 256 slots, and from the first again: for a caller that runs it every few
+ * milliseconds.
+ */
 unsigned facet_owner_reap_some(struct facet_owner *owner);
 
 /* Memory of the device that the vGPU stands for. */
 uint64_t facet_owner_device_memory(const struct facet_owner *owner);
 
-/* Whether the files behind the mappings were damaged since: nothing in them can be believed then. */
+/* Whether the files behind the mappings were damaged since; then nothing in them can be believed. */
 bool facet_owner_damaged(const struct facet_owner *owner);
 
 /* Whether a living process owns a slot, or a holder keeps the vGPU (facet_hold_acquire). */
@@ -117,24 +121,26 @@ bool facet_owner_in_use(const struct facet_owner *owner);
 void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals);
 
 /*
- * The same, with which of them can be believed (FACET_BELIEVED_*): none of a segment that is damaged. To be called, or
- * the second with totals that were read anyway, every now and then: a counter that was damaged and goes on from there
- * looks whole to who comes late. What is doubted once is so for every later owner.
+ * facet_owner_totals(), and which of them can be believed (FACET_BELIEVED_*): none of a damaged segment. Call this one,
+ * or facet_owner_watch() with totals that were read anyway, at intervals: a counter that was damaged and goes on from
+ * there looks whole to a late observer. A total that was doubted once is doubted by every later owner.
  */
 uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usage_totals *ret_totals);
 void facet_owner_watch(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
 
-/* What one process's slot says of its launches, each word read once: the end of work, and what it took of the device,
- * after the count that it lowers. What is in flight no more is in busy_ns. */
+/*
+ * The launch state in one process's slot, each word read once: first the count in flight, then the end of work and the
+ * device time, so that the time of a launch that has left flight is in busy_ns.
+ */
 struct facet_owner_slot {
     uint32_t waiting, inflight;
     uint64_t inflight_ns, idle_since_ns;
     uint64_t begun_ns; /* since when something has been in flight; 0: nothing is */
-    uint64_t busy_ns;  /* of whoever had the slot, ever; read after begun_ns */
+    uint64_t busy_ns;  /* of all processes that ever had the slot; read after begun_ns */
     uint64_t seen_ns;  /* when the process last gave a sign of life; 0: it never did */
 };
 
-/* The slots by number, from 0 on: false past the last. One that nobody has says nothing. */
+/* The slots by number, from 0 on: false past the last. A slot that no process owns has no work in flight. */
 bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct facet_owner_slot *ret_slot);
 
 /*
@@ -143,7 +149,7 @@ bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct fa
  */
 enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error);
 
-/* Whether a living process or a holder has the segment folder `dir`, which nobody need own. */
+/* Whether a living process or a holder has the segment folder `dir`, which needs no owner. */
 enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error);
 
 /* Reads totals of any segment folder without owning it (`facet run --report`). */
@@ -158,7 +164,7 @@ enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_
 enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,
                                             struct facet_error *error);
 
-/* A process in a segment, as it calls itself: by its number where it lives, which may be a namespace of its own. */
+/* A process in a segment, by its own account: its pid is that of its own pid namespace. */
 struct facet_segment_process {
     uint32_t pid;
     uint64_t start_ticks; /* since the machine started; 0: not known */
@@ -168,7 +174,7 @@ struct facet_segment_process {
 enum facet_status facet_segment_read_processes(const char *dir, struct facet_segment_process *ret_processes,
                                                uint32_t *ret_count, struct facet_error *error);
 
-/* A process as this one knows it, and whether it is that of a segment. False: it is gone, or not to be seen. */
+/* A process as this one sees it, and whether it is the process of a segment. False: it has ended, or is not visible. */
 struct facet_process_identity {
     uint32_t pid, inner_pid;
     uint64_t start_ticks;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what an owner believes of its segment, and the file beside it in which that outlives the owner.
- * Never: maps that file, or fails where the disk is full: then it is kept as soon as there is room.
+ * Owns: an owner's belief about its segment, and the file beside the segment in which that outlives the owner.
+ * Never: maps that file, or fails where the disk is full: it is written as soon as there is room.
  *
- * The file is written in place by one call of less than a page, which a killed owner has made or not.
+ * The file is written in place by one call of less than a page, so a killed owner has written all of it or nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #define BELIEF_MAGIC UINT64_C(0x30464c4542434146) /* "FACBELF0" */
 
-/* What is about to be refused is counted for a moment: so memory that cannot be is read again. */
+/* A request that is about to be refused is counted for a moment: an impossible amount of memory is read again. */
 #define TRIES 10
 
 struct record {
@@ -25,7 +25,7 @@ struct record {
     struct facet_belief belief;
 };
 
-/* Whoever made the folder without it did so before there was one, or somebody took it away. */
+/* Without the file, the folder was made by a version that had none, or the file was deleted. */
 static void read_kept(struct facet_owner *owner)
 {
     struct record record;
@@ -35,7 +35,7 @@ static void read_kept(struct facet_owner *owner)
         return;
     owner->belief = record.belief;
     owner->kept = record.belief;
-    if (owner->belief.at_ns > facet_clock_now_ns()) { /* the clock began anew: the machine was started again */
+    if (owner->belief.at_ns > facet_clock_now_ns()) { /* the clock began anew: the machine was restarted */
         owner->belief.begun = 0;
         owner->belief.at_ns = 0;
     }
@@ -65,7 +65,7 @@ enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd,
     if (owner->belief.begun)
         return FACET_OK;
     facet_owner_totals(owner, &totals);
-    if (totals.slots_used) /* what it had before, nobody knows */
+    if (totals.slots_used) /* its earlier largest quota is unknown */
         facet_owner_belief_memory(owner, owner->policy->device.memory_bytes);
     facet_owner_watch(owner, &totals, facet_clock_now_ns());
     return FACET_OK;
@@ -77,7 +77,7 @@ void facet_owner_belief_close(struct facet_owner *owner)
         close(owner->belief_fd);
 }
 
-/* When it was looked at is not worth a write: less has passed then than is thought. */
+/* A newer time of the last look alone is not worth a write: with the older one, the bounds are only wider. */
 static void keep(struct facet_owner *owner)
 {
     struct record record = {.magic = BELIEF_MAGIC, .size = sizeof record, .belief = owner->belief};

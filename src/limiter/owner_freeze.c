@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what is frozen, by hand and because idle. Never: moves the gate; that is for who schedules. */
+/* Owns: the frozen resources, by hand and because idle. Never: moves the gate, which the scheduler does. */
 #include <time.h>
 
 #include "base/clock.h"
@@ -92,7 +92,10 @@ static uint32_t note_use(struct facet_owner *owner, const struct facet_usage_tot
     return 0;
 }
 
-/* The first look cannot tell what was used before; what an earlier owner froze stays frozen until it is used. */
+/*
+ * The first look cannot tell which use was before it; resources that an earlier owner froze stay frozen until they are
+ * used.
+ */
 static void begin_watching(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     note_use(owner, totals);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what an owner is made of. Never: is used outside this room. */
+/* Owns: the parts of an owner. Never: is used outside this room. */
 #ifndef FACET_LIMITER_OWNER_INSIDE_H
 #define FACET_LIMITER_OWNER_INSIDE_H
 
@@ -10,7 +10,7 @@
 
 #define FACET_BELIEF_FILE "belief"
 
-/* What tells whether something was used between two looks. */
+/* The totals by which two looks tell whether a resource was used between them. */
 struct facet_owner_marks {
     uint64_t launches, busy_ns, memory_bytes, denied;
 };
@@ -25,16 +25,16 @@ struct facet_owner {
     uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
 };
 
-/* Takes up what an earlier owner believed, or begins with what is there. The owner is mapped and has its limits. */
+/* Restores an earlier owner's belief, or begins with the present totals. The owner is mapped and has its limits. */
 enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error);
 void facet_owner_belief_close(struct facet_owner *owner);
 
-/* The vGPU may hold so much from now on. A quota that is made smaller leaves what is held above it. */
+/* The vGPU may hold so much from now on. Memory held above a quota that shrank stays held. */
 void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes);
 
 /*
- * Maps the usage of any segment folder, which nobody need own, and checks it. The caller unmaps `sizeof **ret_usage`
- * and closes the descriptor, which can be locked when it is `writable`.
+ * Maps the usage of any segment folder, which needs no owner, and checks it. The caller unmaps `sizeof **ret_usage` and
+ * closes the descriptor, which can be locked when it is `writable`.
  */
 enum facet_status facet_usage_open(const char *dir, bool writable, const struct facet_usage **ret_usage, int *ret_fd,
                                    struct facet_error *error);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what an owner sees of one process. Never: judges whether it lives, or trusts what it says beyond integers. */
+/*
+ * Owns: an owner's view of one process's slot. Never: judges whether the process lives, or trusts more of it than
+ * integers.
+ */
 #include "limiter/owner_inside.h"
 #include "limiter/slot.h"
 
-/* Who has something in flight was alive when it began, whether or not it has shown itself since. */
+/* A process with work in flight was alive when that began, whether or not it has shown itself since. */
 static uint64_t last_sign_ns(const struct facet_slot *slot)
 {
     uint64_t seen_ns = atomic_load_explicit(&slot->seen_ns, memory_order_relaxed);
@@ -12,7 +15,7 @@ static uint64_t last_sign_ns(const struct facet_slot *slot)
     return seen_ns && began_ns > seen_ns ? began_ns : seen_ns;
 }
 
-/* The oldest of what is in flight. */
+/* When the oldest work in flight began. */
 static uint64_t begun_ns(const struct facet_slot *slot)
 {
     uint64_t oldest_ns = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the arithmetic of pace.h. Never: overflows: what does not fit is as far away as can be said. */
+/* Owns: the arithmetic of pace.h. Never: overflows: a result out of range is the most distant time. */
 #include "limiter/pace.h"
 
 #include <facet/limits.h>
@@ -15,7 +15,7 @@ static uint64_t subtract(uint64_t left, uint64_t right)
     return left > right ? left - right : 0;
 }
 
-/* Rounded up: what is taken is never less than what it is worth. */
+/* Rounded up: a charge is never less than the use is worth. */
 static uint64_t scale(uint64_t value, uint32_t numerator, uint32_t denominator)
 {
     uint32_t divisor = denominator ? denominator : 1;
@@ -32,7 +32,7 @@ static uint64_t worth_ns(uint64_t busy_ns, uint32_t milli)
     return scale(busy_ns, FACET_MILLI_WHOLE, milli);
 }
 
-/* Credit above a burst is not there. */
+/* Credit above a burst is dropped. */
 static uint64_t begin(uint64_t paid_ns, uint64_t burst_ns, uint64_t now_ns)
 {
     uint64_t full_ns = subtract(now_ns, burst_ns);
@@ -68,7 +68,7 @@ void facet_pace_charge(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns,
         ;
 }
 
-/* Rounded down: what is said to be left can be taken. */
+/* Rounded down: the time reported as left can be taken. */
 uint64_t facet_pace_left_ns(const _Atomic uint64_t *word, uint32_t milli, uint64_t now_ns)
 {
     uint64_t burst_ns = worth_ns(FACET_PACE_BURST_NS, milli);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A budget of device time in one shared word: fills at a share of real time, holds at most a burst, may be owed.
+ * A budget of device time in one shared word: it fills at a share of real time, holds at most a burst, and may go into
+ * debt.
  *
- * Owns: the arithmetic on the word. Never: waits, reads a clock, or knows who asks.
+ * Owns: the arithmetic on the word. Never: waits, reads a clock, or knows the caller.
  *
  * The word is the moment up to which device time has been paid for: behind now there is credit, ahead of now there is
  * debt. Each use moves it on by the real time that the use is worth at the share. So one compare-and-swap both fills
@@ -19,11 +20,15 @@
 /* Device time that may be saved up, and used at once. */
 #define FACET_PACE_BURST_NS UINT64_C(10000000)
 
-/* Takes `busy_ns` and returns 0, or takes nothing and returns how long until it could. What is more than a burst is
- * taken when the budget is full. */
+/*
+ * Takes `busy_ns` and returns 0, or takes nothing and returns how long until it could. A use of more than a burst is
+ * taken when the budget is full.
+ */
 uint64_t facet_pace_take(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns, uint64_t now_ns);
 
-/* For work whose cost is known only afterwards: how long until nothing is owed, and the charge when it has run. */
+/*
+ * For work whose cost is known only afterwards: how long until the debt is paid, and the charge when the work has run.
+ */
 uint64_t facet_pace_owed_ns(const _Atomic uint64_t *word, uint64_t now_ns);
 void facet_pace_charge(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns, uint64_t now_ns);
 

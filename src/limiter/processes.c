@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which processes a segment has, and which of them somebody means by a number. Never: believes a number alone. */
+/*
+ * Owns: the list of a segment's processes, and the choice of the one that a number means. Never: believes a number
+ * alone.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +34,7 @@ enum facet_status facet_segment_read_processes(const char *dir, struct facet_seg
     return FACET_OK;
 }
 
-/* "NSpid:\t4711\t12": its number in each namespace of numbers, the innermost last; 0 when that is not known. */
+/* "NSpid:\t4711\t12": its pid in each pid namespace, the innermost last; 0 when that is not known. */
 static uint32_t innermost_pid(int32_t pid)
 {
     char path[32], line[256];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what refused.h says. Never: follows a link, or believes that what is in the file is text. */
+/*
+ * Owns: reading and writing the file of processes that could not enter; see refused.h. Never: follows a link, or trusts
+ * the file to hold text.
+ */
 #include "limiter/refused.h"
 
 #include <fcntl.h>
@@ -18,7 +21,7 @@ static int open_file(const char *dir, int flags)
     return dir_fd < 0 ? -1 : openat(dir_fd, FACET_REFUSED_FILE, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
-/* Whole records; 0 of what is no file. */
+/* The size in whole records; 0 if it is not a regular file. */
 static off_t size_of(int fd)
 {
     struct stat status;
@@ -37,7 +40,7 @@ void facet_refused_note(const char *dir, const char *reason)
     if (fd < 0 || size_of(fd) >= (off_t)FACET_REFUSED_MOST * FACET_REFUSED_RECORD)
         return;
     snprintf(record, sizeof record, "%s", reason);
-    if (write(fd, record, sizeof record) < 0) /* a full disk: nobody is left to be told */
+    if (write(fd, record, sizeof record) < 0) /* a full disk: there is no other place to report to */
         return;
 }
 

@@ -3,7 +3,7 @@
  * Processes that could not enter a vGPU.
  *
  * Owns: the file in a segment's folder that counts them and says why. Never: needs anything else of the segment, which
- * may be what is wrong with it; nor that it can be written: who may not enter the folder is not counted.
+ * may itself be broken; nor that the file can be written: a process without access to the folder is not counted.
  */
 #ifndef FACET_LIMITER_REFUSED_H
 #define FACET_LIMITER_REFUSED_H
@@ -15,7 +15,7 @@
 #define FACET_REFUSED_RECORD 512u
 #define FACET_REFUSED_MOST   4096u /* no more are counted */
 
-/* Adds a record; what cannot be written is not. */
+/* Adds a record, or none if the file cannot be written. */
 void facet_refused_note(const char *dir, const char *reason);
 
 /* How many there are. `ret_reason` is that of the last one, empty when there is none. */

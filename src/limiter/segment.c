@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: mapping and validating segment files, sums over slots, the doorbell. Never: claims slots or decides anything.
- */
+/* Owns: mapping and validating segment files, sums over slots, the doorbell. Never: claims slots or takes decisions. */
 #include "limiter/segment.h"
 
 #include <errno.h>
@@ -106,7 +105,7 @@ enum facet_status facet_bell_check(const struct facet_bell *bell, size_t size, c
     return FACET_OK;
 }
 
-/* The page is the tenants' to write: whatever it says, no loop here runs past the slots there are. */
+/* Tenants can write the page: whatever it says, no loop here runs past the existing slots. */
 static uint32_t slots_used(const struct facet_usage *usage)
 {
     uint32_t used = atomic_load_explicit(&usage->slots_used, memory_order_seq_cst);
@@ -273,8 +272,10 @@ void facet_futex_wake(const _Atomic uint32_t *word)
     errno = saved;
 }
 
-/* The scheduler announces its sleep before it waits for the word to change: either it sees the ring, or we see it
- * sleep. */
+/*
+ * The scheduler announces its sleep before it waits for the word to change: either it sees the ring, or this thread
+ * sees it sleep.
+ */
 void facet_bell_ring(struct facet_bell *bell)
 {
     atomic_fetch_add_explicit(&bell->rings, 1, memory_order_seq_cst);

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared segment of one vGPU: the only thing a tenant process and the daemon both see.
+ * The shared segment of one vGPU: the only memory that a tenant process and the daemon both see.
  *
  * Owns: the layout of its three files, their validation, and the sums over them.
- * Never: decides who runs (src/compute) and never blocks.
+ * Never: decides which vGPU runs (src/compute) and never blocks.
  *
  * A folder <runtime>/vgpu/<id>/ holds
  *   policy   written by the owner, mapped read-only by tenants: limits, the gate, freezing, the heartbeat
  *   usage    written by tenants, one slot per process: memory held, work in flight, counters
  *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
  *   belief   the owner's own: what it believes of the numbers in `usage` (owner_belief.c)
- *   refused  a record of each process that could not enter (refused.h); not there while there was none
+ *   refused  a record of each process that could not enter (refused.h); missing while there is none
  *
  * Rules that make it correct when any process is killed between any two instructions:
  *  - A process owns a slot while it holds the open-file-description lock on the slot's byte of `usage`. The kernel
- * drops that lock on death; nothing else says who lives. Process ids in slots are for people.
- *  - A slot never moves. Its cumulative counters are never reset, whoever owns it: totals are sums over all slots.
- *  - Memory held is the sum of `memory_bytes` and `regions` over the slots. A process first adds what it wants to its
- * own slot, then sums, and takes it back when the sum exceeds the quota. So there is no further word that could
- * disagree, and giving a dead process's memory back is a store of 0 to each, made while holding the slot's lock.
- *  - Spare regions are nobody's, but count in that sum: their process may have them again without a look at the others.
- *    Who would be refused takes everybody's back first (ADR 24).
- *  - What the device did for a process that died before it could report it is charged by whoever clears its slot: from
- *    `unsettled_since_ns` on, or since it launched, for as long as it can have lived.
- *  - Nobody waits on a writer: there are no locks in the segment, and every wait has a timeout.
+ *    drops that lock on death; nothing else shows that a process lives. Process ids in slots are for people.
+ *  - A slot never moves. Its cumulative counters are never reset, also for a new owner: totals are sums over all
+ *    slots.
+ *  - Memory held is the sum of `memory_bytes` and `regions` over the slots. A process first adds the wanted amount to
+ *    its own slot, then sums, and takes it back when the sum exceeds the quota. So there is no further word that could
+ *    disagree, and a dead process's memory is given back by a store of 0 to each, made while holding the slot's lock.
+ *  - Spare regions hold no memory but count in that sum: their process may have them again without a look at the
+ *    others. A process that would be refused takes all processes' spare regions back first (ADR 24).
+ *  - When a process died before it could report its device time, the process that clears its slot charges that time:
+ *    from `unsettled_since_ns` or from the launch on, for as long as the dead process can have lived.
+ *  - No process waits on a writer: there are no locks in the segment, and every wait has a timeout.
  */
 #ifndef FACET_LIMITER_SEGMENT_H
 #define FACET_LIMITER_SEGMENT_H
@@ -43,8 +44,8 @@
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
 
 /*
- * Processes of a vGPU at a time. So many slots the file is long; memory for more than the first is taken when a process
- * comes that needs it (slot.h), and no loop goes further than slots_used.
+ * Processes of a vGPU at a time. The file has room for all these slots; memory beyond the first is taken when a process
+ * needs it (slot.h), and no loop goes further than slots_used.
  */
 #define FACET_SEGMENT_SLOTS       4096u
 #define FACET_SEGMENT_SLOTS_FIRST 64u
@@ -53,7 +54,8 @@
 /* A tenant treats the daemon as gone when its heartbeat is older than this, and paces itself (tenant.h). */
 #define FACET_HEARTBEAT_STALE_NS UINT64_C(400000000)
 
-/* State of the gate, the low two bits of facet_policy.gate. The other bits count changes, so that no wake-up is missed.
+/*
+ * State of the gate, the low two bits of facet_policy.gate. The other bits count changes, so that no wake-up is lost.
  */
 enum facet_gate {
     FACET_GATE_CLOSED = 0, /* launches wait */
@@ -90,8 +92,8 @@ struct facet_policy {
     _Atomic uint64_t frozen_since_ns;   /* CLOCK_REALTIME of when `frozen` left 0 */
 
     _Alignas(64) _Atomic uint32_t gate; /* futex word: state and change counter */
-    _Atomic uint32_t frozen;            /* futex word: what is frozen; by hand it holds even when the daemon is gone */
-    _Atomic uint32_t retired;           /* 1: the vGPU was destroyed under its tenants; nothing is admitted any more */
+    _Atomic uint32_t frozen;  /* futex word: frozen resources; a freeze by hand holds even when the daemon is gone */
+    _Atomic uint32_t retired; /* 1: the vGPU was destroyed under its tenants; nothing is admitted any more */
     _Atomic uint32_t memory_limit_turn; /* counts changes of memory_limit_bytes, twice each; odd: within one */
     _Atomic uint64_t heartbeat_ns;      /* CLOCK_MONOTONIC of the daemon's last sign of life */
     _Atomic uint64_t depth_ns;          /* how much estimated work may be in flight while leased */
@@ -106,11 +108,11 @@ struct facet_policy {
     _Atomic uint32_t residence; /* futex word: counts changes of the next */
     _Atomic uint64_t resident_most_bytes;
     /*
-     * Where what is launched runs one after the other: when the last work of others on the device ended, before which
-     * nothing that was launched since has begun; odd: or before (facet_idle_since()). 0: nobody can tell.
+     * Where launched work runs in order: when the last work of other vGPUs on the device ended; nothing launched since
+     * has begun before that. Low bit set: an upper bound (facet_idle_since()). 0: unknown.
      */
     _Atomic uint64_t clear_ns;
-    /* What the owner's scheduler says of the vGPU's device time; see struct facet_device_time. */
+    /* The vGPU's device time as the owner's scheduler settled it; see struct facet_device_time. */
     _Alignas(64) _Atomic uint64_t settled_at_ns;
     _Atomic uint64_t settled_measured_ns, settled_ns, published_ns;
 };
@@ -118,7 +120,7 @@ struct facet_policy {
 /* clear_ns: some work of others is still on the device. */
 #define FACET_NOT_CLEAR UINT64_C(1)
 
-/* resident_most_bytes: all that the vGPU has; and the same, when nobody is left who could make room for it. */
+/* resident_most_bytes: all memory of the vGPU; and the same, when no other vGPU is left to make room for it. */
 #define FACET_RESIDENT_ALL  UINT64_MAX
 #define FACET_RESIDENT_LAST (UINT64_MAX - 1)
 
@@ -128,15 +130,15 @@ static inline bool facet_policy_is_orphan(const struct facet_policy *policy, uin
     return now_ns > atomic_load_explicit(&policy->heartbeat_ns, memory_order_relaxed) + FACET_HEARTBEAT_STALE_NS;
 }
 
-/* The share that the vGPU keeps to where nobody hands device time out. */
+/* The share that the vGPU keeps to where no scheduler hands device time out. */
 static inline uint32_t facet_policy_pace_milli(const struct facet_policy *policy, bool orphan)
 {
     return atomic_load_explicit(orphan ? &policy->fallback_milli : &policy->compute_limit_milli, memory_order_relaxed);
 }
 
 /*
- * What some of a process's threads have in flight, on a cache line of its own: threads that launch at once write no
- * word that another one writes. A launch is taken out of the lane that it was counted in, so no lane is ever below 0.
+ * The launches of some of a process's threads, on a cache line of its own: threads that launch at once share no word
+ * that is written. A launch leaves the lane in which it was counted, so no lane is ever below 0.
  */
 struct facet_slot_lane {
     _Alignas(64) _Atomic uint64_t inflight; /* launches submitted and not known to be complete, and their cost */
@@ -145,9 +147,9 @@ struct facet_slot_lane {
 };
 
 /*
- * Small blocks are charged by regions of addresses, each whole (ADR 23). facet_slot.regions: how many a process holds
- * in the low half, how many it keeps spare above: so one compare-and-swap makes one the other, and no sum sees it
- * twice, or not at all.
+ * Small blocks are charged by regions of addresses, each whole (ADR 23). facet_slot.regions has the regions that a
+ * process holds in the low half and its spare regions above: one compare-and-swap turns one into the other, and no sum
+ * sees a region twice or not at all.
  */
 #define FACET_REGION_BITS  21u
 #define FACET_REGION_BYTES (UINT64_C(1) << FACET_REGION_BITS)
@@ -164,7 +166,10 @@ static inline uint64_t facet_regions_spare(uint64_t regions)
     return regions >> 32;
 }
 
-/* One process. Three cache lines: memory and who waits, the rest, what swapping says; and the lanes of its launches. */
+/*
+ * One process. Three cache lines: memory and waiting threads, the counters, the state of swapping; and the lanes of its
+ * launches.
+ */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
     _Atomic uint64_t idle_since_ns;      /* when work last ended; odd: at the latest, see facet_idle_since() */
@@ -184,21 +189,21 @@ struct facet_slot {
     char comm[16];
     _Atomic uint64_t seen_ns; /* when the process last showed that it lives: every few milliseconds while it works */
 
-    _Alignas(64) _Atomic uint64_t swappable_bytes; /* of memory_bytes: what can leave the device */
-    _Atomic uint64_t resident_bytes;               /* of those: what is on the device */
-    _Atomic uint64_t short_bytes;                  /* what the device refused to who brings them in */
+    _Alignas(64) _Atomic uint64_t swappable_bytes; /* of memory_bytes: memory that can leave the device */
+    _Atomic uint64_t resident_bytes;               /* of those: bytes that are on the device */
+    _Atomic uint64_t short_bytes;                  /* bytes that the device refused to a thread that brings memory in */
     _Atomic uint64_t touched_ns;                   /* when any of it was last used by a call */
     _Atomic uint32_t absent;                       /* threads that wait until all is on the device */
-    _Atomic uint32_t stays;                        /* 1: the host has no memory for what should leave */
+    _Atomic uint32_t stays;                        /* 1: the host has no memory to swap to */
 
     struct facet_slot_lane lanes[FACET_SLOT_LANES];
 };
 _Static_assert(sizeof(struct facet_slot) == 192 + 64 * FACET_SLOT_LANES, "three cache lines a slot, and its lanes");
 
 /*
- * facet_slot_lane.inflight: how many launches in the low bits, what was charged for them above, so that one addition
- * admits a launch and says what it came upon. What is added is what is taken away later, so nothing is lost where a sum
- * runs over; only what is read meanwhile is wrong. So words of several lanes may be added up.
+ * facet_slot_lane.inflight: the number of launches in the low bits, their charge above, so that one addition admits a
+ * launch and returns the state before it. A launch is taken out by the amount that was added, so nothing is lost where
+ * a sum overflows; only a reading meanwhile is wrong. So words of several lanes may be added up.
  */
 #define FACET_INFLIGHT_BITS 24
 
@@ -217,7 +222,7 @@ static inline uint64_t facet_inflight_ns(uint64_t inflight)
     return inflight >> FACET_INFLIGHT_BITS;
 }
 
-/* When work ended, and whether that is only when somebody came to see it. A nanosecond is what it costs. */
+/* When work ended, and whether `end_ns` is only when a thread looked, an upper bound. The flag costs a nanosecond. */
 static inline uint64_t facet_idle_since(uint64_t end_ns, bool late)
 {
     return late ? end_ns | 1 : end_ns & ~UINT64_C(1);
@@ -228,7 +233,7 @@ static inline bool facet_idle_is_late(uint64_t idle_since_ns)
     return idle_since_ns & 1;
 }
 
-/* The page is the tenants' to write: whatever it says, no loop runs past the lanes there are. */
+/* Tenants can write the page: whatever it says, no loop runs past the existing lanes. */
 static inline uint32_t facet_slot_lanes(const struct facet_slot *slot)
 {
     uint32_t used = atomic_load_explicit(&slot->lanes_used, memory_order_seq_cst);
@@ -237,8 +242,8 @@ static inline uint32_t facet_slot_lanes(const struct facet_slot *slot)
 }
 
 /*
- * What a process has in flight. Each lane is read once: what moves from one to another meanwhile may be missed. Who
- * closed the gate before misses nothing, as no launch is let in any more.
+ * A process's launches in flight. Each lane is read once: a launch that moves between lanes meanwhile may be missed. A
+ * caller that closed the gate before misses nothing, because no launch is let in any more.
  */
 static inline uint64_t facet_slot_inflight(const struct facet_slot *slot)
 {
@@ -269,7 +274,7 @@ struct facet_bell {
     _Atomic uint32_t sleeping; /* 1 while the scheduler sleeps: only then is the wake-up call made */
 };
 
-/* Byte of `usage` whose lock says that a slot is owned; and the byte held by whoever keeps an ephemeral vGPU alive. */
+/* Byte of `usage` whose lock shows that a slot is owned; and the byte that the holder of an ephemeral vGPU locks. */
 #define FACET_SLOT_LOCK_OFFSET(slot) ((off_t)(1 + (slot)))
 #define FACET_HOLDER_LOCK_OFFSET     ((off_t)0)
 
@@ -279,7 +284,7 @@ struct facet_usage_totals {
     uint64_t slot_busy_ns; /* the most device time of a slot */
     uint32_t inflight, waiting, allocating, processes;
     uint32_t slots_used;    /* 0: no process was ever in it */
-    uint64_t inflight_ns;   /* what was charged for the launches in flight */
+    uint64_t inflight_ns;   /* charged for the launches in flight */
     uint64_t idle_since_ns; /* the latest of the slots */
     uint64_t swappable_bytes, resident_bytes, short_bytes, touched_ns;
     uint32_t absent, stays;
@@ -290,33 +295,35 @@ struct facet_usage_totals {
  * the slots); a scheduler settles that against the time that passed (compute/settle.h).
  */
 struct facet_device_time {
-    uint64_t at_ns;        /* CLOCK_MONOTONIC of when it was settled; 0: nobody settles, what is measured is all */
-    uint64_t measured_ns;  /* up to which it was */
+    uint64_t at_ns;        /* CLOCK_MONOTONIC of the settlement; 0: no scheduler settles, measured time is all */
+    uint64_t measured_ns;  /* measured time that was settled */
     uint64_t settled_ns;   /* cumulative */
-    uint64_t published_ns; /* the same, and over any window at most the window over all vGPUs of the device */
+    uint64_t published_ns; /* like settled_ns, but over any window at most the window over all vGPUs of the device */
 };
 
 struct facet_device_time facet_policy_device_time(const struct facet_policy *policy);
 
-/* All device time of a vGPU whose processes measured so much: what is settled, and what was measured since. */
+/* All device time of a vGPU whose processes measured so much: the settled part, and the time measured since. */
 uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
 
-/* What is published of it now; the total where nobody settles, or nobody does any more. */
+/* The published part of it now; the total where no scheduler settles any more. */
 uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
 
 /* Sums over the slots. Wait-free; each word is read once, so a total is exact only while nothing runs. */
 void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals *ret_totals);
 
-/* What a process holds, without what it keeps spare. */
+/* The memory that a process holds, without its spare regions. */
 uint64_t facet_slot_memory(const struct facet_slot *slot);
 
-/* The sum of that over the slots; the same with all that is spare, which is what admission compares with the quota; and
- * the first again, after everybody's spare regions were taken back. */
+/*
+ * The sum of facet_slot_memory() over the slots; the sum with all spare regions, which admission compares with the
+ * quota; and the first sum again, after all processes' spare regions were taken back.
+ */
 uint64_t facet_usage_memory(const struct facet_usage *usage);
 uint64_t facet_usage_charged(const struct facet_usage *usage);
 uint64_t facet_usage_take_spares(struct facet_usage *usage);
 
-/* Takes a process's spare regions back; returns what it holds then. */
+/* Takes a process's spare regions back; returns the memory that it holds then. */
 uint64_t facet_slot_take_spares(struct facet_slot *slot);
 
 /* Checks of a mapped page; each names the file and the field that is wrong (FACET_CORRUPT, FACET_ABI_MISMATCH). */

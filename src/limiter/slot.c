@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the life of slots. Never: trusts a process id; only the kernel's locks say who lives. */
+/* Owns: the life of slots. Never: trusts a process id; only the kernel's locks show that a process lives. */
 #include "limiter/slot.h"
 
 #include <errno.h>
@@ -49,7 +49,8 @@ bool facet_slot_locked(int fd, off_t offset, off_t length)
     return lock_call(fd, F_OFD_GETLK, F_WRLCK, offset, length, &type) == 0 && type != F_UNLCK;
 }
 
-/* What belongs to the owner, not to the record: memory first, so that a reader never sees a dead owner's bytes as ours.
+/*
+ * Clears the owner's part of the record: memory first, so that no reader sees a dead owner's bytes as the new owner's.
  */
 void facet_slot_clear(struct facet_slot *slot)
 {
@@ -71,7 +72,7 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->stays, 0);
 }
 
-/* Since when the oldest of what is in flight can have had the device; UINT64_MAX: nothing is. */
+/* Since when the oldest work in flight can have had the device; UINT64_MAX: nothing is in flight. */
 static uint64_t oldest_begun_ns(const struct facet_slot *slot)
 {
     uint64_t oldest_ns = UINT64_MAX;
@@ -108,7 +109,7 @@ void facet_slot_reports(struct facet_slot *slot, uint64_t busy_ns)
     } while (!atomic_compare_exchange_weak(&slot->unsettled_since_ns, &settled_ns, since_ns + busy_ns));
 }
 
-/* Device time of a process that died with work in flight: what it can have had since it last reported. */
+/* Device time of a process that died with work in flight: the most that it can have had since its last report. */
 static uint64_t unsettled_ns(const struct facet_slot *slot, uint64_t now_ns)
 {
     uint64_t since_ns = facet_slot_unsettled_since_ns(slot), seen_ns = atomic_load(&slot->seen_ns);
@@ -140,7 +141,7 @@ static void read_stat(const char *line, struct facet_slot_identity *identity)
         return;
     snprintf(identity->comm, sizeof identity->comm, "%.*s", (int)(end - name - 1), name + 1);
 
-    /* What follows is field 3; start time is field 22. */
+    /* The rest begins with field 3; start time is field 22. */
     const char *field = end;
     for (int i = 2; field && i < 22; i++)
         field = strchr(field + 1, ' ');
@@ -169,7 +170,7 @@ static void raise_slots_used(struct facet_usage *usage, uint32_t wanted)
         ;
 }
 
-/* Memory for a slot: what a tmpfs or disk cannot hold is an error now, not a bus error later. Returns errno's value. */
+/* Memory for a slot: a full tmpfs or disk is an error now, not a bus error later. Returns errno's value. */
 static int take_memory(int fd, uint32_t index)
 {
     off_t offset = (off_t)(offsetof(struct facet_usage, slots) + index * sizeof(struct facet_slot));
@@ -204,7 +205,7 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
     return true;
 }
 
-/* Those that look free come first: to ask the kernel for each that is owned takes longer the more there are. */
+/* Slots that look free come first: asking the kernel about each owned slot takes longer the more there are. */
 static struct facet_slot *claim(const struct facet_policy *policy, struct facet_usage *usage, int fd, int *ret_errno)
 {
     uint32_t used = atomic_load(&usage->slots_used), looked = used < FACET_SEGMENT_SLOTS ? used : FACET_SEGMENT_SLOTS;

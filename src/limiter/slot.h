@@ -17,7 +17,7 @@ void facet_slot_unlock(int fd, off_t offset);
 /* Whether any other description holds a lock on bytes [offset, offset + length). */
 bool facet_slot_locked(int fd, off_t offset, off_t length);
 
-/* Whom a slot says it belongs to: for people. */
+/* The identity of a slot's process: for people. */
 struct facet_slot_identity {
     uint32_t pid;
     uint64_t start_ticks; /* 0 when it cannot be read */
@@ -27,40 +27,41 @@ struct facet_slot_identity {
 void facet_slot_identify(pid_t pid, struct facet_slot_identity *ret_identity);
 
 /*
- * Takes slot `index` for `identity` if it is free or its owner dead, who is charged as by facet_slot_reclaim(). `fd`
- * must not hold its lock already. On failure `ret_errno` is 0 when the slot is owned by the living, else why there is
- * no memory for it; it may be NULL.
+ * Takes slot `index` for `identity` if it is free or its owner dead; a dead owner is charged as by
+ * facet_slot_reclaim(). `fd` must not hold the slot's lock already. On failure `ret_errno` is 0 when a living process
+ * owns the slot, else why there is no memory for it; it may be NULL.
  */
 bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t index,
                      const struct facet_slot_identity *identity, int *ret_errno);
 
-/* Takes a free slot or that of a dead process for the caller. The lock stays with `fd`. Errors name the folder `dir`.
- */
+/* Takes a free slot or a dead process's for the caller. The lock stays with `fd`. Errors name the folder `dir`. */
 enum facet_status facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd,
                                    const char *dir, struct facet_slot **ret_slot, struct facet_error *error);
 
-/* Since when something is in flight of which nothing is reported; 0: nothing is in flight. */
+/* Since when work is in flight of which nothing is reported; 0: nothing is in flight. */
 uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot);
 
 /*
- * So much device time is about to be added to busy_ns: what is in flight begins to be unreported later by as much.
- * Before it is added, so that who is killed in between, or before the launch is out of flight, is not charged for it
- * again: at the most this one report is lost.
+ * Announces that so much device time will be added to busy_ns: the unreported part of the work in flight begins later
+ * by as much. Called before the addition, so that a process that is killed in between, or before the launch leaves
+ * flight, is not charged for it twice: at most this one report is lost.
  */
 void facet_slot_reports(struct facet_slot *slot, uint64_t busy_ns);
 
-/* Gives back what belongs to a slot's owner. The caller holds the slot's lock. */
+/* Clears the owner's part of a slot. The caller holds the slot's lock. */
 void facet_slot_clear(struct facet_slot *slot);
 
 /*
- * Clears the slots of dead processes, and charges the vGPU for what the device did for them last; returns how many.
+ * Clears the slots of dead processes, and charges the vGPU for their last, unreported device time; returns how many.
  * `fd` must be a description that owns no slot and that no other thread uses: a description never conflicts with
  * itself, so a shared one would not exclude.
  */
 unsigned facet_slot_reclaim(const struct facet_policy *policy, struct facet_usage *usage, int fd);
 
-/* The same for `count` slots from `first` on. Each that is owned costs a call into the system, which takes the longer
- * the more there are. */
+/*
+ * Like facet_slot_reclaim(), for `count` slots from `first` on. Each owned slot costs a system call, which takes longer
+ * the more owned slots there are.
+ */
 unsigned facet_slot_reclaim_some(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t first,
                                  uint32_t count);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tenant's side of the limiter. Never: prints, exits, starts threads or touches signals of the host program.
- */
+/* Owns: the tenant's side of the limiter. Never: prints, exits, starts threads or touches the program's signals. */
 #include "limiter/tenant.h"
 
 #include <errno.h>
@@ -22,21 +21,20 @@
 /* No wait is longer than this before the state is looked at again: the daemon may have died meanwhile. */
 #define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
 
-/* A launch waits for depth no longer than this: what is in flight may itself wait for something this thread does later.
- */
+/* A launch waits for depth no longer than this: the work in flight may itself depend on a later step of this thread. */
 #define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS)
 
-/* Nor shorter: a thread that wakes too often takes from what it waits for. */
+/* The shortest wait: a thread that wakes too often takes time from the work that it waits for. */
 #define LEAST_WAIT_NS (50 * FACET_NS_PER_US)
 
 #define MEMORY_FROZEN (FACET_RESOURCE_MEMORY | FACET_FROZEN_AUTO(FACET_RESOURCE_MEMORY))
 
-/* Where our descriptor lives: above the numbers that programs use, expect to be free, or close in a loop. */
+/* Where the tenant's descriptor lives: above the numbers that programs use, expect to be free, or close in a loop. */
 static const int high_fds[] = {512, 64, 3};
 
 /*
- * Moves a descriptor out of the program's way. A program that was started without standard streams would get ours as
- * its standard error, and write its messages into the segment.
+ * Moves a descriptor out of the program's way. A program that was started without standard streams would get the
+ * tenant's as its standard error, and write its messages into the segment.
  */
 static enum facet_status keep_aside(int *fd, const char *name, struct facet_error *error)
 {
@@ -156,7 +154,7 @@ enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_
     tenant.attached_ns = facet_clock_now_ns();
     *ret_tenant = tenant;
     facet_tenant_supervise(ret_tenant, ret_tenant->attached_ns);
-    facet_bell_ring(ret_tenant->bell); /* from now on the daemon watches whether we live */
+    facet_bell_ring(ret_tenant->bell); /* from now on the daemon watches whether this process lives */
     return FACET_OK;
 }
 
@@ -176,7 +174,7 @@ void facet_tenant_forked(struct facet_tenant *tenant)
     unmap(tenant);
 }
 
-/* A description of our own: a child that is forked meanwhile holds no part of it. */
+/* A description of its own: a child that is forked meanwhile holds no part of it. */
 int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns)
 {
     uint64_t end_ns = facet_clock_now_ns() + most_ns;
@@ -195,7 +193,7 @@ int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns
     return fd;
 }
 
-/* Not only closed: a child may have it, too. */
+/* Unlocked as well as closed: a child may have inherited it. */
 void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held)
 {
     if (held < 0 || !is_bell(tenant, held))
@@ -220,7 +218,7 @@ static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
     return facet_memory_take_again(tenant->policy, tenant->usage, tenant->slot, bytes);
 }
 
-/* Frozen because idle, it is only for the owner to take note: nobody waits for an owner that is gone. */
+/* An automatic freeze only reports idleness to the owner; without a living owner no thread waits for its end. */
 static bool memory_held_back(const struct facet_tenant *tenant, uint32_t frozen)
 {
     if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))
@@ -328,7 +326,7 @@ void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
         atomic_store_explicit(&tenant->orphan, orphan, memory_order_relaxed);
 }
 
-/* Raised before anything is counted there: who closed the gate, and does not see it raised, keeps the launch out. */
+/* Raised before anything is counted there: a scheduler that closed the gate and sees it low keeps the launch out. */
 struct facet_slot_lane *facet_tenant_lane(struct facet_tenant *tenant, uint32_t index)
 {
     uint32_t at = index % FACET_SLOT_LANES, used = atomic_load(&tenant->slot->lanes_used);
@@ -362,13 +360,13 @@ bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_lan
     return fits;
 }
 
-/* What is not known by the clock. */
+/* A time that the clock does not tell. */
 #define NOBODY_KNOWS UINT64_MAX
 
 /*
- * How long until a launch fits behind what is in flight, by the clock: the device works it off, and says so late; who
- * launched more only then would have it stand idle. Not where the device may be another's, nor for what is longer than
- * the depth, nor where a cap is held against what was reported.
+ * How long until a launch fits behind the work in flight, by the clock: the device finishes work before it reports it,
+ * and would stand idle if the next launch waited for the report. Not where the device may be another vGPU's, nor for a
+ * launch longer than the depth, nor where a cap is compared with reported time.
  */
 static uint64_t fits_after_ns(const struct facet_tenant *tenant, uint64_t others_ns, uint64_t estimate_ns)
 {
@@ -379,7 +377,7 @@ static uint64_t fits_after_ns(const struct facet_tenant *tenant, uint64_t others
 
     if (!clear_ns || !since_ns || !estimate_ns || estimate_ns > depth_ns || limit < FACET_MILLI_WHOLE)
         return NOBODY_KNOWS;
-    if (clear_ns == FACET_NOT_CLEAR) /* soon it may be, and nobody says so to who sleeps */
+    if (clear_ns == FACET_NOT_CLEAR) /* soon it may be, and no one wakes this thread then */
         return depth_ns / FACET_TENANT_LITTLE;
     since_ns = since_ns > clear_ns ? since_ns : clear_ns;
     uint64_t done_ns = now_ns > since_ns ? now_ns - since_ns : 0;
@@ -396,7 +394,7 @@ static uint64_t depth_wait_ns(const struct facet_tenant *tenant, uint64_t estima
     return wait_ns > LEAST_WAIT_NS ? wait_ns : LEAST_WAIT_NS;
 }
 
-/* Whether this launch, already counted in flight, fits beside what is in flight. */
+/* Whether this launch, already counted in flight, fits beside the others. */
 static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     uint64_t others = facet_slot_inflight(tenant->slot) - facet_inflight(1, estimate_ns);
@@ -405,8 +403,10 @@ static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
            fits_after_ns(tenant, facet_inflight_ns(others), estimate_ns) == 0;
 }
 
-/* Takes launches out of a lane; true when nothing of the process is in flight any more. Of two lanes that become empty
- * at once, the one at least that is the last to be sees both. */
+/*
+ * Takes launches out of a lane; true when none of the process's are left. Of two that empty at once, the later sees
+ * both.
+ */
 static bool take_out(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count, uint64_t charged_ns)
 {
     uint64_t before =
@@ -415,14 +415,14 @@ static bool take_out(struct facet_tenant *tenant, struct facet_slot_lane *lane, 
     return facet_inflight_count(before) == count && !facet_inflight_count(facet_slot_inflight(tenant->slot));
 }
 
-/* Who rings does so from outside: a scheduler that came at once would take the launch for one that runs. */
+/* `rings`: rings the bell once the launch is out of flight; a scheduler that came earlier would take it for running. */
 static void leave_flight(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns, bool rings)
 {
     if (take_out(tenant, lane, 1, estimate_ns) || rings)
         facet_bell_ring(tenant->bell);
 }
 
-/* Whether nobody hands device time out: no daemon is there, or the owner is no scheduler. */
+/* Whether no scheduler hands device time out: there is no daemon, or the owner does not schedule. */
 static bool paces_itself(const struct facet_tenant *tenant, uint32_t gate)
 {
     return FACET_GATE_STATE(gate) == FACET_GATE_PACED || atomic_load_explicit(&tenant->orphan, memory_order_relaxed);
@@ -441,7 +441,7 @@ enum verdict {
     LOST,
 };
 
-/* What keeps a launch that is counted in flight from going, if anything. */
+/* The reason, if any, that keeps a launch that is counted in flight from going. */
 static enum verdict judge(struct facet_tenant *tenant, uint32_t gate, uint64_t estimate_ns, bool depth_waited)
 {
     if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))
@@ -502,14 +502,13 @@ static bool step_aside(struct facet_tenant *tenant, struct facet_slot_lane *lane
     return may;
 }
 
-/* Waits until nothing keeps the launch back, or the vGPU is lost. Throttled is who waits for others, not for its own
- * work. */
+/* Waits until nothing keeps the launch back, or the vGPU is lost. Only a wait for others counts as throttled. */
 static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns)
 {
     uint64_t depth_waited_ns = 0, waited_ns;
 
     for (;;) {
-        /* Before it is seen to wait: who has not shown itself for long is taken to be stopped. */
+        /* Before the wait is visible: a process that has not shown itself for long is taken as stopped. */
         facet_tenant_supervise(tenant, facet_clock_now_ns());
         uint32_t completions = atomic_load_explicit(&tenant->slot->completions, memory_order_acquire);
         uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
@@ -542,7 +541,7 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed)) /* as of before a rest, perhaps */
         facet_tenant_supervise(tenant, facet_clock_now_ns());
     if (!may_go(tenant, estimate_ns)) {
-        /* Who waits is seen by the scheduler: that is what it arbitrates. */
+        /* The scheduler sees waiting threads: it arbitrates between them. */
         atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
         enum verdict verdict = wait_turn(tenant, lane, estimate_ns);
         atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
@@ -555,9 +554,9 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
 }
 
 /*
- * Takes launches out of flight that ended at `now_ns`, and tells whom it concerns. Written before the count falls: who
- * sees nothing in flight also sees since when. Of several streams the one that is reported last need not have ended
- * last.
+ * Takes launches out of flight that ended at `now_ns`, and tells the waiting threads and the scheduler. The end is
+ * written before the count falls: a reader that sees nothing in flight also sees since when. Of several streams the one
+ * that is reported last need not have ended last.
  */
 static void land(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count, uint64_t charged_ns,
                  uint64_t now_ns)
@@ -591,7 +590,7 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lan
     land(tenant, lane, count, charged_ns, now_ns);
 }
 
-/* What ran before it may have ended before: nobody looked. */
+/* Earlier work may have ended before now: no thread looked at that time. */
 void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t charged_ns)
 {
     land(tenant, lane, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));

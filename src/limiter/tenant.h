@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tenant's side of the limiter: what every interposer calls.
+ * The tenant's side of the limiter, which every interposer calls.
  *
  * Owns: attaching a process to its vGPU's segment, admitting memory and launches, reporting completions.
  * Never: touches the host program: no signals, umask, output, exit, constructors, threads of its own.
@@ -24,16 +24,19 @@ struct facet_tenant {
     _Atomic uint32_t orphan; /* 1 while the daemon's heartbeat is stale; kept by facet_tenant_supervise() */
     size_t policy_size, usage_size, bell_size;
     int usage_fd; /* carries the slot's lock; a program may close it and use its number for something else */
-    uint64_t usage_device, usage_inode; /* what the number must still mean before it is used */
+    uint64_t usage_device, usage_inode; /* the file that the number must still mean before it is used */
     int bell_fd;                        /* by which the device is held (hold.c) */
     uint64_t bell_device, bell_inode;
     uint64_t attached_ns;
-    /* For facet_tenant_memory_free_beside(): sums at which all were found to live, for long enough and of late. */
-    _Atomic uint64_t steady_bytes, recent_bytes, recent_since_ns;
-    _Atomic uint32_t spare_turn; /* of the quota in which all that is charged was last found to fit, spare ones, too */
     /*
-     * Set by an interposer that holds something while it launches: let go before each wait, taken again behind it.
-     * False from the latter refuses the launch. NULL: it holds nothing.
+     * For facet_tenant_memory_free_beside(): the sums at which all processes were found alive, for long enough and
+     * recently.
+     */
+    _Atomic uint64_t steady_bytes, recent_bytes, recent_since_ns;
+    _Atomic uint32_t spare_turn; /* of the quota in which all charges, spare regions included, last fitted */
+    /*
+     * Set by an interposer that holds a lock while it launches: released before each wait, taken again after it. If the
+     * latter returns false the launch is refused. NULL: it holds nothing.
      */
     void (*let_go)(void);
     bool (*take_again)(void);
@@ -52,23 +55,28 @@ void facet_tenant_detach(struct facet_tenant *tenant);
 void facet_tenant_forked(struct facet_tenant *tenant);
 
 /*
- * Reserves memory before it is allocated; true when granted. Never grants a byte above the quota, whatever other
- * processes do. While memory is frozen it waits, as launches do. On refusal counts a denial. Call
- * facet_tenant_release() when the allocation fails or dies.
+ * Reserves memory before it is allocated; true when granted. Never grants a byte above the quota, regardless of other
+ * processes. While memory is frozen it waits, as launches do. On refusal counts a denial. Call facet_tenant_release()
+ * when the allocation fails or dies.
  */
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes);
 
-/* The same, and its refusal is not counted: the caller calls facet_tenant_deny() when it is what the program is told.
+/*
+ * Like facet_tenant_reserve(), but a refusal is not counted: the caller calls facet_tenant_deny() when the program is
+ * told of it.
  */
 bool facet_tenant_try_reserve(struct facet_tenant *tenant, uint64_t bytes);
 void facet_tenant_deny(struct facet_tenant *tenant);
 
-/* Waits while memory is frozen, for who is about to reserve and holds nothing yet that others may wait for. */
+/*
+ * Waits while memory is frozen, for a caller that is about to reserve and holds nothing yet that others may wait for.
+ */
 void facet_tenant_thaw_wait(struct facet_tenant *tenant);
 
 /*
- * Holds the vGPU's device for this process among those of all its vGPUs, while something is measured of the device as a
- * whole. Waits for others so long at most: one that is stopped holds nobody up for ever. A descriptor, or -1: not held.
+ * Holds the device for this process among the processes of all its vGPUs, while a measurement covers the device as a
+ * whole. Waits for others at most so long: a stopped process must not block the rest for ever. A descriptor, or -1: not
+ * held.
  */
 int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns);
 void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held);
@@ -79,19 +87,19 @@ static inline void facet_tenant_thaw(struct facet_tenant *tenant)
         facet_tenant_thaw_wait(tenant);
 }
 
-/* Gives back what was reserved. */
+/* Gives reserved memory back. */
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes);
 
 /*
- * The same for regions of FACET_REGION_BYTES, of which what was released may be kept spare: the first two are one
- * atomic then, on a word that no other process touches. Who is to be refused has spare regions taken back first, and
- * they are none any more once the quota has changed.
+ * The functions above for regions of FACET_REGION_BYTES. A released region may be kept spare: then reserving and
+ * releasing are one atomic on a word that no other process touches. Before a process is refused, spare regions are
+ * taken back; a change of quota ends them too.
  */
 bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count);
 bool facet_tenant_try_regions(struct facet_tenant *tenant, uint32_t count);
 void facet_tenant_release_regions(struct facet_tenant *tenant, uint32_t count);
 
-/* Takes a spare region, if there is one. Memory that is frozen was waited for. */
+/* Takes a spare region, if there is one. The wait for frozen memory is over by then. */
 static inline bool facet_tenant_take_spare(struct facet_tenant *tenant)
 {
     uint64_t regions = atomic_load_explicit(&tenant->slot->regions, memory_order_relaxed);
@@ -111,18 +119,22 @@ static inline bool facet_tenant_has_regions(const struct facet_tenant *tenant)
     return facet_regions_held(atomic_load_explicit(&tenant->slot->regions, memory_order_relaxed));
 }
 
-/* Quota in bytes (0 once the vGPU was destroyed), and what is left of it as the slots say: a process that has died may
- * still be counted, until the owner or somebody who needs its memory takes note. */
+/*
+ * Quota in bytes (0 once the vGPU was destroyed), and the rest of it by the slots: a dead process may still be counted,
+ * until the owner or a process that needs its memory takes note.
+ */
 uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant);
 uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
 
 /*
- * What is left without what the dead held, for a program that asks: the slots of processes that have died are cleared
- * first. Costs one fcntl() for each other process that holds memory, nothing where there is none.
+ * The rest of the quota without memory of dead processes, for a program that asks: their slots are cleared first. Costs
+ * one fcntl() for each other process that holds memory, nothing where there is none.
  */
 uint64_t facet_tenant_memory_free_now(struct facet_tenant *tenant);
 
-/* Whether so much is not left, also without the dead: before what is kept for later is given up for it. */
+/*
+ * Whether so much is not left, even after dead processes are reclaimed: asked before cached memory is given up for it.
+ */
 static inline bool facet_tenant_lacks(struct facet_tenant *tenant, uint64_t bytes)
 {
     return __builtin_expect(facet_tenant_memory_free(tenant) < bytes, 0) &&
@@ -130,34 +142,37 @@ static inline bool facet_tenant_lacks(struct facet_tenant *tenant, uint64_t byte
 }
 
 /*
- * What is left without what the dead held, for an interposer that knows from the driver how much the whole device has
- * free, whoever holds the rest. Who dies leaves memory that is free there and still charged here. So while the sum of
- * both is what it was when all were last found to live, nobody is looked for: that costs an addition and a comparison.
- * Not seen so for up to a scheduler's round: one who dies while others take exactly what he had, or whose memory was
- * not on the device.
+ * The rest of the quota without memory of dead processes, for an interposer that knows from the driver how much of the
+ * whole device is free. A process that dies leaves memory that is free there and still charged here. So while the sum
+ * of both is what it was when all were last found alive, no slot is checked: that costs an addition and a comparison.
+ * This misses, for up to a scheduler's round, a process that dies while others take exactly its amount, or whose memory
+ * was not on the device.
  */
 uint64_t facet_tenant_memory_free_beside(struct facet_tenant *tenant, uint64_t device_free);
 
 /* Clears the slots of the dead. */
 void facet_tenant_reclaim(struct facet_tenant *tenant);
 
-/* Whether a descriptor is of the usage file: a program may have closed ours, and be using its number. The mapping keeps
- * the file, and with it the slot's lock, alive then. */
+/*
+ * Whether a descriptor is of the usage file: a program may have closed the tenant's, and be using its number. The
+ * mapping keeps the file, and with it the slot's lock, alive then.
+ */
 bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd);
 
 /*
- * What part of the depth is little, see facet_tenant_fits(); and what part of it a lane may admit after a look at the
- * others before it looks again, which brings their cache lines here: all lanes together have an eighth above the depth.
+ * The part of the depth that counts as little, see facet_tenant_fits(); and the part of it that a lane may admit after
+ * a look at the others before it looks again, which brings their cache lines here: all lanes together exceed the depth
+ * by an eighth.
  */
 #define FACET_TENANT_LITTLE 4u
 #define FACET_TENANT_ASIDE  (8 * FACET_SLOT_LANES)
 
-/* What facet_tenant_launch() returns when the vGPU was destroyed: the launch is refused, and not in flight. */
+/* facet_tenant_launch() returns it when the vGPU was destroyed: the launch is refused, and not in flight. */
 #define FACET_TENANT_LOST UINT64_MAX
 
 /*
- * Where a thread's launches are counted: one of FACET_SLOT_LANES, of which any number of threads may have the same. Who
- * launches from few threads takes the first of them. Lasts until the tenant is detached.
+ * The lane that counts a thread's launches: one of FACET_SLOT_LANES, which any number of threads may share. A process
+ * that launches from few threads takes the first lanes. Lasts until the tenant is detached.
  */
 struct facet_slot_lane *facet_tenant_lane(struct facet_tenant *tenant, uint32_t index);
 
@@ -167,8 +182,8 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
                                   uint64_t charged_ns);
 
 /*
- * Whether a launch that came upon `inflight` may go under a lease, as far as that can be said at once. One that is
- * longer than the depth goes behind little: the device would stand idle between the two.
+ * Whether a launch that found `inflight` may go under a lease, as far as can be decided at once. A launch longer than
+ * the depth may follow a little work: otherwise the device would stand idle between the two.
  */
 static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t inflight, uint64_t estimate_ns)
 {
@@ -179,10 +194,10 @@ static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t
                             facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE));
 }
 
-/* The same where there are several lanes, with a look at all. The launch is counted already. */
+/* Like facet_tenant_fits() where there are several lanes, with a look at all. The launch is counted already. */
 bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns);
 
-/* The same for one that came upon `before` in its own lane. */
+/* Like facet_tenant_fits() for a launch that found `before` in its own lane. */
 static inline bool facet_tenant_fits_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t before,
                                         uint64_t estimate_ns)
 {
@@ -195,13 +210,13 @@ static inline bool facet_tenant_fits_in(struct facet_tenant *tenant, struct face
     return true;
 }
 
-/* The rest of facet_tenant_launch_in() for one that came upon nothing in flight in its lane. */
+/* The rest of facet_tenant_launch_in() for a launch that found nothing in flight in its lane. */
 void facet_tenant_begins(struct facet_slot_lane *lane);
 
 /*
  * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
- * device time, 0 if unknown. Returns what was charged of it, to be passed to exactly one facet_tenant_complete_in() of
- * the same lane, or facet_tenant_refused_in() when the submission fails; or FACET_TENANT_LOST.
+ * device time, 0 if unknown. Returns the charge, to be passed to exactly one facet_tenant_complete_in() of the same
+ * lane, or facet_tenant_refused_in() when the submission fails; or FACET_TENANT_LOST.
  *
  * In flight is raised before the gate is read, and the scheduler closes the gate before it reads in flight: one of the
  * two always sees the other. Alone on the device nothing bounds the depth, so nothing is charged. Either way one atomic
@@ -226,9 +241,8 @@ static inline uint64_t facet_tenant_launch_in(struct facet_tenant *tenant, struc
 }
 
 /*
- * Reports `count` launches complete at `now_ns`, with the sum of what was charged for them and the device time they
- * took that was not reported before (overlaps once). Wakes threads waiting for depth and, while not alone on the
- * device, the scheduler.
+ * Reports `count` launches complete at `now_ns`, with the sum of their charges and their device time that was not
+ * reported before (overlaps once). Wakes threads waiting for depth and, while not alone on the device, the scheduler.
  */
 void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count,
                               uint64_t estimate_ns, uint64_t busy_ns, uint64_t now_ns);
@@ -236,7 +250,7 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lan
 /* Takes a launch back that the driver refused: it ran nothing, and counts as none. */
 void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t charged_ns);
 
-/* The same for who counts all in one lane. */
+/* facet_tenant_launch_in() and its end for a caller that counts all launches in one lane. */
 static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     return facet_tenant_launch_in(tenant, &tenant->slot->lanes[0], estimate_ns);
@@ -254,13 +268,12 @@ static inline void facet_tenant_refused(struct facet_tenant *tenant, uint64_t ch
 }
 
 /*
- * Says, while something is in flight, since when its device time is not reported: should this process be killed, it is
- * charged from then on. Without it, from when nothing was in flight. Never moves back.
+ * Records, while work is in flight, since when its device time is not reported: a process that is killed is charged
+ * from then on, or without this call from when it last had nothing in flight. Never moves back.
  */
 void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns);
 
-/* Whether completions must be reported within microseconds (others are waiting) or may be batched by the millisecond.
- */
+/* Whether completions must be reported within microseconds (others wait) or may be batched by the millisecond. */
 static inline bool facet_tenant_prompt(const struct facet_tenant *tenant)
 {
     return FACET_GATE_STATE(atomic_load_explicit(&tenant->policy->gate, memory_order_acquire)) != FACET_GATE_OPEN;

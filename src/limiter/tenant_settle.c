@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the tenant's side does about neighbours that died. Never: takes a process for dead by its number. */
+/* Owns: the tenant's handling of neighbours that died. Never: takes a process for dead by its number. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +9,10 @@
 #include "limiter/slot.h"
 #include "limiter/tenant.h"
 
-/* For so long after a change the kernel is asked again: of a process that is about to end the device's memory may be
- * free before its slot's lock is. */
+/*
+ * For so long after a change the kernel is asked again: the device memory of a process that is about to end may be free
+ * before its slot's lock is.
+ */
 #define STEADY_NS (100 * FACET_NS_PER_MS)
 
 void facet_tenant_reclaim(struct facet_tenant *tenant)
@@ -20,7 +22,7 @@ void facet_tenant_reclaim(struct facet_tenant *tenant)
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->usage_fd);
     int fd = open(path, O_RDWR | O_CLOEXEC);
-    /* Checked after opening: locks on any other file would say that everybody is dead. */
+    /* Checked after opening: locks on any other file would show every process as dead. */
     if (fd >= 0 && facet_tenant_is_usage(tenant, fd))
         facet_slot_reclaim(tenant->policy, tenant->usage, fd);
     if (fd >= 0)
@@ -28,7 +30,9 @@ void facet_tenant_reclaim(struct facet_tenant *tenant)
     errno = saved;
 }
 
-/* Whether another slot has memory and no lock. Wrong where a program has our descriptor's number: that is seen later.
+/*
+ * Whether another slot has memory and no lock. Wrong where a program has reused the descriptor's number, which is found
+ * later.
  */
 static bool somebody_died(const struct facet_tenant *tenant)
 {
@@ -59,7 +63,7 @@ static uint64_t left_beside(const struct facet_tenant *tenant, uint64_t sum, uin
     return used < limit ? limit - used : 0;
 }
 
-/* The sum is another than it was when all were last known to live. */
+/* The slow path: the sum differs from the one at which all were last known alive. */
 static uint64_t look(struct facet_tenant *tenant, uint64_t device_free)
 {
     uint64_t left = facet_tenant_memory_free_now(tenant), now_ns = facet_clock_now_ns();
