@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a vGPU's share, priority, bounds and precision, and the policy of a device. Never: decides who is next. */
+/*
+ * Owns: a vGPU's share, priority, bounds and precision, and the policy of a device. Never: decides which vGPU is next.
+ */
 #include <inttypes.h>
 
 #include "vgpu/driver.h"
@@ -9,7 +11,7 @@ static bool has_share(const struct facet_vgpu *vgpu)
     return vgpu->request_milli > 0 || vgpu->limit_milli != FACET_MILLI_WHOLE || vgpu->priority != FACET_PRIORITY_NORMAL;
 }
 
-/* What is as the device has it from the start need not be said, and cannot be where nothing can be set. */
+/* Values equal to the device's defaults are not sent, and cannot be where nothing can be set. */
 enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error)
 {
     const struct facet_vgpu_device *device = vgpu->device;
@@ -28,7 +30,7 @@ enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *
     return status;
 }
 
-/* What a call changes: members that are negative stay. */
+/* The changes of one call: members that are negative stay. */
 struct change {
     int64_t request_milli, limit_milli, priority, units, launches;
 };
@@ -40,7 +42,7 @@ static uint32_t changed(int64_t to, uint32_t from)
     return to == SAME ? from : (uint32_t)to;
 }
 
-/* The device takes it, or all stays as it was. */
+/* The device accepts the change, or all stays as it was. */
 static enum facet_status apply_change(struct facet_vgpu *vgpu, const struct change *change, struct facet_error *error)
 {
     uint32_t request = vgpu->request_milli, limit = vgpu->limit_milli, priority = vgpu->priority, units = vgpu->units,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: finding a driver's devices, opening a session and a memory on each, and what they are said to do.
- * Never: opens one that cannot hold vGPUs: the reason is told instead.
+ * Owns: finding a driver's devices, opening a session and a memory on each, and reading their capabilities.
+ * Never: opens one that cannot hold vGPUs: the reason is reported instead.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static enum facet_status find(const struct facet_driver *driver, const struct fa
     } else {
         enum facet_status status = facet_device_table_find(table, name, &record, error);
 
-        /* The table's word for one of them; here they are a list. */
+        /* The provider's table names one of them; here they are a list. */
         if (status != FACET_OK && error && strcmp(error->argument, "device") == 0)
             snprintf(error->argument, sizeof error->argument, "devices");
         if (status != FACET_OK)
@@ -72,7 +72,7 @@ static enum facet_status find(const struct facet_driver *driver, const struct fa
     return FACET_OK;
 }
 
-/* "kernel_target=host" among the properties; what the device does not say stays "". */
+/* "kernel_target=host" among the properties; a property that the device lacks stays "". */
 static void read_target(struct facet_vgpu_device *device)
 {
     static const char key[] = "kernel_target=";

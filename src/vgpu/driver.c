@@ -83,7 +83,7 @@ static uint32_t count_names(const struct facet_driver_config *config)
     return count;
 }
 
-/* The texts become ours. */
+/* The driver owns copies of the texts. */
 static bool copy_texts(struct facet_driver *driver, uint32_t names)
 {
     struct facet_driver_config *config = &driver->config;
@@ -194,7 +194,7 @@ void facet_driver_close(struct facet_driver *driver)
     struct facet_vgpu *vgpu;
 
     if (!driver || facet_origin_is_parent(&driver->origin))
-        return; /* of a child's copy nothing is freed: its locks are as the parent's threads held them */
+        return; /* nothing of a child's copy is freed: its locks are as the parent's threads held them */
     if (facet_driver_is_telling(driver))
         return; /* it would wait for itself to end */
     facet_vgpu_measure_stop(driver);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this room share: the driver, its devices, its virtual GPUs and their streams.
+ * The parts that the files of this room share: the driver, its devices, its virtual GPUs and their streams.
  *
- * Owns: the objects, who counts them, and the order of their locks.
+ * Owns: the objects, their reference counts, and the order of their locks.
  * Never: knows a provider by name, or how pages and work-groups are managed: src/memory and the providers do.
  *
  * Locks, outermost first: a vGPU's, that of its managed memory, a stream's, the driver's list, the driver's monitor.
  * Provider calls are made with a stream's lock held, so that launches have the order of their numbers, or with a
- * vGPU's, so that what was set last holds; never with the driver's list.
+ * vGPU's, so that the last setting holds; never with the driver's list.
  *
- * Lives. Each call on a vGPU counts it, until the variable that has it goes out of scope. Destroying takes it out of
- * the list, ends its work, and waits until nobody counts it any more.
+ * Lifetimes. Each call on a vGPU holds a reference, until the variable that has it goes out of scope. Destroying takes
+ * the vGPU out of the list, ends its work, and waits until the last reference is dropped.
  */
 #ifndef FACET_VGPU_DRIVER_H
 #define FACET_VGPU_DRIVER_H
@@ -42,7 +42,7 @@ struct facet_vgpu_device {
     struct facet_device_info info;
     uint64_t owner;              /* the context that pages are charged to; 0: none */
     struct facet_memory *memory; /* NULL: memory virtualization is off */
-    uint64_t memory_bytes;       /* what vGPUs can have together */
+    uint64_t memory_bytes;       /* the most that vGPUs can have together */
     uint64_t swap_bytes;         /* beyond that */
     atomic_bool lost;
 
@@ -59,7 +59,9 @@ struct facet_vgpu_device {
     uint64_t busy_ns;
 };
 
-/* How much device time (facet/compute.h) can be had at a time: of a device that is handed on as a whole once. */
+/*
+ * How much device time a device has per unit of time (facet/compute.h): a CPU one for each unit, any other device one.
+ */
 static inline uint32_t facet_vgpu_device_parallel(const struct facet_vgpu_device *device)
 {
     return device->info.kind == FACET_DEVICE_CPU && device->info.compute_units > 0 ? device->info.compute_units : 1;
@@ -89,9 +91,9 @@ struct facet_vgpu {
     struct facet_driver *driver;
     struct facet_vgpu_device *device;
     uint32_t id;
-    uint64_t serial;                                       /* its own, whatever numbers are given again; never 0 */
+    uint64_t serial;                                       /* its own, even when ids are reused; never 0 */
     bool listed;                                           /* under the driver's list lock */
-    char name[FACET_NAME_SIZE], worker[FACET_WORKER_SIZE]; /* the worker: its name on the device, nobody else's */
+    char name[FACET_NAME_SIZE], worker[FACET_WORKER_SIZE]; /* the worker: its name on the device, unique to it */
     uint64_t context;
     struct facet_space *space; /* NULL: memory virtualization is off */
     uint64_t created_ns;
@@ -104,7 +106,7 @@ struct facet_vgpu {
     pthread_mutex_t lock; /* the next */
     uint32_t request_milli, limit_milli, priority, units, units_least, launches;
     bool shared, bound;                /* the device was told of a share, of bounds */
-    uint32_t given_milli, given_units; /* what scaling told it last */
+    uint32_t given_milli, given_units; /* the last values that scaling sent to it */
 
     uint32_t streams;
     struct facet_vgpu_stream *stream;
@@ -115,7 +117,7 @@ struct facet_vgpu {
     uint32_t kept_count;
     uint64_t last_kept;
 
-    pthread_mutex_t managed_lock;          /* held while the next is made */
+    pthread_mutex_t managed_lock;          /* held while `managed` is made */
     struct facet_managed *_Atomic managed; /* NULL: no managed memory was ever allocated */
 
     struct facet_history *_Atomic history; /* made when it is first used; written by the driver's thread */
@@ -134,7 +136,7 @@ struct facet_vgpu {
 
 struct facet_driver {
     struct facet_origin origin;
-    struct facet_driver_config config; /* whole; its texts are ours */
+    struct facet_driver_config config; /* complete; the driver owns its texts */
     char **device_names;
     char *providers;
     struct facet_memory_config memory_config;
@@ -151,12 +153,12 @@ struct facet_driver {
 
     pthread_mutex_t monitor;
     pthread_cond_t wake; /* of the thread that measures */
-    pthread_cond_t gone; /* a vGPU that ends is used no more */
+    pthread_cond_t gone; /* of a vGPU that ends: it is used no more */
     pthread_t thread;
     bool measuring, closing;
-    struct facet_vgpu *remains; /* vGPUs that have ended, while a work-group that does not may use their memory */
+    struct facet_vgpu *remains; /* vGPUs that have ended, while a work-group that cannot end may use their memory */
 
-    int folder, lock; /* where it is published; -1: nowhere */
+    int folder, lock; /* of its published file; -1: none */
     char published[40];
     uint64_t published_ns;
 
@@ -176,7 +178,7 @@ struct facet_driver {
                                    "the driver is of the process that this one was forked from; open one here");       \
     } while (0)
 
-/* What waits for the driver's thread, which would be waiting for itself while it tells a watch. */
+/* For calls that wait for the driver's thread: a watch's function runs in that thread, which would wait for itself. */
 #define FACET_VGPU_NEED_NO_WATCH(driver, error)                                                                        \
     do {                                                                                                               \
         if (facet_driver_is_telling(driver))                                                                           \
@@ -194,22 +196,24 @@ struct facet_driver {
 
 /* --- list.c --- */
 
-/* The vGPU, counted: into a variable that is FACET_CLEANUP_VGPU, so that every return drops it. Whoever hands it on
- * disarms that with FACET_TAKE_PTR, into one that is likewise. */
+/*
+ * The vGPU with a reference: into a variable that is FACET_CLEANUP_VGPU, so that every return drops it. A function that
+ * passes it on disarms that with FACET_TAKE_PTR, into another such variable.
+ */
 enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                   struct facet_error *error);
-/* Only for those of facet_vgpu_next(), and by FACET_CLEANUP_VGPU. */
+/* Only for vGPUs of facet_vgpu_next(), and by FACET_CLEANUP_VGPU. */
 void facet_vgpu_drop(struct facet_vgpu *vgpu);
-/* Returns `status`, and remembers it of the device when it says that that is lost. */
+/* Returns `status`, and marks the device as lost when it says so. */
 enum facet_status facet_vgpu_note(struct facet_vgpu *vgpu, enum facet_status status);
 enum facet_status facet_vgpu_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error);
-/* Its number is nobody else's from now on; when it has none it gets the least that is free. */
+/* Its number is unique from now on; when it has none it gets the least that is free. */
 enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_error *error);
-/* It is whole and can be found; or it is not, and its number is free again. */
+/* The vGPU is complete and can be found; or it is not, and its number is free again. */
 void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool whole);
 /* NULL: there is none. */
 struct facet_vgpu *facet_vgpu_delist(struct facet_driver *driver, uint32_t id);
-/* The first whose number is at least `id`, counted; NULL: none. */
+/* The first whose number is at least `id`, with a reference; NULL: none. */
 struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id);
 
 static inline void facet_cleanup_vgpu(struct facet_vgpu *const *vgpu)
@@ -225,8 +229,10 @@ uint32_t facet_vgpu_count(struct facet_driver *driver);
 
 /* --- host_side.c --- */
 
-/* The host's side of a copy, as far as the driver knows better: managed memory of any of its vGPUs is refused, and
- * memory of their spaces where its addresses are pointers here, or where `detect` let an address stand for itself. */
+/*
+ * The host's side of a copy, as far as the driver can check: managed memory of any of its vGPUs is refused, and memory
+ * of their spaces where its addresses are pointers here, or where `detect` let an address stand for itself.
+ */
 enum facet_status facet_vgpu_check_host(struct facet_driver *driver, const char *argument, uint64_t address,
                                         uint64_t bytes, bool detect, struct facet_error *error);
 
@@ -238,34 +244,37 @@ enum facet_status facet_vgpu_device_check(struct facet_vgpu_device *device, stru
 
 /* --- life.c --- */
 
-/* Takes everything of a vGPU apart that is in no list. */
+/* Takes apart a vGPU that is in no list. */
 void facet_vgpu_end(struct facet_vgpu *vgpu);
 
 /* --- remains.c --- */
 
-/* Takes what is left of a vGPU that has ended: its context and its space, which go when nothing of it runs any more. */
+/*
+ * Takes the rest of a vGPU that has ended: its context and its space, which are freed when none of its work runs any
+ * more.
+ */
 void facet_vgpu_remains_add(struct facet_vgpu *vgpu);
-/* Lets those go that can, of one device, or all (NULL). Whether any did. */
+/* Frees the remains that can be freed, of one device, or all (NULL). Whether any was. */
 bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgpu_device *device);
 /* At the driver's end. */
 void facet_vgpu_remains_clear(struct facet_driver *driver);
-/* Looks whether what vGPUs of the device have freed is gone by now. Whether anything was. */
+/* Checks whether freed memory of the device's vGPUs has left by now. Whether any had. */
 bool facet_vgpu_settle_device(const struct facet_vgpu_device *device);
 
 /* --- stream.c --- */
 
 enum facet_status facet_vgpu_streams_init(struct facet_vgpu *vgpu, uint32_t count, struct facet_error *error);
-/* Ends them on the device; and what is here of them. */
+/* Ends them on the device; and frees their records here. */
 void facet_vgpu_streams_clear(struct facet_vgpu *vgpu);
 void facet_vgpu_streams_free(struct facet_vgpu *vgpu);
-/* Cancels what every stream has. */
+/* Cancels the work of every stream. */
 void facet_vgpu_streams_cancel(struct facet_vgpu *vgpu);
-/* The stream, locked, and made when it was not: answered by facet_vgpu_stream_close(). */
+/* The stream, locked, and made at its first use: paired with facet_vgpu_stream_close(). */
 enum facet_status facet_vgpu_stream_open(struct facet_vgpu *vgpu, uint32_t index, struct facet_vgpu_stream **ret_stream,
                                          struct facet_error *error);
-/* Unlocks it. When `status` is FACET_OK something was queued: its number. */
+/* Unlocks it. When `status` is FACET_OK something was queued: returns its number. */
 uint64_t facet_vgpu_stream_close(struct facet_vgpu_stream *stream, enum facet_status status);
-/* Reads the state and the records that are new. With the stream's lock held. */
+/* Reads the state and the new records. With the stream's lock held. */
 enum facet_status facet_vgpu_stream_harvest(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
                                             struct facet_error *error);
 /* Waits until a launch is over, for as long as it takes. */
@@ -275,12 +284,14 @@ bool facet_vgpu_stream_is_busy(const struct facet_vgpu_stream *stream);
 
 /* --- memory.c --- */
 
-/* As facet_vgpu_take(), of a device that is there, for what only a space can do. */
+/* As facet_vgpu_take(), of a device that is not lost, for calls that need a space. */
 enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                         struct facet_error *error);
 
-/* Memory that nothing which the vGPU has queued uses (memory/idle.h): so nobody waits for what it has queued. Without a
- * space the device does, for some seconds: FACET_TIMEOUT. FACET_FROZEN: it is paused. `data` NULL: zeros. */
+/*
+ * Memory that no queued work of the vGPU uses (memory/idle.h), so no thread waits for that work. Without a space the
+ * device itself waits, for some seconds: FACET_TIMEOUT. FACET_FROZEN: it is paused. `data` NULL: zeros.
+ */
 enum facet_status facet_vgpu_read_idle(struct facet_driver *driver, uint32_t id, uint64_t address, void *ret_data,
                                        uint64_t bytes, struct facet_error *error);
 enum facet_status facet_vgpu_write_idle(struct facet_driver *driver, uint32_t id, uint64_t address, const void *data,
@@ -288,10 +299,10 @@ enum facet_status facet_vgpu_write_idle(struct facet_driver *driver, uint32_t id
 
 /* --- pin.c --- */
 
-/* The longest that a launch waits for what its vGPU has to be on the device. */
+/* The longest that a launch waits for its vGPU's memory to be on the device. */
 #define FACET_VGPU_PIN_NS UINT64_C(30000000000)
 
-/* Where memory swaps: brings in all that the vGPU has. Anywhere else *ret_pin is NULL. */
+/* Where memory swaps: brings in all memory of the vGPU. Anywhere else *ret_pin is NULL. */
 enum facet_status facet_vgpu_pin_all(struct facet_vgpu *vgpu, struct facet_pin **ret_pin, struct facet_error *error);
 /* The pin is released when the launch is over; or at once, when `execution` is 0. */
 void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint64_t execution);
@@ -302,9 +313,11 @@ void facet_vgpu_kept_release(struct facet_vgpu *vgpu);
 
 /* --- managed*.c --- */
 
-/* Around all that lets the device see or change memory: what of managed memory is at the host goes back first, and
- * comes again only when it is over. *ret_entered is for leave, and NULL when there is nothing to leave. No pointer that
- * the caller follows in between may be to managed memory. */
+/*
+ * Brackets every call that lets the device see or change memory: managed pages at the host go back first, and come
+ * again only after the end. *ret_entered is for leave, and NULL when there is nothing to leave. No pointer that the
+ * caller follows in between may be to managed memory.
+ */
 enum facet_status facet_managed_enter(struct facet_vgpu *vgpu, struct facet_managed **ret_entered,
                                       struct facet_error *error);
 void facet_managed_leave(struct facet_managed *entered);
@@ -316,13 +329,14 @@ enum facet_status facet_managed_check_resize(const struct facet_vgpu *vgpu, uint
 enum facet_status facet_managed_check_host(struct facet_driver *driver, const char *argument, uint64_t address,
                                            uint64_t bytes, struct facet_error *error);
 void facet_managed_resumed(struct facet_vgpu *vgpu);
-/* When nobody uses the vGPU any more, and nothing of it is queued. */
+/* When no call uses the vGPU any more, and nothing of it is queued. */
 void facet_managed_end(struct facet_vgpu *vgpu);
 
 /* --- compute.c --- */
 
-/* Tells the device what the vGPU's share, priority and bounds are. With its lock held, or before it is in the list. */
-/* What the space of a vGPU calls its limit is called memory_bytes by who made the vGPU; the status is handed through.
+/* Sends the vGPU's share, priority and bounds to the device. With its lock held, or before it is in the list. */
+/*
+ * A space says "limit" where the caller said memory_bytes: renames the argument in the error, and returns the status.
  */
 enum facet_status facet_vgpu_name_limit(enum facet_status status, struct facet_error *error);
 enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error);
@@ -342,14 +356,16 @@ void facet_vgpu_publish_close(struct facet_driver *driver);
 
 /* --- watch.c --- */
 
-/* What is watched: a vGPU by its serial number, or a device when that is 0; and what 1000 milli of its memory are. */
+/*
+ * The subject of a watch: a vGPU by its serial number, or a device when that is 0; and the memory that is 1000 milli.
+ */
 struct facet_vgpu_subject {
     uint64_t serial;
     uint32_t device;
     uint64_t memory_bytes;
 };
 
-/* Tells those who watch of a new sample. */
+/* Passes a new sample to the watches of its subject. */
 void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgpu_subject *subject,
                              const struct facet_sample *sample);
 /* Ends those of a vGPU; all when it is 0. */
@@ -363,13 +379,13 @@ static inline bool facet_driver_is_telling(const struct facet_driver *driver)
 
 /* --- scaling.c --- */
 
-/* Gives every vGPU of the device what its demand says, by its last two samples. In the driver's thread. */
+/* Adjusts every vGPU of the device to its demand, by its last two samples. In the driver's thread. */
 void facet_vgpu_scale(struct facet_vgpu_device *device);
-/* What was measured of one since the last window. */
+/* Notes the measurements of one vGPU since the last window. */
 void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *before,
                            const struct facet_sample *sample);
 
-/* --- numbers that stand for a stream and one of its launches --- */
+/* ---- numbers of a stream and one of its launches ---- */
 
 #define FACET_EXECUTION_SHIFT 48u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: queueing launches, operations and transfers, once what they name lies in allocations of the vGPU; following and
- *       cancelling one of them.
+ * Owns: queueing launches, operations and transfers, once their addresses were checked against the vGPU's allocations;
+ * following and cancelling one of them.
  * Never: runs anything.
  */
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "memory/transfer.h"
 #include "vgpu/driver.h"
 
-/* Records are read so often that the device, which keeps the last 1024, has not dropped any. */
+/* Records are read so often that the device, which keeps the last 1024, has dropped none. */
 #define HARVEST_EACH 256u
 
 /* ---- queueing ---- */
@@ -46,7 +46,7 @@ static enum facet_status queue_on(struct work *work, uint32_t index, uint64_t *r
         status = facet_vgpu_stream_open(vgpu, index, &stream, error);
     if (status == FACET_OK) {
         if (stream->launched - stream->harvested >= HARVEST_EACH)
-            (void)facet_vgpu_stream_harvest(vgpu, stream, NULL); /* what is lost by that is counted there */
+            (void)facet_vgpu_stream_harvest(vgpu, stream, NULL); /* records lost by a failure are counted there */
         status = work->queue(work, stream, error);
         execution = facet_execution_number(index, facet_vgpu_stream_close(stream, status));
     }
@@ -72,10 +72,12 @@ static enum facet_status queue_work(struct facet_driver *driver, uint32_t id, ui
     return facet_vgpu_note(vgpu, queue_on(&work, index, ret_execution, error));
 }
 
-/* ---- what it may touch ---- */
+/* ---- checks of addresses ---- */
 
-/* The device knows which pages are the vGPU's, and only the space which of their bytes are an allocation. No bytes are
- * always fine. */
+/*
+ * The device knows which pages are the vGPU's, but only the space knows which of their bytes are an allocation. A range
+ * of no bytes is always accepted.
+ */
 static enum facet_status check_range(const struct work *work, const char *argument, uint64_t address, uint64_t bytes,
                                      struct facet_error *error)
 {
@@ -84,8 +86,10 @@ static enum facet_status check_range(const struct work *work, const char *argume
     return facet_space_check_range(work->vgpu->space, argument, address, bytes, error);
 }
 
-/* How far a kernel goes from an address that it is given is not known: the address must be in an allocation, or right
- * behind one, where loops over pointers end. */
+/*
+ * How far a kernel reads from an address is not known: the address must be in an allocation, or right behind one, where
+ * loops over pointers end.
+ */
 static enum facet_status judge_argument(void *data, const char *argument, uint64_t address, struct facet_error *error)
 {
     struct facet_space *space = data;
@@ -163,7 +167,7 @@ enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, u
 
 /* ---- operations ---- */
 
-/* What the vGPU's switches make of the flags that were asked for. */
+/* The flags asked for, restricted by the vGPU's switches. */
 static uint32_t switched(const struct facet_vgpu *vgpu, const struct facet_math *operation)
 {
     bool mixed = atomic_load(&vgpu->on) & FACET_ON_MIXED_PRECISION && operation->type == FACET_MATH_F32;
@@ -353,7 +357,7 @@ static void describe(const struct facet_launch_record *record, struct facet_exec
     memcpy(ret_execution->kernel, record->kernel, sizeof ret_execution->kernel);
 }
 
-/* With the stream's lock held, and what it has read as new as can be. */
+/* With the stream's lock held, and its state and records just read. */
 static enum facet_status look(const struct facet_vgpu_stream *stream, uint64_t sequence,
                               struct facet_execution *ret_execution, struct facet_error *error)
 {

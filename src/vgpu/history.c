@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: handing out what was measured. Never: measures. */
+/* Owns: access to past measurements. Never: measures. */
 #include <inttypes.h>
 
 #include "vgpu/driver.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what may be the host's side of a copy: no memory of any vGPU of the driver, on any of its devices.
- * Never: knows what of the host's memory is mapped; a pointer to nothing is the caller's affair, as in memcpy.
+ * Owns: the check of the host's side of a copy: it is no memory of any vGPU of the driver, on any of its devices.
+ * Never: knows the host's own mappings; a pointer to nothing is the caller's affair, as in memcpy.
  */
 #include "memory/host_side.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what is known of vGPUs and devices, put together. Never: measures: it asks those who have it. */
+/* Owns: the state of vGPUs and devices, put together. Never: measures: it asks the parts that do. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static void add_measured(struct facet_vgpu *vgpu, struct facet_vgpu_info *info)
     pthread_mutex_unlock(&vgpu->driver->monitor);
 }
 
-/* Of a device that is lost there is what was last known. */
+/* For a lost device, the last known state. */
 static enum facet_status describe(struct facet_vgpu *vgpu, struct facet_vgpu_info *ret_info, struct facet_error *error)
 {
     struct facet_vgpu_info info = {
@@ -125,7 +125,7 @@ enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id, 
 
 /* ---- all ---- */
 
-/* The caller's structs may be smaller than ours, and follow each other as he knows them. */
+/* The caller's structs may be smaller than this version's, and follow each other at the caller's size. */
 static enum facet_status check_sizes(struct facet_vgpu_info *infos, uint32_t index, struct facet_vgpu_info **ret_info,
                                      struct facet_error *error)
 {
@@ -142,7 +142,7 @@ static enum facet_status check_sizes(struct facet_vgpu_info *infos, uint32_t ind
     return FACET_OK;
 }
 
-/* Those that are made or destroyed meanwhile may be in it or not; no other is missed or doubled. */
+/* A vGPU that is made or destroyed meanwhile may be listed or not; no other is missed or doubled. */
 enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu_info *infos, uint32_t capacity,
                                   uint32_t *ret_count, struct facet_error *error)
 {
@@ -211,7 +211,7 @@ bool facet_driver_get_device(struct facet_driver *driver, uint32_t index, struct
     all.promised_bytes = device->promised_bytes;
     pthread_rwlock_unlock(&driver->list);
     pthread_mutex_lock(&driver->monitor);
-    all.valid = all.lost ? 0 : device->valid; /* what was last known is not how it is */
+    all.valid = all.lost ? 0 : device->valid; /* the last known values are not the present ones */
     all.utilization_milli = device->utilization_milli;
     all.busy_ns = device->busy_ns;
     pthread_mutex_unlock(&driver->monitor);

@@ -11,9 +11,9 @@
 #include "base/sized.h"
 #include "vgpu/driver.h"
 
-#define LOOK_NS (2 * FACET_NS_PER_MS) /* how often an end looks whether it was forgotten */
+#define LOOK_NS (2 * FACET_NS_PER_MS) /* how often an end checks that it has not missed a wake-up */
 
-/* ---- what was asked for ---- */
+/* ---- arguments ---- */
 
 static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t most, struct facet_error *error)
 {
@@ -75,9 +75,9 @@ static enum facet_status check(const struct facet_driver *driver, const struct f
     return status == FACET_OK ? check_compute(driver, config, error) : status;
 }
 
-/* ---- a device for it ---- */
+/* ---- choosing a device ---- */
 
-/* The one that has promised the least of its time, and then of its memory. */
+/* The device that has promised the least of its time, and then of its memory. */
 static bool promised_less(const struct facet_vgpu_device *left, const struct facet_vgpu_device *right)
 {
     if (left->promised_milli != right->promised_milli)
@@ -142,7 +142,7 @@ static void unclaim(struct facet_vgpu *vgpu)
     pthread_rwlock_unlock(&driver->list);
 }
 
-/* ---- making one ---- */
+/* ---- making a vGPU ---- */
 
 static struct facet_vgpu *new_vgpu(struct facet_driver *driver, const struct facet_vgpu_config *config)
 {
@@ -272,9 +272,9 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
     return FACET_OK;
 }
 
-/* ---- ending one ---- */
+/* ---- ending a vGPU ---- */
 
-/* What is cancelled in the middle never leaves while it is paused. */
+/* A launch that is cancelled in the middle never ends while the vGPU is paused. */
 static void let_end(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;
@@ -291,7 +291,7 @@ static void wait_until_unused(struct facet_vgpu *vgpu)
     while (atomic_load(&vgpu->references) > 0) {
         struct timespec until = facet_ns_timespec(facet_clock_now_ns() + LOOK_NS);
 
-        facet_vgpu_streams_cancel(vgpu); /* what was queued since, too: somebody may wait for it */
+        facet_vgpu_streams_cancel(vgpu); /* also work queued since: a call may wait for it */
         let_end(vgpu);
         pthread_mutex_lock(&driver->monitor);
         if (atomic_load(&vgpu->references) > 0)

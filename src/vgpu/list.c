@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of vGPUs by number, and who counts one. Never: ends one: life.c does, when only it has it.
+ * Owns: the list of vGPUs by number, and their reference counts. Never: ends one: life.c does, with the last reference.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static bool is_at(const struct facet_driver *driver, uint32_t place, uint32_t id
     return place < driver->vgpus && driver->vgpu[place]->id == id;
 }
 
-/* One whose making is not complete has its number, and is not there yet. */
+/* A vGPU whose making is not complete has its number, but cannot be found yet. */
 static bool is_there(const struct facet_driver *driver, uint32_t place, uint32_t id)
 {
     return is_at(driver, place, id) && driver->vgpu[place]->listed;
@@ -87,7 +87,9 @@ struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id)
     return vgpu;
 }
 
-/* Behind the subtraction the vGPU may be gone. Whoever ends it looks again by himself, should he have missed this. */
+/*
+ * After the subtraction the vGPU may be gone. The thread that ends it checks again by itself, in case it missed this.
+ */
 void facet_vgpu_drop(struct facet_vgpu *vgpu)
 {
     struct facet_driver *driver = vgpu->driver;
@@ -107,7 +109,7 @@ enum facet_status facet_vgpu_note(struct facet_vgpu *vgpu, enum facet_status sta
     return status;
 }
 
-/* The least number from 1 on that nobody has. */
+/* The least number from 1 on that is free. */
 static uint32_t free_id(const struct facet_driver *driver)
 {
     uint32_t id = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the thread that measures devices and vGPUs, once in every monitoring interval.
- * Never: estimates. What a device does not say stays unknown.
+ * Never: estimates. A value that the device does not report stays unknown.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "monitor/sample.h"
 #include "vgpu/driver.h"
 
-#define PIN_NS FACET_NS_PER_MS /* where memory swaps: how often it is looked which launches are over */
+#define PIN_NS FACET_NS_PER_MS /* where memory swaps: how often the thread checks which launches are over */
 
 /* ---- vGPUs ---- */
 
@@ -57,7 +57,7 @@ static void read_processes(struct facet_vgpu_device *device)
         qsort(items, device->process_count, sizeof *device->processes, by_worker);
 }
 
-/* What runs is not in the streams' sums before it is complete; the device's own count of its worker has it. */
+/* Running work is not in the streams' sums before it is complete; the device's own count for the worker has it. */
 static void add_running(struct facet_vgpu *vgpu, struct facet_sample *sample)
 {
     struct facet_vgpu_device *device = vgpu->device;
@@ -76,7 +76,8 @@ static void add_running(struct facet_vgpu *vgpu, struct facet_sample *sample)
             *busy_ns = found->busy_ns;
     }
     if (*busy_ns < vgpu->last.values[FACET_SAMPLE_BUSY_NS])
-        *busy_ns = vgpu->last.values[FACET_SAMPLE_BUSY_NS]; /* a turn under way had been counted for more than it was */
+        *busy_ns =
+            vgpu->last.values[FACET_SAMPLE_BUSY_NS]; /* a launch under way had been counted for more than it took */
 }
 
 static void look_at(struct facet_vgpu *vgpu, struct facet_sample *ret_sample)
@@ -90,7 +91,7 @@ static void look_at(struct facet_vgpu *vgpu, struct facet_sample *ret_sample)
         facet_sample_set(ret_sample, FACET_SAMPLE_MEMORY_BYTES, facet_space_reserved_bytes(vgpu->space));
 }
 
-/* One that was never used has no history: a thousand of those cost nothing. */
+/* A vGPU that was never used has no history: a thousand of those cost nothing. */
 static struct facet_history *history_of(struct facet_vgpu *vgpu)
 {
     struct facet_history *history = atomic_load(&vgpu->history);
@@ -238,7 +239,7 @@ static void *run(void *argument)
             facet_vgpu_publish(driver, now);
             next = now + driver->config.monitor_ns;
         }
-        look = (look + step > now ? look : now) + step; /* what was missed is not made up for */
+        look = (look + step > now ? look : now) + step; /* missed samples are not made up for */
     } while (sleep_until(driver, look));
     return NULL;
 }

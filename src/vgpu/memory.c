@@ -9,7 +9,7 @@
 #include "memory/idle.h"
 #include "vgpu/driver.h"
 
-/* The vGPU, of a device that is there; and with `still` not a paused one. */
+/* The vGPU, of a device that is not lost; and with `still` not a paused one. */
 static enum facet_status begin(struct facet_driver *driver, uint32_t id, bool still, struct facet_vgpu **ret_vgpu,
                                struct facet_error *error)
 {
@@ -101,7 +101,10 @@ static enum facet_status copy_plain(struct facet_vgpu *vgpu, uint64_t to, uint64
     }
 }
 
-/* As src/memory does: a device waits for what is queued for some seconds, and who copies for as long as it takes. */
+/*
+ * As in src/memory, retries on FACET_TIMEOUT: the device gives up after some seconds, the caller waits until the copy
+ * completes.
+ */
 static enum facet_status copy_patiently(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
                                         enum facet_copy kind, struct facet_error *error)
 {
@@ -129,7 +132,7 @@ static enum facet_status fill_patiently(struct facet_vgpu *vgpu, uint64_t addres
 
 /* ---- with one ---- */
 
-/* What others have freed may be gone by now: their launches are over, and nobody has looked since. */
+/* Memory freed by other vGPUs may have left by now: their launches are over, but no call has checked since. */
 static enum facet_status allocate_in_space(struct facet_vgpu *vgpu, uint64_t bytes,
                                            const struct facet_allocation_options *options, uint64_t *ret_address,
                                            struct facet_error *error)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: that what a launch may use is on the device while it is queued or runs, where memory swaps; and pins that the
- * program keeps. Never: holds a pin longer than its launch: others wait for it.
+ * Owns: pins that keep memory on the device while a launch may use it, where memory swaps; and pins that the program
+ * keeps. Never: holds a pin longer than its launch: others wait for it.
  *
- * A kernel may follow any pointer that it finds in memory, so all that its vGPU has is pinned, by each launch anew: so
- * src/memory can make new launches wait when it is others' turn.
+ * A kernel may follow any pointer that it finds in memory, so each launch pins all memory of its vGPU anew. So
+ * src/memory can make new launches wait when it is another vGPU's turn.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static bool swaps(const struct facet_vgpu *vgpu)
     return vgpu->space && vgpu->device->swap_bytes > 0;
 }
 
-/* The driver's thread does so too; but it may be the one that waits here. */
+/* The driver's thread does so too; but it may be the thread that waits here. */
 static void release_of_all(struct facet_driver *driver)
 {
     struct facet_vgpu *vgpu;
@@ -70,7 +70,7 @@ void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint6
 
     if (!pin)
         return;
-    if (!follower && execution) /* without a follower the launch must be over before the pin goes */
+    if (!follower && execution) /* without a follower the launch must be over before the pin is released */
         (void)facet_vgpu_stream_drain(vgpu, execution);
     if (!follower) {
         facet_pin_release(pin);
@@ -111,7 +111,7 @@ static bool is_over(struct facet_vgpu *vgpu, const struct facet_vgpu_pin *pin)
     return over;
 }
 
-/* Those that are not over are put back: others may have been added meanwhile. */
+/* Pins of launches that are not over are put back: others may have been added meanwhile. */
 void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all)
 {
     struct facet_vgpu_pin *next;
@@ -130,7 +130,7 @@ void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all)
     }
 }
 
-/* ---- of the program ---- */
+/* ---- pins of the program ---- */
 
 /* Its number; 0: there are as many as a page can count. */
 static uint64_t keep(struct facet_vgpu *vgpu, struct facet_vgpu_pin *kept)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a driver's own files in the folder of drivers: its lock, and the text that is replaced once a second.
- * Never: fails what it publishes: what cannot be written is tried again a second later.
+ * Never: fails the driver: a failed write is tried again a second later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define NAMES     1000u
 #define TEXT_MODE 0600
 
-/* Whether the lock is ours, and of a file that is still there. */
+/* Whether this process has the lock, and its file still exists. */
 static bool holds(int fd)
 {
     struct stat info;
@@ -31,7 +31,7 @@ static bool holds(int fd)
     return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
-/* The first name of this process that nobody has. */
+/* The first free name for this process. */
 static int make_lock(struct facet_driver *driver)
 {
     char name[64];
@@ -46,7 +46,7 @@ static int make_lock(struct facet_driver *driver)
             snprintf(driver->published, sizeof driver->published, "%d-%u", (int)getpid(), i);
             return fd;
         }
-        close(fd); /* a reader took it for one that was left behind */
+        close(fd); /* a reader took it for a dead process's */
     }
     errno = EEXIST;
     return -1;
@@ -148,7 +148,8 @@ void facet_vgpu_publish(struct facet_driver *driver, uint64_t now_ns)
 
 void facet_vgpu_publish_close(struct facet_driver *driver)
 {
-    static const char *const kinds[] = {"json", "new", "lock"}; /* the lock last: nobody else takes the others away */
+    static const char *const kinds[] = {"json", "new",
+                                        "lock"}; /* the lock last: while it is held no process removes the others */
     char name[64];
 
     for (size_t i = 0; driver->lock >= 0 && i < sizeof kinds / sizeof kinds[0]; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the form of what a driver publishes, written and read by one table of fields. Never: opens a file. */
+/* Owns: the format of a driver's published file, written and read by one table of fields. Never: opens a file. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 #define TEXT_SIZE 128u               /* the longest text of a field */
 
 /*
- * What no number can be more than: an exbibyte, 36 years of nanoseconds, as many launches; parts of a whole. What a
- * vGPU measured of a device may be more than the whole where its streams run side by side: a thousandfold is not.
+ * Upper bounds of numbers: an exbibyte, 36 years of nanoseconds, as many launches; parts of a whole. A vGPU's measured
+ * part of a device may exceed the whole where its streams run side by side: a thousandfold does not happen.
  */
 #define BYTES        (UINT64_C(1) << 60)
 #define TIME         (UINT64_C(1) << 60)
@@ -80,7 +80,7 @@ static const struct field vgpu_fields[] = {
     VGPU(cancelled_total, U64, FACET_VGPU_HAS_RECORDS, LAUNCHES),
 };
 
-/* A struct that can be told by its fields; all have their `valid` bits in one uint32_t. */
+/* A struct described by its fields; all have their `valid` bits in one uint32_t. */
 struct form {
     const struct field *fields;
     size_t count, size, valid_offset;
@@ -204,7 +204,7 @@ static enum facet_status refuse(const char *list, size_t index, const struct fie
     return facet_error_set(error, FACET_CORRUPT, "%s[%zu].%s: expected %s", list, index, field->name, most);
 }
 
-/* A field that nothing says is not known is known, or there is no telling what the rest is. */
+/* A field without a validity bit is required: without it the rest has no meaning. */
 static enum facet_status read_one(const struct form *form, const json_t *object, const char *list, size_t index,
                                   char *bytes, struct facet_error *error)
 {
@@ -222,7 +222,7 @@ static enum facet_status read_one(const struct form *form, const json_t *object,
     return FACET_OK;
 }
 
-/* NULL with a count of 0: there are none. What it made is the caller's to free, also on failure. */
+/* NULL with a count of 0: there are none. The caller frees the items, also on failure. */
 static enum facet_status read_all(const struct form *form, const json_t *array, const char *list, void **ret_items,
                                   uint32_t *ret_count, struct facet_error *error)
 {

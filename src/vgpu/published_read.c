@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading the folder of drivers that publish. Never: takes away what is in use: a lock tells. */
+/* Owns: reading the folder of drivers that publish. Never: removes files in use: their lock is held. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ enum facet_status facet_published_folder(char *ret_path, size_t size, struct fac
     return status;
 }
 
-/* A file and nothing else: whatever lies there, nobody waits for it. */
+/* Only a regular file, opened without blocking: the folder may hold anything. */
 static int open_file(int folder, const char *name)
 {
     FACET_CLEANUP_FD int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -36,7 +36,7 @@ static int open_file(int folder, const char *name)
     return fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? FACET_TAKE_FD(fd) : -1;
 }
 
-/* Whole files alone: they are replaced, never written to. */
+/* Complete files only: they are replaced, never written to. */
 static char *read_file(int folder, const char *name, size_t *ret_length)
 {
     FACET_CLEANUP_FD int fd = open_file(folder, name);
@@ -58,7 +58,7 @@ static char *read_file(int folder, const char *name, size_t *ret_length)
     return text;
 }
 
-/* Whether its driver is gone: nobody holds the lock. Both files are taken away then, by who has the lock meanwhile. */
+/* Whether its driver is gone: no process holds the lock. Both files are removed then, with the lock held. */
 static bool is_left_behind(int folder, const char *lock, const char *text)
 {
     FACET_CLEANUP_FD int fd = open_file(folder, lock);
@@ -70,7 +70,7 @@ static bool is_left_behind(int folder, const char *lock, const char *text)
     return true;
 }
 
-/* "4711-0.lock" and "4711-0.json"; whose it is, the name says: a text may say anything. */
+/* "4711-0.lock" and "4711-0.json"; the name tells the process: a text may say anything. */
 static bool names_of(const char *name, char *ret_text, size_t size, struct facet_published *ret_driver)
 {
     int length = 0;

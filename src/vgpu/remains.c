@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what is left of vGPUs that have ended: memory that a work-group may still use which cannot be interrupted, and
- * the context that it runs in. Letting it go, and whatever else was freed, as soon as that is over.
+ * Owns: the remains of vGPUs that have ended: memory that a work-group may still use which cannot be interrupted, and
+ * its context. They are freed, with other memory freed meanwhile, as soon as the work-group ends.
  * Never: waits for a work-group, but for a moment when the driver closes.
  */
 #include <stdlib.h>
@@ -13,13 +13,13 @@ static void finish(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;
 
-    (void)facet_space_destroy(vgpu->space, NULL); /* what stays, at the driver's end, goes with the memory */
+    (void)facet_space_destroy(vgpu->space, NULL); /* the rest, at the driver's end, goes with the memory */
     if (device && vgpu->context)
         (void)device->provider->memory->destroy_context(device->instance, vgpu->context, NULL);
     free(vgpu);
 }
 
-/* Of a device that is lost nothing will ever be let go of. */
+/* Nothing of a lost device is ever freed. */
 static bool is_over(const struct facet_vgpu *vgpu)
 {
     return !vgpu->space || atomic_load(&vgpu->device->lost) || facet_space_vacate(vgpu->space);
@@ -67,7 +67,7 @@ bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgp
     return any;
 }
 
-/* The provider keeps for itself what still runs then. */
+/* The provider keeps memory of work that still runs then. */
 void facet_vgpu_remains_clear(struct facet_driver *driver)
 {
     struct facet_vgpu *next;

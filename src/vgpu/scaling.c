@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: dynamic scaling: what each vGPU of a device has of it follows its demand, between what it asked for and its
- * cap. Never: changes what was asked for; decides how much: compute/scale.h does.
+ * Owns: dynamic scaling: each vGPU's part of its device follows its demand, between its request and its cap. Never:
+ * changes the request; decides how much: compute/scale.h does.
  */
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ static void describe(struct facet_vgpu *vgpu)
     pthread_mutex_unlock(&vgpu->lock);
 }
 
-/* What the device is told is the guarantee of now; what was asked for stays what it was. */
+/* The device gets the present guarantee; the request stays as it was. */
 static void apply(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: streams: making them when they are first used, their order of launches, and the records of what became of each.
- * Never: makes up a record: what the device no longer has is counted as a gap.
+ * Owns: streams: making them when they are first used, their order of launches, and the record of each launch's result.
+ * Never: makes up a record: one that the device no longer has is counted as a gap.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -200,12 +200,12 @@ enum facet_status facet_vgpu_stream_harvest(struct facet_vgpu *vgpu, struct face
     status = read_records(vgpu, stream, error);
     if (status != FACET_UNSUPPORTED)
         return status;
-    stream->gaps = true; /* the device keeps none */
+    stream->gaps = true; /* the device keeps no records */
     stream->harvested = stream->state.completed;
     return FACET_OK;
 }
 
-/* ---- what callers ask ---- */
+/* ---- queries ---- */
 
 enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uint32_t index,
                                    struct facet_stream_info *ret_info, struct facet_error *error)
@@ -246,7 +246,7 @@ enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint
 
     if (status != FACET_OK)
         return status;
-    /* One lock at a time: what the other has been given by now is what it has when the device is asked. */
+    /* One lock at a time: the stream waits for the work that the other has queued by now. */
     status = facet_vgpu_stream_open(vgpu, other_index, &other, error);
     if (status != FACET_OK)
         return facet_vgpu_note(vgpu, status);
@@ -311,7 +311,7 @@ static enum facet_status synchronize_one(struct facet_vgpu *vgpu, uint32_t index
         return status;
     facet_vgpu_pins_release(vgpu, false);
     if (vgpu->space)
-        (void)facet_space_settle(vgpu->space); /* what was freed while that ran */
+        (void)facet_space_settle(vgpu->space); /* memory that was freed while that ran */
     return FACET_OK;
 }
 

@@ -45,7 +45,7 @@ void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgp
     pthread_mutex_unlock(&driver->watching);
 }
 
-/* What is watched; a vGPU is counted, and dropped by the caller. */
+/* The subject of a watch; a vGPU comes with a reference, which the caller drops. */
 static enum facet_status find(struct facet_driver *driver, const struct facet_watch *asked,
                               struct facet_vgpu_subject *ret_subject, struct facet_vgpu **ret_vgpu,
                               struct facet_error *error)
@@ -120,7 +120,7 @@ enum facet_status facet_driver_watch(struct facet_driver *driver, const struct f
     if (status == FACET_OK)
         status = fill(asked, &subject, watch, error);
     if (status == FACET_OK)
-        insert(driver, watch, ret_watch); /* while the vGPU is counted: its end comes after */
+        insert(driver, watch, ret_watch); /* before the reference is dropped: the vGPU's end comes after */
     else
         free(watch);
     return status;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening and closing balancers, and telling what their members and actions are. Never: decides where a task
- * runs. */
+/* Owns: opening and closing balancers, and describing their members and actions. Never: decides where a task runs. */
 #include "vgpu/balance/balancer.h"
 
 #include <inttypes.h>
@@ -299,7 +298,7 @@ enum facet_status facet_balancer_open(struct facet_driver *driver, const struct 
 
 /* ---- closing ---- */
 
-/* Everything that waits ends at once, what is under way is cancelled; its lane ends it. */
+/* Everything that waits ends at once; running tasks are cancelled, and their lanes end them. */
 static void cancel_all(struct facet_balancer *balancer)
 {
     pthread_mutex_lock(&balancer->lock);
@@ -342,7 +341,7 @@ void facet_balancer_close(struct facet_balancer *balancer)
     free_parts(balancer);
 }
 
-/* ---- what it tells ---- */
+/* ---- queries ---- */
 
 static uint32_t running_of(const struct facet_member *member)
 {

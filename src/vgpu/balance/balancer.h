@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the balancer share (facet/balance.h is the manual): its members, lanes, buffers and jobs.
+ * The parts that the files of the balancer share (facet/balance.h is the manual): its members, lanes, buffers and jobs.
  *
  * Owns: the objects and their one lock.
- * Never: has that lock held while anything is copied, launched or waited for: within it only a vGPU's status is read.
+ * Never: holds that lock while anything is copied, launched or waited for: under it only a vGPU's status is read.
  *
  * A lane is a stream of a member and the thread that feeds it: one job at a time. A job is a task, or a read or write
- * of a buffer by the host, which takes part in the order of tasks and is done by the thread that asked. A job is
+ * of a buffer by the host, which takes part in the order of tasks and is done by the calling thread. A job is
  *     held      until the jobs that it depends on are over (`missing`)
  *     placed    by the strategy in a member's queue, or nowhere while no member takes anything
  *     taken     by a lane, which brings its buffers, launches it, and waits
- *     over      everybody may know how it ended
- *     released  over, and not held any more: those behind it may go
+ *     over      its result can be read
+ *     released  over, and not held any more: the jobs behind it may go
  */
 #ifndef FACET_VGPU_BALANCER_H
 #define FACET_VGPU_BALANCER_H
@@ -25,7 +25,7 @@
 
 #define FACET_LANE_KERNELS 8u   /* loaded kernels that a lane keeps */
 #define FACET_RATES        128u /* kernels whose time is known */
-#define FACET_LOOK_WORKS   512u /* jobs that are looked at each interval */
+#define FACET_LOOK_WORKS   512u /* jobs that are considered each interval */
 #define FACET_LOOK_ACTIONS 128u
 
 struct facet_job;
@@ -52,9 +52,9 @@ struct facet_buffer {
     struct facet_job *writer; /* the last one submitted, not released */
     struct facet_job_use *readers;
     uint32_t jobs;            /* that are not released and use it */
-    bool moving;              /* a lane or the host brings it somewhere */
+    bool moving;              /* a lane or the host copies it somewhere */
     bool zero;                /* never written: valid nowhere, and known nevertheless */
-    enum facet_status broken; /* FACET_OK, or what happened to its bytes */
+    enum facet_status broken; /* FACET_OK, or the error by which its bytes were lost */
     unsigned char *host;      /* NULL: none */
     bool host_valid;
     struct facet_buffer_copy copy[]; /* of each member */
@@ -77,7 +77,7 @@ enum facet_job_place {
 };
 
 struct facet_job {
-    struct facet_balancer_task record; /* what is told of it */
+    struct facet_balancer_task record; /* its record for queries */
     struct facet_error *why;           /* it failed; NULL: no memory for it */
     enum facet_status ended;           /* how, once it is over: FACET_BAD_STATE when cancelled */
     bool over, host, cancelled;
@@ -90,7 +90,7 @@ struct facet_job {
     uint32_t moves;
     int previous; /* member that it was moved from last */
     uint64_t expected_ns;
-    struct facet_job *next, *prev; /* of its queue, or of what is ready to be placed */
+    struct facet_job *next, *prev; /* of its queue, or of the list of jobs to be placed */
 
     struct facet_job_edge *dependents; /* in the `edges` of others */
     struct facet_job_edge *edges;
@@ -121,7 +121,7 @@ struct facet_lane {
     pthread_t thread;
     struct facet_job *job; /* under way */
     uint64_t taken_ns;
-    uint32_t priority; /* of its stream; its own thread's, like what follows */
+    uint32_t priority; /* of its stream; its own thread's, like the rest */
     uint64_t used;
     struct {
         struct facet_kernel *kernel;
@@ -142,7 +142,7 @@ struct facet_member {
     struct facet_lane lanes[FACET_BALANCER_DEPTH + 1];
     pthread_cond_t work;
 
-    /* As it was when it became a member, and as actions made it since. */
+    /* As it was when it became a member, and as actions have changed it since. */
     uint32_t request_milli, limit_milli, launches, units_bound, units, units_least, units_device;
     uint32_t share_milli, share_now_milli, units_now;
     bool share_changed, units_changed;
@@ -170,7 +170,7 @@ struct facet_balancer {
     uint32_t count;
     struct facet_member *member;
 
-    pthread_mutex_t lock; /* all below, and what members, lanes, buffers and jobs hold unless they say otherwise */
+    pthread_mutex_t lock; /* all below, and members, lanes, buffers and jobs unless they say otherwise */
     pthread_cond_t over;  /* a job is over, or may go on */
     pthread_cond_t moved; /* a buffer is not moving any more */
     pthread_cond_t tick;
@@ -180,13 +180,13 @@ struct facet_balancer {
     struct facet_job **jobs; /* a ring: by number modulo its size, a power of two */
     uint64_t jobs_room, first, next;
     uint32_t unfinished;
-    struct facet_job_list ready;   /* held by nothing any more: to be placed, or released */
+    struct facet_job_list ready;   /* jobs that nothing holds any more: to be placed, or released */
     struct facet_job_list nowhere; /* no member takes anything */
 
     struct facet_buffer **buffers;       /* by the lower half of their numbers, less one */
     uint32_t buffers_room, buffers_full; /* full: below it no slot is free */
     uint32_t buffer_generation;
-    uint64_t let_go; /* how often memory of a member may have become free to be taken: a job left, a buffer arrived */
+    uint64_t let_go; /* how often memory of a member may have become free: a job left, a buffer arrived */
 
     struct facet_balance balance;
     struct facet_balance_member *described; /* of each member; the credits of `weighted` stay in it */
@@ -209,26 +209,26 @@ struct facet_balancer {
 
 void facet_job_list_remove(struct facet_job_list *list, struct facet_job *job);
 void facet_job_list_append(struct facet_job_list *list, struct facet_job *job);
-/* Waits at most so long; false when that is over. With the lock held. */
+/* Waits at most so long; false when that time is over. With the lock held. */
 bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *condition, uint64_t until_ns);
 
 /* --- job.c: all with the lock held --- */
 
-/* Puts a job behind all that it depends on, and places it when there is nothing. */
+/* Puts a job behind all jobs that it depends on, and places it when there are none. */
 enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_job *job, struct facet_error *error);
-/* It ended, `why` may be NULL. What is behind it goes on: facet_balancer_settle() is called after it. */
+/* The job ended, `why` may be NULL. Jobs behind it go on: facet_balancer_settle() is called after it. */
 void facet_job_end(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status,
                    const struct facet_error *why);
-/* Nothing is held by it any more: those behind it become ready. May free it. */
+/* The job holds nothing any more: the jobs behind it become ready. May free it. */
 void facet_job_release(struct facet_balancer *balancer, struct facet_job *job);
-/* A host's job or a task, all of it. */
+/* A host's job or a task, with all its parts. */
 void facet_job_free(struct facet_job *job);
 /* NULL: there is none. */
 struct facet_job *facet_job_find(struct facet_balancer *balancer, uint64_t number);
 
 /* --- place.c: all with the lock held --- */
 
-/* Places and releases what can be. */
+/* Places and releases all jobs that can be. */
 void facet_balancer_settle(struct facet_balancer *balancer);
 void facet_member_enqueue(struct facet_balancer *balancer, uint32_t member, struct facet_job *job);
 void facet_member_dequeue(struct facet_balancer *balancer, struct facet_job *job);
@@ -236,30 +236,33 @@ void facet_member_dequeue(struct facet_balancer *balancer, struct facet_job *job
 void facet_member_lose(struct facet_balancer *balancer, uint32_t member);
 /* Describes the load of each member. */
 void facet_balancer_describe(struct facet_balancer *balancer, struct facet_balance_member *ret_members);
-/* Per member, what lies there of a job's buffers. */
+/* Per member, how many bytes of a job's buffers are valid there. */
 void facet_job_locate(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes);
-/* How long it will take, and what is learned when it is over. */
+/* How long it will take; and the update of that estimate when it is over. */
 uint64_t facet_job_expect(struct facet_balancer *balancer, const struct facet_job *job);
 void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *job);
-/* What is left of a job that is under way. */
+/* The remaining time of a job that is under way. */
 uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint64_t now_ns, uint32_t units);
 
 /* --- buffer.c --- */
 
 struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error);
-/* Makes what a job needs valid on its lane's member. FACET_BAD_STATE: the job was cancelled. FACET_DEVICE_LOST: the
- * job's own member; *ret_broken when it is instead what a buffer has: the job cannot run anywhere. Without the lock. */
+/*
+ * Makes all buffers that a job needs valid on its lane's member. FACET_BAD_STATE: the job was cancelled.
+ * FACET_DEVICE_LOST: of the job's own member, unless *ret_broken: then a buffer's content is lost, and the job cannot
+ * run anywhere. Without the lock.
+ */
 enum facet_status facet_job_bring(struct facet_lane *lane, struct facet_job *job, bool *ret_broken,
                                   struct facet_error *error);
-/* The job is not under way any more: what it wrote is the newest, if it ran at all. With the lock held. */
+/* The job is not under way any more: the copies that it wrote are the newest, if it ran at all. With the lock held. */
 void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status);
-/* With the lock held: what is on a member that is lost. */
+/* With the lock held: drops the copies on a member that is lost. */
 void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member);
 /* One at a time moves a buffer: with the lock held. FACET_BAD_STATE: the job was cancelled meanwhile. */
 enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, const struct facet_job *job,
                                             struct facet_buffer *buffer);
 void facet_buffer_end_moving(struct facet_balancer *balancer, struct facet_buffer *buffer);
-/* Reads from whatever member has it, as long as it takes; while moving it, without the lock. */
+/* Reads from any member that has a copy, as long as it takes; while moving it, without the lock. */
 enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struct facet_job *job,
                                     struct facet_buffer *buffer, uint64_t offset, void *ret_data, uint64_t bytes,
                                     struct facet_error *error);
@@ -277,7 +280,7 @@ void facet_lane_free_kernels(struct facet_lane *lane);
 /* --- look.c --- */
 
 void *facet_balancer_ticker(void *balancer);
-/* Reads what the members are to begin with, and gives each its lanes. */
+/* Reads the members' initial settings, and gives each its lanes. */
 enum facet_status facet_members_init(struct facet_balancer *balancer, struct facet_error *error);
 void facet_members_restore(struct facet_balancer *balancer);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: buffers: their copies, which of them is valid, bringing them to members, and the host's reads and writes.
- * Never: copies with the balancer's lock held, or waits for what a member's vGPU has queued besides. What is copied is
- * nobody else's meanwhile: writers wait for readers and for each other (job.c), and `moving` is held by one at a time.
+ * Owns: buffers: their copies and which of them is valid, bringing them to members, and the host's reads and writes.
+ * Never: copies with the balancer's lock held, or waits for a member's other queued work. No other job changes a buffer
+ * while it is copied: writers wait for readers and for each other (job.c), and one at a time holds `moving`.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member)
     }
 }
 
-/* What it wrote on its member is the newest. */
+/* The copy that the job wrote on its member is the newest. */
 static void become_newest(struct facet_balancer *balancer, struct facet_buffer *buffer, uint32_t member, bool whole)
 {
     for (uint32_t i = 0; i < balancer->count; i++)
@@ -181,7 +181,7 @@ void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *
     }
 }
 
-/* ---- moving: one at a time has a buffer ---- */
+/* ---- moving: one thread at a time has a buffer ---- */
 
 static bool is_given_up(const struct facet_balancer *balancer, const struct facet_job *job)
 {
@@ -211,13 +211,13 @@ static bool is_gone(enum facet_status status)
     return status == FACET_DEVICE_LOST || status == FACET_NOT_FOUND;
 }
 
-/* Not now: the vGPU is paused, or has so much to do that the device did not wait for it. */
+/* A try later may succeed: the vGPU is paused, or has so much queued that the device did not wait for it. */
 static bool is_later(enum facet_status status)
 {
     return status == FACET_FROZEN || status == FACET_TIMEOUT || status == FACET_BUSY;
 }
 
-/* A member that has it, those that are not paused first; with the lock held. */
+/* A member that has a copy, those that are not paused first; with the lock held. */
 static uint32_t find_source(const struct facet_balancer *balancer, const struct facet_buffer *buffer)
 {
     uint32_t source = FACET_BALANCER_NOWHERE;
@@ -302,8 +302,10 @@ static bool is_in_use(const struct facet_balancer *balancer, const struct facet_
     return users > 0 || buffer->moving;
 }
 
-/* A copy on the member that nobody needs there: stale, or with `valid_too` to be had elsewhere. Its address, which is
- * the caller's then; 0: there is none. */
+/*
+ * A copy on the member that is not needed there: stale, or with `valid_too` one that is valid elsewhere as well.
+ * Returns its address, which the caller owns then; 0: there is none.
+ */
 static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool valid_too)
 {
     for (uint32_t i = 0; i < balancer->buffers_room; i++) {
@@ -325,7 +327,7 @@ static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool
     return 0;
 }
 
-/* What is only there is brought to the host, so that its copy may be taken. False: there is nothing like that. */
+/* Brings a buffer that is valid only there to the host, so that its copy may be taken. False: there is none. */
 static bool spill(struct facet_balancer *balancer, uint32_t member, const struct facet_job *job)
 {
     struct facet_buffer *buffer = NULL;
@@ -347,8 +349,10 @@ static bool spill(struct facet_balancer *balancer, uint32_t member, const struct
     return status == FACET_OK;
 }
 
-/* Whether more may be had there soon: those that have all their memory end without more of it, and what moves arrives.
- * With the lock held. */
+/*
+ * Whether more room is likely soon: jobs that have all their memory end without more of it, and buffers under way
+ * arrive. With the lock held.
+ */
 static bool is_about_to_have_room(const struct facet_balancer *balancer, const struct facet_lane *lane)
 {
     const struct facet_member *member = &balancer->member[lane->member];
@@ -362,7 +366,7 @@ static bool is_about_to_have_room(const struct facet_balancer *balancer, const s
     return false;
 }
 
-/* `let_go`: the balancer's, when room was looked for. False: there will be no more of it. */
+/* `let_go`: the balancer's counter when the search for room began. False: no more room will come. */
 static bool wait_for_others(struct facet_lane *lane, const struct facet_job *job, uint64_t let_go)
 {
     struct facet_balancer *balancer = lane->balancer;
@@ -394,7 +398,7 @@ static bool make_room(struct facet_lane *lane, const struct facet_job *job)
     return spill(balancer, lane->member, job) || wait_for_others(lane, job, let_go);
 }
 
-/* What was freed is leaving: it goes when what the other lanes run is over. False: it is not waited for any more. */
+/* Freed memory leaves when the work of the other lanes is over. False: waiting has no use any more. */
 static bool wait_for_room(struct facet_lane *lane, const struct facet_job *job)
 {
     struct facet_balancer *balancer = lane->balancer;
@@ -447,8 +451,10 @@ static enum facet_status begin_pinning(struct facet_lane *lane, struct facet_job
     return FACET_OK;
 }
 
-/* Memory for all that a job uses, for one job of a member at a time: so none waits for room that another, which waits
- * too, has in part. */
+/*
+ * Memory for all buffers of a job, for one job of a member at a time: so no two jobs wait for room of which each has a
+ * part.
+ */
 static enum facet_status pin(struct facet_lane *lane, struct facet_job *job, struct facet_error *error)
 {
     struct facet_balancer *balancer = lane->balancer;
@@ -491,7 +497,7 @@ static enum facet_status synchronize(struct facet_lane *lane, const struct facet
     return status;
 }
 
-/* What it holds is written in the order of the lane's stream, and there when this returns. */
+/* The content is written in the order of the lane's stream, and is there when this returns. */
 static enum facet_status send(struct facet_lane *lane, struct facet_job *job, struct facet_buffer *buffer,
                               uint64_t address, bool zero, struct facet_error *error)
 {
@@ -503,7 +509,7 @@ static enum facet_status send(struct facet_lane *lane, struct facet_job *job, st
              : facet_vgpu_enqueue_copy(balancer->driver, id, lane->stream, address, (uintptr_t)buffer->host,
                                        buffer->bytes, FACET_COPY_TO_DEVICE, NULL, error);
 
-    if (status == FACET_BUSY) /* others have as much queued as may wait */
+    if (status == FACET_BUSY) /* other lanes have as much queued as the device accepts */
         status = facet_vgpu_write_idle(balancer->driver, id, address, zero ? NULL : buffer->host, buffer->bytes, error);
     if (status == FACET_OK)
         status = synchronize(lane, job, error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the host's reads and writes of buffers, in the order of tasks. Never: goes through a lane: who asked does it.
+/*
+ * Owns: the host's reads and writes of buffers, in the order of tasks. Never: uses a lane: the calling thread copies.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static enum facet_status enter(struct facet_balancer *balancer, struct access *a
     if (access->data)
         access->use.access |= FACET_ARGUMENT_WRITES;
     if (access->data && access->bytes == buffer->bytes)
-        access->use.access = FACET_ARGUMENT_WRITES; /* what was there does not matter */
+        access->use.access = FACET_ARGUMENT_WRITES; /* the earlier content does not matter */
     access->job =
         (struct facet_job){.host = true, .previous = FACET_BALANCE_NOBODY, .uses_count = 1, .uses = &access->use};
     enum facet_status status = facet_job_enter(balancer, &access->job, error);
@@ -67,7 +68,7 @@ static enum facet_status write_it(struct facet_balancer *balancer, struct access
 {
     struct facet_buffer *buffer = access->use.buffer;
 
-    if (access->use.access == FACET_ARGUMENT_WRITES) { /* no need to fetch what is overwritten */
+    if (access->use.access == FACET_ARGUMENT_WRITES) { /* no need to fetch bytes that are overwritten */
         pthread_mutex_lock(&balancer->lock);
         buffer->zero = true;
         pthread_mutex_unlock(&balancer->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tasks as their submitters see them, and the order that buffers put jobs into. Never: knows where one runs. */
+/* Owns: tasks as their submitters see them, and the order that buffers put jobs into. Never: knows where a job runs. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define ACCESS_BOTH (FACET_ARGUMENT_READS | FACET_ARGUMENT_WRITES)
 
-/* ---- making one ---- */
+/* ---- making a job ---- */
 
 static enum facet_status refuse_argument(struct facet_error *error, const struct facet_host_kernel *what,
                                          uint32_t index, const char *expected)
@@ -149,7 +149,7 @@ void facet_job_free(struct facet_job *job)
 
 /* ---- the order ---- */
 
-/* A buffer that is there twice is used once, in all ways that were named. */
+/* A buffer that is named twice is used once, in all ways that were named. */
 static void add_use(struct facet_job *job, struct facet_buffer *buffer, uint32_t access)
 {
     uint32_t at = 0;
@@ -230,7 +230,7 @@ static void list_reader(struct facet_job_use *use)
     use->listed = true;
 }
 
-/* Who comes later waits for this writer, and by that for all that it waits for. */
+/* Later jobs wait for this writer, and so for all that it waits for. */
 static struct facet_job_edge *follow_buffer(struct facet_job *job, struct facet_job_use *use,
                                             struct facet_job_edge *edge)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: running a task: a lane takes it, launches it on its stream, waits, and tells how it ended. Never: chooses a
- * member. */
+/*
+ * Owns: running a task: a lane takes it, launches it on its stream, waits, and reports the result. Never: chooses a
+ * member.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@ void facet_lane_free_kernels(struct facet_lane *lane)
         facet_kernel_destroy(lane->kernels[i].kernel);
 }
 
-/* The one that was not used for longest makes room: its launches are over. */
+/* The kernel that was not used for longest makes room: its launches are over. */
 static enum facet_status find_kernel(struct facet_lane *lane, const struct facet_job *job,
                                      struct facet_kernel **ret_kernel, struct facet_error *error)
 {
@@ -48,7 +50,7 @@ static enum facet_status find_kernel(struct facet_lane *lane, const struct facet
 
 /* ---- launching ---- */
 
-/* 0 for a null pointer; what is lost by now has none either, and the launch will say so. */
+/* 0 for a null pointer; a buffer that was lost meanwhile has no address either, and the launch will say so. */
 static uint64_t address_of(struct facet_lane *lane, const struct facet_balancer_argument *argument)
 {
     struct facet_balancer *balancer = lane->balancer;
@@ -82,7 +84,7 @@ static enum facet_status set_arguments(struct facet_lane *lane, const struct fac
     return status;
 }
 
-/* So that the device lets the higher go first among what a member runs side by side. */
+/* So that the device prefers the higher priority among the jobs that a member runs side by side. */
 static enum facet_status set_priority(struct facet_lane *lane, const struct facet_job *job, struct facet_error *error)
 {
     struct facet_balancer *balancer = lane->balancer;
@@ -96,7 +98,7 @@ static enum facet_status set_priority(struct facet_lane *lane, const struct face
     return status;
 }
 
-/* Marked as launched before it is, so that what goes wrong in between is not taken for a task that never ran. */
+/* Marked before the launch, so that a failure in between is not taken for a task that never ran. */
 static enum facet_status begin_launch(struct facet_lane *lane, struct facet_job *job)
 {
     struct facet_balancer *balancer = lane->balancer;
@@ -166,7 +168,7 @@ static bool is_closing(struct facet_balancer *balancer)
     return closing;
 }
 
-/* While its vGPU is paused nothing ends; on closing what is cancelled is not waited for then. */
+/* While its vGPU is paused no job ends; on closing a cancelled job is not waited for then. */
 static enum facet_status wait_for(struct facet_lane *lane, struct facet_error *error)
 {
     struct facet_balancer *balancer = lane->balancer;
@@ -235,7 +237,7 @@ static enum facet_status follow(struct facet_lane *lane, struct facet_job *job, 
 
 /* ---- a lane ---- */
 
-/* The first of the queue; the lane that is kept for it takes only what is let in. With the lock held. */
+/* The first of the queue; the lane kept for PREEMPT takes only a job that was let in. With the lock held. */
 static struct facet_job *take(struct facet_lane *lane)
 {
     struct facet_balancer *balancer = lane->balancer;
@@ -255,7 +257,7 @@ static struct facet_job *take(struct facet_lane *lane)
     return job;
 }
 
-/* Back to where it is decided who runs it. */
+/* Back to placement, which may choose another member. */
 static void return_it(struct facet_balancer *balancer, struct facet_job *job)
 {
     facet_job_leave_buffers(balancer, job, FACET_BAD_STATE);

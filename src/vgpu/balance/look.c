@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: looking at the load each interval, and doing what src/compute says against imbalance.
- * Never: changes what a vGPU has with the balancer's lock held, or leaves it changed.
+ * Owns: reading the load each interval, and carrying out the actions that src/compute proposes against imbalance.
+ * Never: changes a vGPU's settings with the balancer's lock held, or leaves them changed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "vgpu/balance/balancer.h"
 #include "vgpu/driver.h"
 
-/* What is to be done outside of the lock. */
+/* The actions to be carried out without the lock. */
 struct deferred {
     struct facet_balance_action actions[FACET_LOOK_ACTIONS + FACET_BALANCER_MEMBERS];
     uint32_t count;
 };
 
-/* ---- what members are ---- */
+/* ---- settings of members ---- */
 
 static enum facet_status read_settings(struct facet_balancer *balancer, struct facet_member *member,
                                        struct facet_error *error)
@@ -49,7 +49,7 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
     return status;
 }
 
-/* Those that asked for no share have what the others of their device leave, all alike. */
+/* Members that asked for no share divide the rest of their device equally. */
 static void share_out(struct facet_balancer *balancer, struct facet_member *member)
 {
     uint32_t asked = 0, without = 0;
@@ -103,7 +103,7 @@ void facet_members_restore(struct facet_balancer *balancer)
     }
 }
 
-/* Without the lock; then with it. */
+/* First without the lock, then with it. */
 static void refresh(struct facet_balancer *balancer, uint32_t index)
 {
     struct facet_member *member = &balancer->member[index];
@@ -161,7 +161,7 @@ static void add_work(struct facet_balancer *balancer, struct facet_job *job, uin
     };
 }
 
-/* All that runs; of what waits the first, who may be let in, and then those that would begin last. */
+/* All running jobs; of the waiting ones the first, which may be let in, and then those that would begin last. */
 static uint32_t gather(struct facet_balancer *balancer, uint64_t now_ns)
 {
     uint32_t count = 0;
@@ -186,7 +186,7 @@ static uint32_t gather(struct facet_balancer *balancer, uint64_t now_ns)
     return count;
 }
 
-/* Members whose shares and units are not to be touched have no room for it. */
+/* Members whose shares and units must not change get no room for it. */
 static void restrict_members(struct facet_balancer *balancer)
 {
     for (uint32_t i = 0; i < balancer->count; i++) {
@@ -233,7 +233,7 @@ static void migrate(struct facet_balancer *balancer, const struct facet_balance_
                                                         .gain_ns = action->gain_ns});
 }
 
-/* The device does it: the one that is let in has a stream of higher priority. */
+/* The device carries it out: the job that is let in has a stream of higher priority. */
 static void let_in(struct facet_balancer *balancer, const struct facet_balance_action *action)
 {
     struct facet_member *member = &balancer->member[action->member];
@@ -255,7 +255,10 @@ static void let_in(struct facet_balancer *balancer, const struct facet_balance_a
                                                         .gain_ns = action->gain_ns});
 }
 
-/* Who was scaled down and has work again gets its units back, even when all wait alike, so that nobody stands out. */
+/*
+ * A member that was scaled down and has work again gets its units back, even when all wait equally long and no
+ * imbalance shows.
+ */
 static void give_units_back(struct facet_balancer *balancer, struct deferred *deferred)
 {
     for (uint32_t i = 0; i < balancer->count; i++) {

@@ -28,7 +28,7 @@ uint64_t facet_job_expect(struct facet_balancer *balancer, const struct facet_jo
                                                                   : FACET_BALANCE_NEVER / 2;
 }
 
-/* An eighth of what is new: one task that was held up does not change everything. */
+/* A new value counts an eighth: one task that was held up does not change everything. */
 static uint64_t mix(uint64_t mean, uint64_t value)
 {
     return mean ? mean - mean / 8 + value / 8 : value;
@@ -57,7 +57,7 @@ void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *jo
     rate->group_ns = mix(rate->group_ns, job->record.busy_ns / job->record.groups);
 }
 
-/* What has taken longer than expected, or of which nothing is known, is in the middle as far as anybody can tell. */
+/* A job that has taken longer than expected, or without an estimate, counts as half done. */
 uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint64_t now_ns, uint32_t units)
 {
     uint64_t wide = job->groups < units ? job->groups : units;
@@ -68,7 +68,7 @@ uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint6
 
 /* ---- load ---- */
 
-/* Where a buffer has several copies, each is so much less of a reason to go there. */
+/* Where a buffer has several copies, each counts for less. */
 void facet_job_locate(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes)
 {
     memset(ret_bytes, 0, balancer->count * sizeof *ret_bytes);
@@ -103,7 +103,7 @@ static void describe(struct facet_balancer *balancer, struct facet_member *membe
     }
     ret->queue_length = member->queue.length + running;
     ret->active_kernels = running + member->others_active;
-    if (full && ret->active_kernels < member->units_now) /* no lane is free, so none of its units is to be had */
+    if (full && ret->active_kernels < member->units_now) /* no lane is free, so none of its units is available */
         ret->active_kernels = member->units_now;
     if (ret->queue_length + member->others_active > 0)
         member->idle_since_ns = 0;
@@ -212,7 +212,7 @@ void facet_member_lose(struct facet_balancer *balancer, uint32_t index)
 
 /* ---- placing ---- */
 
-/* Only what is known without asking a device. */
+/* Reads only state that is known without a call to the device. */
 static void look_at_members(struct facet_balancer *balancer)
 {
     for (uint32_t i = 0; i < balancer->count; i++) {
@@ -236,7 +236,7 @@ static bool all_are_lost(const struct facet_balancer *balancer)
     return true;
 }
 
-/* What is measured in both directions; before anything came back, as if that were as fast. */
+/* The measured rate of a round trip; a direction without a measurement counts like the other. */
 static uint64_t bytes_per_s(const struct facet_balancer *balancer)
 {
     const struct facet_transfer *in = &balancer->in, *out = balancer->out.bytes ? &balancer->out : in;
@@ -259,7 +259,7 @@ static int choose(struct facet_balancer *balancer, const struct facet_job *job)
     int member = facet_balance_choose(&balancer->balance, balancer->described, balancer->count, &work);
     if (member != FACET_BALANCE_NOBODY || balancer->balance.config.strategy != FACET_BALANCE_WEIGHTED)
         return member;
-    /* Those with a weight are away: better anywhere than nowhere. */
+    /* The members with a weight take nothing: any member is better than none. */
     balancer->balance.config.strategy = FACET_BALANCE_LEAST_LOADED;
     member = facet_balance_choose(&balancer->balance, balancer->described, balancer->count, &work);
     balancer->balance.config.strategy = FACET_BALANCE_WEIGHTED;
@@ -284,7 +284,7 @@ static void place(struct facet_balancer *balancer, struct facet_job *job)
     facet_job_list_append(&balancer->nowhere, job);
 }
 
-/* FACET_OK, or what is wrong with something that it needs. */
+/* FACET_OK, or the error of a buffer that it needs. */
 static enum facet_status broken_input(const struct facet_job *job)
 {
     for (uint32_t i = 0; i < job->uses_count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: being told when a thread of this process touches a page that is not here, or writes one that is clean, and the
- * thread that answers.
+ * Owns: the notices that a thread of this process touches a page that is not here, or writes one that is clean, and the
+ * thread that answers them.
  * Never: leaves a thread waiting for a page that cannot come; makes contents up.
  */
 #include <errno.h>
@@ -44,7 +44,7 @@ static int open_device(void)
     return device >= 0 ? ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK) : -1;
 }
 
-/* The whole one also tells of pages that system calls touch; it takes a privilege, or access to the device. */
+/* The full userfaultfd also reports pages that system calls touch; it takes a privilege, or access to the device. */
 static int open_faults(bool *ret_system_calls)
 {
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -78,13 +78,13 @@ static void nap(void)
     nanosleep(&span, NULL);
 }
 
-/* With the lock held: one try. FACET_OK: whoever waits goes on, or there is nothing to wait for. */
+/* With the lock held: one try. FACET_OK: the waiting thread goes on, or there is nothing to wait for. */
 static enum facet_status try(struct facet_managed *managed, uint64_t address, bool write, struct facet_error *error)
 {
     struct facet_managed_range *range = facet_managed_find(managed, address, 1);
 
     if (!range)
-        return FACET_OK; /* freed: unmapping told him */
+        return FACET_OK; /* freed: unmapping woke the thread */
     uint32_t page = (uint32_t)((address - range->address) / managed->page_bytes);
     uint64_t start = facet_managed_address(managed, range, page);
 
@@ -112,7 +112,7 @@ static void give_up(struct facet_managed *managed, uint64_t address)
         facet_managed_poison(managed, range, (uint32_t)((address - range->address) / managed->page_bytes));
 }
 
-/* What a paused vGPU has is not touched: its pages come when it is resumed, which wakes all who wait. */
+/* Pages of a paused vGPU are not touched: they come when it is resumed, which wakes all waiting threads. */
 static void answer(struct facet_managed *managed, uint64_t address, bool write)
 {
     enum facet_status status = FACET_OK;
@@ -150,7 +150,7 @@ static void read_faults(struct facet_managed *managed)
     }
 }
 
-/* Those who go on fault again, and are told of anew. */
+/* Threads that go on without their page fault again, and are reported anew. */
 static void wake_all(struct facet_managed *managed)
 {
     const struct facet_managed_range *range;
@@ -189,7 +189,7 @@ static void *run(void *argument)
 
 /* ---- beginning and end ---- */
 
-/* Handlers of signals are the program's: one that touches managed memory would wait here for this very thread. */
+/* Signal handlers are the program's: one that touches managed memory would wait here for this very thread. */
 static int start(struct facet_managed *managed)
 {
     sigset_t all, before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the calls about managed memory, and what a vGPU has of it from its first allocation to its end.
+ * Owns: the calls about managed memory, and a vGPU's managed state from its first allocation to its end.
  * Never: gives out a pointer that is not an address of the device too.
  */
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #define MAP_TRIES      12u
 #define MAP_STEP_PAGES 16u
 
-/* ---- what a vGPU has ---- */
+/* ---- the state of a vGPU ---- */
 
 static void discard(struct facet_managed *managed)
 {
@@ -118,7 +118,7 @@ static enum facet_status page_size(const struct facet_vgpu *vgpu, uint64_t *ret_
     return status;
 }
 
-/* As managed memory from now on; in the process too, where that is another place. */
+/* The allocation becomes managed memory; mapped in the process too, where that is separate memory. */
 static enum facet_status adopt(struct facet_vgpu *vgpu, uint64_t address, uint64_t bytes, struct facet_error *error)
 {
     struct facet_managed *managed = atomic_load(&vgpu->managed);
@@ -165,8 +165,10 @@ static enum facet_status allocate_one(struct facet_vgpu *vgpu, uint64_t bytes, u
     return status;
 }
 
-/* What is in the way, such as an arena of the C library, may be far larger than what is wanted. So each try is made
- * twice as far on: with twice the alignment, and one page kept aside where the last one was. */
+/*
+ * An obstacle, such as an arena of the C library, may be far larger than the allocation. So each try goes twice as far:
+ * with twice the alignment, and one page kept where the last one was.
+ */
 static enum facet_status allocate(struct facet_vgpu *vgpu, uint64_t bytes, uint64_t page_bytes,
                                   struct facet_allocation_options options, uint64_t *ret_address,
                                   struct facet_error *error)
@@ -195,7 +197,7 @@ static enum facet_status allocate(struct facet_vgpu *vgpu, uint64_t bytes, uint6
     return status;
 }
 
-/* The vGPU, of a device that is there and whose memory is virtualized. */
+/* The vGPU, of a device that is not lost and whose memory is virtualized. */
 static enum facet_status begin(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                struct facet_error *error)
 {
@@ -226,7 +228,7 @@ static enum facet_status allocate_managed(struct facet_vgpu *vgpu, uint64_t byte
         options = *asked;
     if (options.align == 0 || (options.align < page_bytes && !(options.align & (options.align - 1))))
         options.align = page_bytes;
-    if (bytes <= UINT64_MAX - page_bytes) /* more is refused as it is */
+    if (bytes <= UINT64_MAX - page_bytes) /* more is refused in any case */
         bytes = (bytes + page_bytes - 1) & ~(page_bytes - 1);
     status = atomic_load(&vgpu->paused)
                  ? facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", vgpu->id)
@@ -252,7 +254,7 @@ enum facet_status facet_vgpu_allocate_managed(struct facet_driver *driver, uint3
     return facet_vgpu_note(vgpu, status);
 }
 
-/* What of it is at the host is of no use to anybody any more. */
+/* Its pages at the host are dropped: their content is not needed any more. */
 enum facet_status facet_managed_free(struct facet_vgpu *vgpu, uint64_t address, struct facet_error *error)
 {
     struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
@@ -374,7 +376,7 @@ enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, uint32_t i
     return range ? FACET_OK : unknown(vgpu, pointer, error);
 }
 
-/* Step by step, since the lock is let go of between, and the buffer is bounded. */
+/* Step by step, since the lock is released in between, and the buffer is bounded. */
 static enum facet_status fetch_all(struct facet_managed *managed, uint64_t first, uint64_t last,
                                    struct facet_error *error)
 {

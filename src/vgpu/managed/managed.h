@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory, inside: what a vGPU has of it, and which of its pages are at the host.
+ * Managed memory, inside: a vGPU's managed state, and which of its pages are at the host.
  *
  * Owns: the objects of managed*.c and the rule that keeps both sides from writing one page at a time.
  * Never: seen by other files of this room, which have the few functions of driver.h.
  *
- * The rule. A page is at the host only while nothing of its vGPU is queued or running: whoever is about to queue
- * something sends all pages back first, and none comes until that is over (`active`, `generation`, `drained`). So the
- * device's copy of a page that is at the host cannot change, and whole pages go back without losing what a kernel wrote
- * beside.
+ * The rule. A page is at the host only while nothing of its vGPU is queued or running: a caller that is about to queue
+ * work sends all pages back first, and none comes until that is over (`active`, `generation`, `drained`). So the
+ * device's copy of a page that is at the host cannot change, and whole pages go back without losing the bytes that a
+ * kernel wrote beside.
  *
  * The lock of a vGPU's managed memory comes before a stream's. It is held while an idle device is read or written, and
- * never while somebody waits for work to end.
+ * never while a thread waits for work to end.
  */
 #ifndef FACET_VGPU_MANAGED_H
 #define FACET_VGPU_MANAGED_H
@@ -23,8 +23,8 @@
 enum facet_managed_state {
     FACET_MANAGED_AWAY = 0,  /* at the device; nothing is mapped here */
     FACET_MANAGED_CLEAN = 1, /* here, as the device has it, and protected from writes */
-    FACET_MANAGED_DIRTY = 2, /* here, and newer than what the device has */
-    FACET_MANAGED_LOST = 3,  /* cannot be had any more: touching it is a fault */
+    FACET_MANAGED_DIRTY = 2, /* here, and newer than the device's copy */
+    FACET_MANAGED_LOST = 3,  /* lost for good: touching it is a fault */
 };
 
 /* One allocation. */
@@ -51,10 +51,10 @@ struct facet_managed {
     pthread_cond_t still; /* `active` or `starving` fell to 0 */
     void *tree;           /* ranges, by address */
     LIST_HEAD(, facet_managed_range) ranges, hot;
-    uint64_t active;     /* calls that queue something, or use the memory, just now */
-    uint64_t generation; /* of those, all that ever ended, and one */
+    uint64_t active;     /* calls that are queueing work, or using the memory */
+    uint64_t generation; /* how many of those calls have ended, plus one */
     uint64_t drained;    /* the generation whose work is known to be over */
-    uint32_t starving;   /* how often work was queued while somebody waited for the device to be still */
+    uint32_t starving;   /* how often work was queued while a thread waited for the device to be idle */
     bool ending;
     uint64_t buffer_bytes;
     char *buffer; /* of whole pages */
@@ -70,7 +70,7 @@ void facet_managed_remove(struct facet_managed *managed, struct facet_managed_ra
 
 /*
  * Brings pages from the one at `address` on to the host, up to `pages`, as many as the buffer holds and lie in a row;
- * those that are there are left alone. Waits until the device is still, and lets go of the lock meanwhile.
+ * pages that are here already are left alone. Waits until the device is idle, and releases the lock meanwhile.
  * FACET_FROZEN: the vGPU is paused. FACET_BAD_STATE: it ends.
  */
 enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t address, uint32_t pages, bool write,
@@ -81,22 +81,22 @@ enum facet_status facet_managed_return(struct facet_managed *managed, struct fac
 /* A clean page is about to be written. */
 enum facet_status facet_managed_soil(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page,
                                      struct facet_error *error);
-/* Whoever touches it gets a signal. */
+/* A thread that touches it gets a signal. */
 void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page);
 void facet_managed_wake(const struct facet_managed *managed, uint64_t address, uint64_t bytes);
 
 /* --- fault.c --- */
 
-/* Opens what faults are told by, and the thread that answers them. */
+/* Opens the descriptor that reports faults, and the thread that answers them. */
 enum facet_status facet_managed_watch(struct facet_managed *managed, struct facet_error *error);
 /* Ends both. Nothing may be mapped any more. */
 void facet_managed_unwatch(struct facet_managed *managed);
-/* Stops answering; who waits then goes on waiting until what he touched is unmapped. */
+/* Stops answering; a thread that faults then waits until its page is unmapped. */
 void facet_managed_stop(struct facet_managed *managed);
 
 /* --- map.c --- */
 
-/* Whether what the device has at `address` is what this process has there. */
+/* Whether the memory that the device has at `address` is the process's own at that address. */
 enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,
                                       struct facet_error *error);
 /* Maps the addresses here, watched. FACET_BUSY: something else is there. */

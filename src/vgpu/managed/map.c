@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the addresses of managed memory in this process, and whether they need any.
- * Never: maps over anything that is there.
+ * Owns: the addresses of managed memory in this process, and whether they need a mapping.
+ * Never: maps over an existing mapping.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,9 +18,9 @@
 
 #define NEEDED (UINT64_C(1) << _UFFDIO_COPY | UINT64_C(1) << _UFFDIO_WAKE | UINT64_C(1) << _UFFDIO_WRITEPROTECT)
 
-/* ---- whether both sides are one ---- */
+/* ---- whether both sides are the same memory ---- */
 
-/* The kernel looks, so that an address where nothing is does no harm. */
+/* The kernel reads the word, so that an unmapped address does no harm. */
 static bool is_here(uint64_t address, uint64_t expected)
 {
     uint64_t word = 0;
@@ -45,7 +45,7 @@ static enum facet_status copy_word(const struct facet_vgpu *vgpu, uint64_t addre
     return facet_space_copy(vgpu->space, in ? address : here, in ? here : address, sizeof *word, kind, error);
 }
 
-/* What nobody can have there by chance. Nothing is written here before the device's own word was found here. */
+/* A value that memory does not hold by chance. The host writes nothing before it has found the device's word here. */
 enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,
                                       struct facet_error *error)
 {
@@ -69,7 +69,7 @@ enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t ad
     return status;
 }
 
-/* ---- where they are not ---- */
+/* ---- where they are separate ---- */
 
 static enum facet_status watch(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
                                struct facet_error *error)
@@ -85,7 +85,9 @@ static enum facet_status watch(const struct facet_managed *managed, uint64_t add
     return FACET_OK;
 }
 
-/* A program that locks all that it maps has pages there already, which nobody would be told of: they go. */
+/*
+ * A program that locks all its mappings has pages there already, whose use would never be reported: they are dropped.
+ */
 static enum facet_status prepare(uint64_t address, uint64_t bytes, struct facet_error *error)
 {
     void *start = facet_managed_at(address);
@@ -96,8 +98,10 @@ static enum facet_status prepare(uint64_t address, uint64_t bytes, struct facet_
     return FACET_OK;
 }
 
-/* The bare system call: the thread sanitizer takes mmap() for a write. A space that is apart has its addresses here
- * already, with nothing there. */
+/*
+ * The bare system call: the thread sanitizer takes mmap() for a write. A separate space has its addresses reserved here
+ * already, with no pages.
+ */
 enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
                                     struct facet_error *error)
 {
@@ -122,7 +126,7 @@ enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_
     return status;
 }
 
-/* Who waits for a page there is told only now, so that he finds nothing instead of an empty page. */
+/* A thread that waits for a page there is woken only now, so that it finds no mapping instead of an empty page. */
 void facet_managed_unmap(const struct facet_managed *managed, uint64_t address, uint64_t bytes)
 {
     facet_space_restore_addresses(managed->vgpu->space, address, bytes);

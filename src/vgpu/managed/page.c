@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: where each page of managed memory is, and bringing it to the host and back.
- * Never: brings a page while its vGPU has work; drops one that is newer than what the device has.
+ * Never: brings a page while its vGPU has work; drops one that is newer than the device's copy.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@ struct uffdio_poison {
 
 #define LOOK_LEAST_NS (20 * FACET_NS_PER_US)
 #define LOOK_MOST_NS  (5 * FACET_NS_PER_MS)
-#define TURN_NS       FACET_NS_PER_MS /* how long who queues lets one go first that starves; doubled each time */
+#define TURN_NS       FACET_NS_PER_MS /* how long a caller that queues lets a starving thread go first; doubled each time */
 #define TURN_SHIFT    10u
 
 /* ---- finding ---- */
@@ -85,7 +85,7 @@ static void set_state(struct facet_managed *managed, struct facet_managed_range 
         LIST_REMOVE(range, hot);
 }
 
-/* How many pages from `first` on, and before `end`, are in the state that it is in. */
+/* How many pages from `first` on, and before `end`, are in the state of `first`. */
 static uint32_t alike(const struct facet_managed_range *range, uint32_t first, uint32_t end)
 {
     uint32_t page = first;
@@ -124,7 +124,7 @@ enum facet_status facet_managed_soil(struct facet_managed *managed, struct facet
     return status;
 }
 
-/* Where the kernel cannot poison, nobody may touch the page any more; only then may those who wait go on. */
+/* Where the kernel cannot poison, the page is protected from every access; only then may waiting threads go on. */
 void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page)
 {
     uint64_t address = facet_managed_address(managed, range, page);
@@ -139,7 +139,7 @@ void facet_managed_poison(struct facet_managed *managed, struct facet_managed_ra
 
 /* ---- to the host ---- */
 
-/* In halves that waiting threads cannot see: they are protected until all is there. */
+/* In two steps that waiting threads cannot see: the pages are protected until all are there. */
 static enum facet_status install(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool wake,
                                  struct facet_error *error)
 {
@@ -187,7 +187,7 @@ static void nap(uint64_t ns)
     nanosleep(&span, NULL);
 }
 
-/* As the device says now. Nobody is waited for, and findings stay for the next who synchronizes. */
+/* As the device says now. No thread waits, and errors stay for the next call that synchronizes. */
 static enum facet_status is_busy(struct facet_vgpu *vgpu, bool *ret_busy, struct facet_error *error)
 {
     enum facet_status status = facet_vgpu_device_check(vgpu->device, error);
@@ -217,7 +217,7 @@ static enum facet_status check_alive(const struct facet_managed *managed, struct
     return FACET_OK;
 }
 
-/* Without the lock: until what was queued is over. */
+/* Without the lock: until the queued work is over. */
 static enum facet_status drain(struct facet_managed *managed, struct facet_error *error)
 {
     uint64_t look_ns = LOOK_LEAST_NS;
@@ -229,7 +229,7 @@ static enum facet_status drain(struct facet_managed *managed, struct facet_error
         if (status != FACET_OK || !busy)
             return status;
         nap(look_ns);
-        look_ns += look_ns / 8; /* so late, at most, in proportion to what it waited for */
+        look_ns += look_ns / 8; /* late at most in proportion to the time waited */
         look_ns = look_ns > LOOK_MOST_NS ? LOOK_MOST_NS : look_ns;
         pthread_mutex_lock(&managed->lock);
         status = check_alive(managed, error);
@@ -247,7 +247,7 @@ static void wait_for_calls(struct facet_managed *managed)
         pthread_cond_timedwait(&managed->still, &managed->lock, &until);
 }
 
-/* Until no work is queued, running, or about to be queued; so it is as long as the lock is held. */
+/* Until no work is queued, running, or about to be queued; it stays so while the lock is held. */
 static enum facet_status become_still(struct facet_managed *managed, struct facet_error *error)
 {
     enum facet_status status = check_alive(managed, error);
@@ -286,7 +286,7 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
     struct facet_managed_range *range = status == FACET_OK ? facet_managed_find(managed, address, 1) : NULL;
 
     if (!range)
-        return status; /* freed meanwhile: nobody waits for it any more */
+        return status; /* freed meanwhile: no thread waits for it any more */
     uint32_t first = (uint32_t)((address - range->address) / managed->page_bytes);
     if (range->state[first] != FACET_MANAGED_AWAY)
         return FACET_OK;
@@ -298,8 +298,10 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
 
 /* ---- to the device ---- */
 
-/* Of protected pages. Who would write them waits in the kernel, where the thread sanitizer does not see it; hence no
- * memcpy(), which it watches. */
+/*
+ * Of protected pages. A thread that would write them waits in the kernel, where the thread sanitizer does not see it;
+ * hence no memcpy(), which it watches.
+ */
 __attribute__((no_sanitize("thread"))) static void copy_words(void *to, const void *from, uint64_t bytes)
 {
     const volatile uint64_t *in = from;
@@ -309,7 +311,7 @@ __attribute__((no_sanitize("thread"))) static void copy_words(void *to, const vo
         out[i] = in[i];
 }
 
-/* Whoever writes meanwhile waits for the lock, and finds the page gone. */
+/* A thread that writes meanwhile waits for the lock, and finds the page gone. */
 static enum facet_status write_back(struct facet_managed *managed, const struct facet_managed_range *range,
                                     uint32_t first, uint32_t pages, struct facet_error *error)
 {
@@ -336,7 +338,7 @@ static enum facet_status drop(struct facet_managed *managed, struct facet_manage
     return FACET_OK;
 }
 
-/* A page that stays dirty after an error stays protected too: who writes it is told of as of a clean one. */
+/* A page that stays dirty after an error stays protected too: a write to it is reported like one to a clean page. */
 enum facet_status facet_managed_return(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
                                        uint32_t pages, struct facet_error *error)
 {
@@ -369,10 +371,12 @@ static enum facet_status return_all(struct facet_managed *managed, struct facet_
     return status;
 }
 
-/* ---- those who queue ---- */
+/* ---- callers that queue work ---- */
 
-/* Work that is queued without end would keep a page from the host for ever: who waits for one goes first, but not for
- * long, as what it waits for may need the work that is held up here. */
+/*
+ * Work that is queued without end would keep a page from the host for ever. So a thread that waits for one goes first,
+ * but not for long, because it may in turn depend on the work that is held up here.
+ */
 static void let_go_first(struct facet_managed *managed)
 {
     uint32_t shift = managed->starving < TURN_SHIFT ? managed->starving : TURN_SHIFT;
