@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what books.h says. Never: holds its lock while it asks others. */
+/*
+ * Owns: comparing the drivers' memory counts with the limiter's charges; see books.h. Never: holds its lock during a
+ * call.
+ */
 #include "books.h"
 
 #include <pthread.h>
@@ -12,7 +15,7 @@
 #include "tenants.h"
 
 #define SLACK_BYTES (UINT64_C(64) << 20)
-#define SLACK_PART  10 /* one in so many */
+#define SLACK_PART  10 /* of the charge */
 #define PATIENCE_NS (10 * FACET_NS_PER_S)
 
 struct entry {
@@ -68,7 +71,7 @@ bool books_of(struct books *books, const char *vgpu_id, struct book *ret_book)
     return known;
 }
 
-/* Adds what the driver says of processes of one device. */
+/* Adds the driver's counts for the processes of one device. */
 static void add_device(const struct daemon *daemon, const struct facet_device_record *device,
                        const struct tenants *tenants, const struct vgpu_info *infos, struct entry *entries)
 {
@@ -133,7 +136,7 @@ static void compare(struct books *books, const struct daemon *daemon, const stru
     free(old);
 }
 
-/* Only there somebody counts beside the limiter. */
+/* Only there does a driver count beside the limiter. */
 static bool runs_on_nvidia(const struct daemon *daemon, const struct vgpu_info *info)
 {
     const struct facet_device_record *device = NULL;

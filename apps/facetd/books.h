@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's own count of what a vGPU's processes hold, beside what the limiter has charged: who goes past an
- * interposer is seen by that.
+ * The driver's own count of the memory that a vGPU's processes hold, beside the limiter's charges: the difference shows
+ * a process that bypasses an interposer.
  *
  * Owns: that comparison, made anew each second while vGPUs have processes; since when the driver counts more.
  * Never: refuses or ends anything.
@@ -18,7 +18,10 @@ struct books; /* opaque */
 enum facet_status books_open(struct books **ret_books, struct facet_error *error);
 void books_close(struct books *books); /* NULL is allowed */
 
-/* Looks, when the last look is a second old. Has the providers of NVIDIA GPUs read, once programs run on such. */
+/*
+ * Reads the counts when the last reading is a second old. Has the providers of NVIDIA GPUs read, once programs run on
+ * such.
+ */
 void books_look(struct books *books, const struct daemon *daemon, uint64_t now_ns);
 
 struct book {
@@ -26,7 +29,7 @@ struct book {
     bool excess;           /* for ten seconds above what is charged, by a tenth and by 64 MiB */
 };
 
-/* As last looked. False where the driver has listed no process of the vGPU, or not what it holds. */
+/* As last read. False where the driver has listed no process of the vGPU, or not its memory. */
 bool books_of(struct books *books, const char *vgpu_id, struct book *ret_book);
 
 #endif

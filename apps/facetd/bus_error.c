@@ -9,7 +9,7 @@
 
 static uintptr_t page_size;
 
-/* Puts an empty page of our own over the lost one. What is not a lost page of a file ends the daemon as ever. */
+/* Maps an empty page over the lost one. A fault that is not a lost page of a file ends the daemon as usual. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     (void)context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: changing and removing vGPUs that are there. Never: acknowledges what is not in the database. */
+/* Owns: changing and removing existing vGPUs. Never: acknowledges a change that is not in the database. */
 #include <facet/limiter.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static enum facet_status look_up(const struct registry *registry, const char *re
 
 /* --- changing --------------------------------------------------------------------------------------------------- */
 
-/* Tells the scheduler what the row says. Both calls fail only for a vGPU that it does not have. */
+/* Passes the row's limits to the scheduler. Both calls fail only for a vGPU that it does not have. */
 static enum facet_status apply(struct registry *registry, const struct vgpu *vgpu, const struct vgpu_row *row,
                                struct facet_error *error)
 {
@@ -146,7 +146,7 @@ enum facet_status vgpu_finish_removal(struct registry *registry, const struct vg
     return status == FACET_OK ? registry_delete_row(registry, vgpu->row.id, error) : status;
 }
 
-/* The segment goes last: one that cannot be removed is a stray, which the next start sweeps away. */
+/* The segment goes last: one that cannot be removed is a stray, which the next start removes. */
 static void withdraw(struct registry *registry, const struct vgpu *place)
 {
     struct facet_error stray;
@@ -156,7 +156,10 @@ static void withdraw(struct registry *registry, const struct vgpu *place)
         facet_log(FACET_LOG_WARNING, "vGPU %s is gone, but not its segment: %s", vgpu.row.name, stray.message);
 }
 
-/* Its provider cannot be asked now: written down, no tenant is admitted any more, and the rest follows. */
+/*
+ * Its provider cannot be asked now: the removal is recorded, no tenant is admitted any more, and the rest follows
+ * later.
+ */
 static enum facet_status postpone(struct registry *registry, struct vgpu *place, const struct facet_error *reason,
                                   struct vgpu_removal *removal, struct facet_error *error)
 {
@@ -176,7 +179,7 @@ static enum facet_status postpone(struct registry *registry, struct vgpu *place,
     return FACET_OK;
 }
 
-/* Gives back what the provider gave. That it was gone already is worth saying, and stops nobody. */
+/* Gives the provider's part back. A part that was gone already gets a warning, and does not stop the removal. */
 static enum facet_status give_back(struct registry *registry, const struct vgpu *vgpu, struct vgpu_removal *removal,
                                    struct facet_error *error)
 {
@@ -196,15 +199,15 @@ static enum facet_status give_back(struct registry *registry, const struct vgpu 
     return FACET_OK;
 }
 
-/* Whether it goes now as far as it can. A device that is missing is not back before the daemon starts again. */
+/* Whether it is removed now as far as possible. A missing device is not back before the daemon starts again. */
 static bool can_postpone(const struct vgpu *vgpu, enum facet_status status, bool force)
 {
     return status != FACET_OK && (!vgpu->device || (force && (status == FACET_DEVICE_LOST || status == FACET_TIMEOUT)));
 }
 
 /*
- * The provider's part first, because it may refuse; then the row: once that is on disk the vGPU is gone. Whoever is
- * killed in between leaves a row without a part, which the next start takes again.
+ * The provider's part first, because it may refuse; then the row: once that is on disk the vGPU is gone. A daemon that
+ * is killed in between leaves a row without a part, which the next start takes again.
  */
 static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, bool force, struct vgpu_removal *removal,
                                  struct facet_error *error)
@@ -220,7 +223,7 @@ static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, b
         return facet_error_prefix(error, "vGPU %s", vgpu->row.name);
     }
     status = registry_delete_row(registry, vgpu->row.id, error);
-    if (status != FACET_OK) { /* what was given back is taken again */
+    if (status != FACET_OK) { /* the part that was given back is taken again */
         if (mode_is_spatial(vgpu->row.limits.mode))
             vgpu_serve_again(registry, vgpu);
         return status;
@@ -230,7 +233,10 @@ static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, b
     return FACET_OK;
 }
 
-/* The rest of one that is half made or half removed. What a device has that never comes back is left to it by force. */
+/*
+ * The rest of one that is half made or half removed. With force, the part on a device that never comes back is left
+ * there.
+ */
 static enum facet_status finish(struct registry *registry, struct vgpu *vgpu, bool force, struct vgpu_removal *removal,
                                 struct facet_error *error)
 {
@@ -293,7 +299,7 @@ static void tidy(struct registry *registry, struct vgpu *vgpu, uint64_t now_ns)
     bool is_half = vgpu->row.state != ROW_READY;
     bool is_litter = is_half || (vgpu->row.ephemeral && !vgpu_in_use(registry, vgpu));
 
-    if (is_half && !vgpu->device) /* the devices are those of the daemon's start */
+    if (is_half && !vgpu->device) /* the device table is of the daemon's start */
         return;
     if (is_litter) {
         if (remove_vgpu(registry, vgpu, false, &removal, &error) == FACET_OK)

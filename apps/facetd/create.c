@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: making a vGPU: intent, provider, segment, commit.
- * Never: acknowledges what is not in the database, or leaves a partition behind that nobody knows of.
+ * Never: acknowledges a vGPU that is not in the database, or leaves a partition behind without a record.
  *
- * A vGPU that needs its provider first writes down what it is about to take (ROW_CREATING, with template and place).
- * Whoever finds such a row knows that nobody was told of the vGPU, and takes away what there is of it.
+ * A vGPU that needs its provider first records the part that it is about to take (ROW_CREATING, with template and
+ * place). A daemon that finds such a row knows that no client was told of the vGPU, and removes what there is of it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "vgpu.h"
 
-/* `facet run` gets its vGPU and then takes hold of it: an ephemeral vGPU is given that long. */
+/* `facet run` creates its vGPU and then holds it: an ephemeral vGPU is given that long. */
 #define EPHEMERAL_GRACE_NS (2 * FACET_NS_PER_S)
 
 /* --- planning: all that can be refused without touching anything ------------------------------------------------ */
@@ -47,7 +47,7 @@ static enum facet_status make_id(const struct registry *registry, char *ret_id, 
     return facet_error_set(error, FACET_INTERNAL, "16 random vGPU ids in a row were taken");
 }
 
-/* The name that was asked for, else the first free of vgpu-1, vgpu-2, ... */
+/* The requested name, else the first free of vgpu-1, vgpu-2, ... */
 static enum facet_status choose_name(const struct registry *registry, const struct request *request, char *ret_name,
                                      struct facet_error *error)
 {
@@ -69,7 +69,7 @@ static enum facet_status choose_name(const struct registry *registry, const stru
     return facet_error_set(error, FACET_INTERNAL, "%zu vGPUs have more names than there are", registry->count);
 }
 
-/* Modes that do not go together on one device are refused, naming who is in the way. */
+/* Modes that do not go together on one device are refused; the error names the vGPU that is in the way. */
 static enum facet_status check_neighbours(const struct registry *registry, const struct facet_device_record *device,
                                           uint32_t mode, struct facet_error *error)
 {
@@ -88,7 +88,9 @@ static enum facet_status check_neighbours(const struct registry *registry, const
     return FACET_OK;
 }
 
-/* Where the device does not hold memory limits by itself, nobody else refuses to promise its memory twice. */
+/*
+ * Where the device does not enforce memory limits itself, only this check keeps its memory from being promised twice.
+ */
 static enum facet_status check_hard_memory(const struct registry *registry, const struct facet_device_record *device,
                                            const struct facet_limits *limits, struct facet_error *error)
 {
@@ -107,7 +109,7 @@ static enum facet_status check_hard_memory(const struct registry *registry, cons
                                 limits->memory_bytes, taken, whole, device->id);
 }
 
-/* Who can swap is the interposer of CUDA; elsewhere, and in a part of the device, a promise to do so would be empty. */
+/* Only the interposer of CUDA can swap; elsewhere, and in a part of the device, the promise could not be kept. */
 static enum facet_status check_oversubscription(const struct facet_device_record *device, const struct request *request,
                                                 uint32_t mode, struct facet_error *error)
 {
@@ -128,7 +130,7 @@ static enum facet_status check_oversubscription(const struct facet_device_record
     return FACET_OK;
 }
 
-/* A provider that lost its state would give the places of its vGPUs away: those get them again first. */
+/* A provider that lost its state would give the parts of existing vGPUs away: they take their parts again first. */
 static enum facet_status check_parts(struct registry *registry, const struct facet_device_record *device,
                                      struct facet_error *error)
 {
@@ -161,7 +163,7 @@ static size_t name_holder(const struct vgpu_row *row, char *buffer, size_t size)
                             row->limits.compute_request_milli % 10, memory);
 }
 
-/* Why the device is full: whose vGPUs have parts of it. Returns `status`. */
+/* Why the device is full: names the vGPUs that have parts of it. Returns `status`. */
 static enum facet_status name_holders(const struct registry *registry, const struct facet_device_record *device,
                                       enum facet_status status, struct facet_error *error)
 {
@@ -206,8 +208,10 @@ static void fill_row(const struct request *request, const struct facet_device_re
     row->created_ns = registry_wall_clock_ns();
 }
 
-/* When nobody says which device, the first one is meant. Where programs can be run on none, the reason is not that one,
- * but what there could be instead. */
+/*
+ * When the request names no device, the first one is used. If no device runs programs, the error says how to get one
+ * that does.
+ */
 static enum facet_status need_programs(const struct registry *registry, const struct facet_device_record *device,
                                        struct facet_error *error)
 {
@@ -287,7 +291,7 @@ static enum facet_status settle(struct registry *registry, struct vgpu *vgpu, st
     return status;
 }
 
-/* What its provider is to give, after the intent was written down. */
+/* Takes the provider's part, after the intent was recorded. */
 static enum facet_status take(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     const struct claim claim = {registry, vgpu};
@@ -299,7 +303,7 @@ static enum facet_status take(struct registry *registry, struct vgpu *vgpu, stru
     return name_holders(registry, vgpu->device, status, error);
 }
 
-/* Rolls back. What cannot be taken away now stays in the list, says why, and is tried again. */
+/* Rolls back. A part that cannot be removed now stays in the list, says why, and is tried again. */
 static void give_up(struct registry *registry, struct vgpu *vgpu)
 {
     struct facet_error error;
@@ -316,7 +320,7 @@ static void give_up(struct registry *registry, struct vgpu *vgpu)
 static enum facet_status create_spatial(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     vgpu->row.state = ROW_CREATING;
-    if (!vgpu->row.limits.memory_bytes) /* the database wants an amount; the partition decides */
+    if (!vgpu->row.limits.memory_bytes) /* the database requires an amount; the partition decides */
         vgpu->row.limits.memory_bytes = MEMORY_UNDECIDED;
     enum facet_status status = registry_write_row(registry, store_insert, &vgpu->row, error);
     if (status != FACET_OK)
@@ -329,7 +333,7 @@ static enum facet_status create_spatial(struct registry *registry, struct vgpu *
     return status;
 }
 
-/* The environment is a convenience here: without it the program finds all devices, and its limits hold all the same. */
+/* The environment is a convenience here: without it the program finds all devices, and its limits hold in any case. */
 static enum facet_status create_timed(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_error reason;
@@ -339,7 +343,7 @@ static enum facet_status create_timed(struct registry *registry, struct vgpu *vg
     return settle(registry, vgpu, error);
 }
 
-/* A device has steps; that it gave more than was asked for is worth saying once. */
+/* A device grants in steps; a grant of more than was requested gets one warning. */
 static void tell_surplus(const struct facet_limits *asked, struct vgpu_info *info)
 {
     const struct vgpu_slice *slice = &info->row.slice;
@@ -359,7 +363,7 @@ static void tell_surplus(const struct facet_limits *asked, struct vgpu_info *inf
                  slice->compute_milli / 10, slice->compute_milli % 10);
 }
 
-/* What the quotas of a device add up to, `all` or as far as their memory cannot be swapped. */
+/* The sum of the quotas on a device, `all` or only those whose memory cannot be swapped. */
 static uint64_t promised_bytes(const struct registry *registry, const char *device_id, bool all)
 {
     uint64_t sum = 0;
@@ -375,7 +379,7 @@ static uint64_t promised_bytes(const struct registry *registry, const char *devi
     return sum;
 }
 
-/* Who names an amount may take it for his own: that it is not is worth saying once. */
+/* A client that requests an amount may believe that it is reserved; one warning says that it is not. */
 void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info)
 {
     const struct vgpu_row *row = &info->row;

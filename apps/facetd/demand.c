@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what demand.h says. Never: more. */
+/* Owns: reading a vGPU's demand from its segment; see demand.h. Never: interprets it. */
 #include "demand.h"
 
 struct demand demand_of(const struct facet_owner *owner, uint64_t now_ns)

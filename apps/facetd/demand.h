@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a vGPU wants of its device, from its segment to the policy.
+ * A vGPU's demand for its device, from its segment to the policy.
  *
- * Owns: carrying what each process says of itself (src/limiter/owner.h) to the policy (src/compute/fair.h), which
- * judges whether anybody is there to say it, and to what is published (src/compute/settle.h). Never: decides who runs.
+ * Owns: carrying each process's report (src/limiter/owner.h) to the policy (src/compute/fair.h), which judges whether a
+ * living process stands behind it, and to the published time (src/compute/settle.h). Never: decides which vGPU runs.
  */
 #ifndef FACETD_DEMAND_H
 #define FACETD_DEMAND_H
@@ -14,10 +14,10 @@
 
 struct demand {
     struct facet_fair_demand fair;
-    struct facet_settle_demand settle; /* but for what the policy charged */
+    struct facet_settle_demand settle; /* all but the policy's charges */
 };
 
-/* What is in flight no more is in the device time, so that a cap has one or the other held against it at any time. */
+/* A launch that has left flight is in the device time already, so that a cap counts one or the other at any moment. */
 struct demand demand_of(const struct facet_owner *owner, uint64_t now_ns);
 
 #endif

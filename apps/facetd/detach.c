@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: becoming a background process. Never: keeps a descriptor of whoever started us, who may wait for its end. */
+/*
+ * Owns: becoming a background process. Never: keeps a descriptor of the starting process, whose caller may wait for its
+ * end.
+ */
 #include "detach.h"
 
 #include <errno.h>
@@ -37,7 +40,7 @@ static enum facet_status open_log(const char *path, int *ret_fd, struct facet_er
     return FACET_OK;
 }
 
-/* The process that was started: passes the verdict on. */
+/* The process that was started: passes the result on. */
 _Noreturn static void wait_for_verdict(int fd)
 {
     char line[1024];
@@ -97,7 +100,7 @@ enum facet_status detach(const char *log_path, struct ready *ready, struct facet
     return chdir("/") == 0 ? FACET_OK : facet_error_errno(error, errno, "changing to folder /");
 }
 
-/* Nobody may be listening any more: that is no failure of ours. */
+/* The reader may have gone: that is no failure of the daemon. */
 static void tell(int *fd, const char *line)
 {
     if (*fd < 0)

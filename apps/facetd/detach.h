@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going to the background, and telling whoever started us how it went.
+ * Going to the background, and telling the starting process how it went.
  *
- * Owns: the fork, the background's standard streams, and the descriptors on which readiness is told: an empty line for
+ * Owns: the fork, the background's standard streams, and the descriptors that report readiness: an empty line for
  * "ready", else one line that says why not.
  * Never: decides whether starting went well.
  */
@@ -18,11 +18,11 @@ struct ready {
 
 /*
  * Returns in the background process, in a session of its own, logging to `log_path`. The process that was started waits
- * for the verdict and exits with it: 0, or 1 with the line on standard error.
+ * for the result and exits with it: 0, or 1 with the line on standard error.
  */
 enum facet_status detach(const char *log_path, struct ready *ready, struct facet_error *error);
 
-/* Says it once; later calls do nothing. */
+/* Reports it once; later calls do nothing. */
 void ready_succeeded(struct ready *ready);
 void ready_failed(struct ready *ready, const struct facet_error *error);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the HTTP server asks of an endpoint, and what an endpoint answers. One file per family of endpoints.
+ * The interface between the HTTP server and an endpoint. One file per family of endpoints.
  *
- * Owns: the shape of a call and of an answer.
+ * Owns: the form of a call and of an answer.
  * Never: knows the HTTP library.
  *
- * An endpoint fills `ret_answer` and returns FACET_OK, or returns why not: the server makes the error's JSON and its
- * HTTP status. It runs on the thread of its connection: one that waits for a provider keeps nobody else waiting.
+ * An endpoint fills `ret_answer` and returns FACET_OK, or returns an error: the server makes the error's JSON and its
+ * HTTP status. It runs on the thread of its connection: one that waits for a provider delays no other call.
  */
 #ifndef FACETD_ENDPOINT_H
 #define FACETD_ENDPOINT_H
@@ -15,7 +15,7 @@
 
 #include "registry.h"
 
-/* What every endpoint may look at. Does not change while the server runs. */
+/* The parts that every endpoint may read. Does not change while the server runs. */
 struct daemon {
     struct registry *registry;
     const struct facet_device_table *devices;
@@ -31,7 +31,7 @@ struct call {
     const char *ref; /* the part of the path that names a vGPU or device; empty when the path has none */
     bool force;
     uint64_t after;
-    const char *render; /* the form that a configuration is wanted in; NULL: as it is */
+    const char *render; /* the requested form of a configuration; NULL: unchanged */
     const char *body;   /* not terminated */
     size_t body_size;
 };
@@ -90,7 +90,7 @@ enum facet_status endpoint_vgpu_freeze(const struct daemon *daemon, const struct
 enum facet_status endpoint_vgpu_resume(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                        struct facet_error *error);
 
-/* Answers with `json`, whose reference it takes; NULL means that there was no memory for it. */
+/* Answers with `json`, whose reference it takes; NULL means that memory ran out. */
 static inline enum facet_status answer_json(unsigned http, json_t *json, struct answer *ret_answer,
                                             struct facet_error *error)
 {

@@ -9,7 +9,7 @@
 #include "device/describe.h"
 #include "tenants.h"
 
-/* All that was read, so that each family is written once over all devices. */
+/* All readings, so that each family is written once over all devices. */
 struct readings {
     const struct facet_device_table *devices;
     struct device_reading *list;
@@ -92,7 +92,7 @@ static bool has_metric(const struct device_reading *reading, uint64_t bit)
     return reading->has_metrics && (reading->metrics.valid & bit);
 }
 
-/* Begins the family with its first sample: one without any is left out, because absent is not zero. */
+/* Begins the family with its first sample: a family without one is left out, because absent is not zero. */
 static void begin(struct facet_prometheus *text, bool *begun, const char *name, enum facet_metric_type type,
                   const char *help)
 {
@@ -149,7 +149,7 @@ static void write_throttle(struct facet_prometheus *text, const struct readings 
     }
 }
 
-/* One sample per health, 1 for the one that it has: the usual form of an enumeration. */
+/* One sample per health, 1 for the present one: the usual form of an enumeration. */
 static void write_health(struct facet_prometheus *text, const struct readings *readings)
 {
     bool begun = false;
@@ -229,7 +229,7 @@ static const struct process_metric {
      facet_prometheus_ratio, process_compute},
 };
 
-/* Of a worker, which is a vGPU's id. */
+/* The name of a worker, which is a vGPU's id. */
 static const char *name_of(const struct readings *readings, const char *id)
 {
     for (size_t i = 0; i < readings->info_count; i++)
@@ -262,7 +262,7 @@ static void write_process_metric(struct facet_prometheus *text, const struct pro
 
 /* --- all of it -------------------------------------------------------------------------------------------------- */
 
-/* A provider knows the vGPUs that it was asked to limit; whose segment a process has joined is in the others. */
+/* A provider knows the vGPUs that it was asked to limit; the segments tell which vGPU each other process is in. */
 static enum facet_status name_workers(struct readings *readings, struct facet_error *error)
 {
     struct tenants tenants;

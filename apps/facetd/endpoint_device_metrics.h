@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What providers measure, as Prometheus text: devices, their links, the processes on them.
+ * The measurements of providers as Prometheus text: devices, their links, the processes on them.
  *
- * Owns: which of those metrics there are, and what they are called.
- * Never: asks a provider: it writes what was read within the last second.
+ * Owns: the list of those metrics and their names.
+ * Never: asks a provider: it writes values that were read within the last second.
  */
 #ifndef FACETD_ENDPOINT_DEVICE_METRICS_H
 #define FACETD_ENDPOINT_DEVICE_METRICS_H
@@ -11,7 +11,7 @@
 #include "endpoint.h"
 #include "monitor/prometheus.h"
 
-/* `infos` are all vGPUs (registry_list): processes are told with the one that they are in. */
+/* `infos` are all vGPUs (registry_list): a process is labelled with its vGPU. */
 enum facet_status device_metrics_write(const struct daemon *daemon, const struct vgpu_info *infos, size_t info_count,
                                        struct facet_prometheus *text, struct facet_error *error);
 

@@ -6,7 +6,7 @@
 #include "device/json.h"
 #include "endpoint.h"
 
-/* The health of now in place of the one of the start. */
+/* Replaces the health of the start by the present one. */
 static void set_health(const struct daemon *daemon, const struct facet_device_record *device, json_t *object)
 {
     char reason[360];
@@ -28,7 +28,7 @@ enum facet_status endpoint_devices(const struct daemon *daemon, const struct cal
     return answer_json(200, answer, ret_answer, error);
 }
 
-/* What tells a partition from others. */
+/* The identity of a partition among others. */
 static struct facet_partition_info identity_of(const json_t *part)
 {
     struct facet_partition_info info = {.size = sizeof info};
@@ -62,7 +62,7 @@ static void set_owners(const struct daemon *daemon, const struct facet_device_re
     }
 }
 
-/* What only the open provider knows is absent while it is lost; `health_reason` says why. */
+/* Values that only the open provider knows are absent while it is lost; `health_reason` says why. */
 enum facet_status endpoint_device(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                   struct facet_error *error)
 {

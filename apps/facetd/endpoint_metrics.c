@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: GET /metrics: which metrics there are, and what they are called. Never: makes up a value that is not known. */
+/* Owns: GET /metrics: the list of metrics and their names. Never: makes up a value that is not known. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -126,7 +126,7 @@ static void write_vgpu_metric(struct facet_prometheus *text, const struct vgpu_m
     }
 }
 
-/* Beside what is charged; by whoever counts for the device. */
+/* The driver's count beside the charged memory. */
 static void write_books(struct facet_prometheus *text, struct books *books, const struct vgpu_info *infos, size_t count)
 {
     struct facet_label labels[LABEL_COUNT];
@@ -145,7 +145,7 @@ static void write_books(struct facet_prometheus *text, struct books *books, cons
     }
 }
 
-/* One sample per state, 1 for the one that it is in: the usual form of an enumeration. */
+/* One sample per state, 1 for the present one: the usual form of an enumeration. */
 static void write_states(struct facet_prometheus *text, const struct vgpu_info *infos, size_t count)
 {
     struct facet_label labels[LABEL_COUNT + 1];

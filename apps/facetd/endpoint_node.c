@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: GET /v1/node and /v1/measurements. Never: writes a document in another way than the library does. */
+/* Owns: GET /v1/node and /v1/measurements. Never: writes a document differently from the library. */
 #include <string.h>
 
 #include "base/cleanup.h"

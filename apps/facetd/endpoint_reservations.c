@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the calls under /v1/reservations, and the JSON form of a reservation. Never: decides who gets what. */
+/* Owns: the calls under /v1/reservations, and the JSON form of a reservation. Never: decides a grant. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static json_t *amount_json(int64_t amount)
     return json_string(facet_amount_format(amount, text, sizeof text));
 }
 
-/* --- what is known without asking -------------------------------------------------------------------------------- */
+/* --- known health ------------------------------------------------------------------------------------------------- */
 
-/* A provider may have been lost since the registry looked: that is known without waiting for it. */
+/* A provider may have been lost since the registry looked: the sessions know without waiting for it. */
 static void note_health(const struct daemon *daemon, struct reservation_part *part)
 {
     const struct facet_device_record *device;
@@ -107,7 +107,7 @@ static enum facet_status set_vgpus(const struct daemon *daemon, const struct res
     return status;
 }
 
-/* --- what its workload needs -------------------------------------------------------------------------------------- */
+/* --- configuration of the workload -------------------------------------------------------------------------------- */
 
 static enum facet_status find_form(const char *name, uint32_t *ret_form, struct facet_error *error)
 {
@@ -144,7 +144,7 @@ static bool is_empty(const json_t *value)
     return true;
 }
 
-/* An empty configuration would be taken for one that does something. */
+/* An empty configuration would look like one with an effect. */
 static enum facet_status set_rendered(const struct facet_workload *workload, uint32_t form, const char *warning,
                                       json_t *object, struct facet_error *error)
 {
@@ -168,7 +168,7 @@ static enum facet_status set_rendered(const struct facet_workload *workload, uin
     return FACET_OK;
 }
 
-/* A process has one vGPU: with several in the reservation, whoever starts it chooses. */
+/* A process has one vGPU: with several in the reservation, the user who starts it chooses. */
 static void enter(const json_t *object, const struct reservation *reservation, const struct vgpu_info *vgpu,
                   struct facet_workload *workload, char *warning, size_t size)
 {
@@ -199,13 +199,16 @@ static enum facet_status set_workload(const struct daemon *daemon, const struct 
     if (status != FACET_OK)
         return status;
     json_object_set_new(object, "workload", json_loads(text, 0, NULL));
-    facet_text_make_line(warning); /* made of words that were cut */
+    facet_text_make_line(warning); /* words may have been cut */
     if (warning[0])
         set_text(object, "warning", warning);
     return form ? set_rendered(workload, *form, warning, object, error) : FACET_OK;
 }
 
-/* In full. What was granted is granted: a configuration that cannot be made now is said, and can be asked for again. */
+/*
+ * The full answer. A grant stays granted: a configuration that cannot be made now is a warning, and can be asked for
+ * again.
+ */
 static enum facet_status answer_reservation(const struct daemon *daemon, const struct reservation *reservation,
                                             unsigned http, const uint32_t *form, struct answer *ret_answer,
                                             struct facet_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the calls under /v1/vgpus, and the JSON form of a vGPU. Never: says 0 for what was not measured. */
+/* Owns: the calls under /v1/vgpus, and the JSON form of a vGPU. Never: writes 0 for a value that was not measured. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void set_row(json_t *object, const struct vgpu_row *row)
     set_integer(object, "created_ns", row->created_ns);
 }
 
-/* What the provider gave, in the modes in which it gives something. */
+/* The provider's part, in the modes that have one. */
 static void set_slice(json_t *object, const struct vgpu_row *row)
 {
     const struct vgpu_slice *slice = &row->slice;
@@ -100,7 +100,7 @@ static void set_view(json_t *object, const struct scheduler_view *view)
     json_object_set_new(object, "memory_stuck", json_boolean(view->stuck));
 }
 
-/* What the driver counts, where it does; too much of it is worth a warning when there is nothing else to say. */
+/* The driver's count, where there is one; an excess is the warning when there is no other. */
 static void set_book(json_t *object, const struct daemon *daemon, const struct vgpu_info *info)
 {
     char driver[16], charged[16], warning[256];
@@ -118,7 +118,7 @@ static void set_book(json_t *object, const struct daemon *daemon, const struct v
     set_text(object, "warning", warning);
 }
 
-/* Processes that were to run in it and could not enter: each saw no device, and said why on its standard error. */
+/* Processes that could not enter it: each saw no device, and wrote the reason to its standard error. */
 static void set_refused(json_t *object, const struct vgpu_info *info)
 {
     char reason[FACET_REFUSED_RECORD], warning[FACET_REFUSED_RECORD + 128];

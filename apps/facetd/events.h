@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last events of all devices, in the order in which the daemon heard of them.
+ * The last events of all devices, in the order in which the daemon received them.
  *
  * Owns: EVENTS_KEPT events and their numbers: 1, 2, 3, ... for as long as the daemon lives.
  * Never: decides what an event means.
@@ -28,7 +28,8 @@ void events_close(struct events *events);
 /* Keeps a copy, under the next number. */
 void events_add(struct events *events, const char *device_id, const struct facet_event *event);
 
-/* Copies those above `after`, oldest first, into room for EVENTS_KEPT; returns how many. *ret_last: the newest number.
+/*
+ * Copies those above `after`, oldest first, into room for EVENTS_KEPT; returns the count. *ret_last: the newest number.
  */
 uint32_t events_read(struct events *events, uint64_t after, struct daemon_event *ret_events, uint64_t *ret_last);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what front.h says. Never: waits for one caller while another one waits.
+ * Owns: the thread that accepts connections and the check of each first head; see front.h. Never: waits for one caller
+ * while another one waits.
  *
- * A head is looked at where it is, in the socket, so that the library still reads all of it. There is no waiting for
- * more than is there already: a caller that sends a head in pieces is looked at every few milliseconds.
+ * A head is read in the socket without taking it out (MSG_PEEK), so that the library still reads all of it. The socket
+ * cannot be asked to wait for more than it has: a caller that sends a head in pieces is polled every few milliseconds.
  */
 #include "front.h"
 
@@ -28,7 +29,7 @@
 #define NAP_NS      (2 * FACET_NS_PER_MS)
 #define FULL_MS     50
 
-/* What a caller goes on to send after its refusal is read for so long, or it would not see why. */
+/* After a refusal the rest of the caller's data is read for so long; otherwise the caller would not see the reason. */
 #define LINGER_MS    1000
 #define LINGER_BYTES (1u << 20)
 
@@ -85,7 +86,7 @@ static void send_all(int fd, const char *data, size_t size)
     }
 }
 
-/* Closed with something unread, a connection is reset, and the caller may never read what it was told. */
+/* A connection that is closed with unread data is reset, and the caller may never read its answer. */
 static void linger(int fd)
 {
     char rest[4096];
@@ -124,7 +125,7 @@ static void turn_away(int fd, const struct head_refusal *refusal)
     linger(fd);
 }
 
-/* The system has no thread for it. Nothing is waited for: what was sent before the end is read all the same. */
+/* The system has no thread for it. No thread lingers either: an answer sent before the end can still be read. */
 static void turn_away_busy(int fd)
 {
     struct head_refusal refusal = {.http = 503};
@@ -160,7 +161,7 @@ static void nap(void)
     nanosleep(&length, NULL);
 }
 
-/* Looks until the head is there. HEAD_INCOMPLETE: it never comes. */
+/* Polls until the head is complete. HEAD_INCOMPLETE: it never is. */
 static enum head_verdict wait_for_head(const struct front *front, int fd, struct head_refusal *ret_refusal)
 {
     FACET_CLEANUP_FREE char *head = malloc(HEAD_MAX + 1);
@@ -233,7 +234,7 @@ static void *front_main(void *argument)
     struct pollfd ready[] = {{.fd = front->listener, .events = POLLIN}, {.fd = front->wake, .events = POLLIN}};
 
     while (!atomic_load(&front->stopping)) {
-        /* Those that are too many wait in the socket's backlog. */
+        /* Connections above the bound wait in the socket's backlog. */
         bool full = atomic_load(&front->callers) >= front->most;
 
         if (poll(full ? ready + 1 : ready, full ? 1 : 2, full ? FULL_MS : -1) < 0 || full || !ready[0].revents)

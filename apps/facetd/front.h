@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands before the HTTP library: accepts connections, and hands on those whose request can be read in one way.
+ * The check in front of the HTTP library: accepts connections, and hands on those whose request has a single reading.
  *
  * Owns: the listening socket, a thread that accepts, and one for each connection until its request's head is there; the
- * answers to those that are turned away: strangers, and heads that are no good (head.h).
+ * answers to connections that are refused: other users, and malformed heads (head.h).
  * Never: takes anything out of a connection that it hands on.
  */
 #ifndef FACETD_FRONT_H
@@ -13,14 +13,14 @@
 
 struct front; /* opaque */
 
-/* Takes a connection over, closing it in the end. Called on any thread. */
+/* Takes over a connection, and closes it in the end. Called on any thread. */
 typedef void (*front_serve_func)(void *context, int fd);
 
 /* Listens on `fd`, which is the front's from then on, also on failure, for at most so many connections at once. */
 enum facet_status front_start(int fd, unsigned most, front_serve_func serve, void *context, struct front **ret_front,
                               struct facet_error *error);
 
-/* Accepts nobody any more, and hangs up on those that were not handed on. NULL is allowed. */
+/* Accepts no more connections, and hangs up on those that were not handed on. NULL is allowed. */
 void front_stop(struct front *front);
 
 /* Connections that wait to be accepted, or for the rest of their head. */

@@ -93,7 +93,7 @@ enum facet_status grant_choose(struct sessions *sessions, const struct facet_dev
 
 /* --- partitions ------------------------------------------------------------------------------------------------- */
 
-/* What the interposer holds a tenant to: the partition's memory, or less when less was asked for. */
+/* The limits that the interposer enforces: the partition's memory, or less when less was requested. */
 static void accept_partition(const struct facet_device_record *device, const struct facet_partition_info *info,
                              struct vgpu_row *row)
 {
@@ -120,8 +120,7 @@ bool grant_is_part(const struct vgpu_row *row, const struct facet_partition_info
            strcmp(info->template_id, slice->template_id) == 0;
 }
 
-/* One that another vGPU has, by its uuid and its place, is left to that one: the provider forgot it, and made it again.
- */
+/* A partition that is another vGPU's by uuid and place is left to it: the provider forgot it, and made it again. */
 static enum facet_status make_partition(const struct provider_use *use, const struct facet_device_record *device,
                                         struct vgpu_row *row, const struct grant_others *others,
                                         struct facet_error *error)
@@ -191,7 +190,7 @@ static enum facet_status release_partition(const struct provider_use *use, const
                               : status;
 }
 
-/* What was never told of has no uuid yet, and is known by its place. */
+/* A partition whose creation was never reported has no uuid in its row, and is known by its place. */
 static bool may_be_part(const struct vgpu_row *row, const struct facet_partition_info *info)
 {
     if (row->slice.partition_uuid[0])
@@ -254,7 +253,7 @@ static enum facet_status clear_limits(const struct provider_use *use, const stru
     return status == FACET_NOT_FOUND ? FACET_OK : status;
 }
 
-/* A limit that the device cannot hold by itself is held by the limiter, as in mode soft. */
+/* A limit that the device cannot enforce by itself is left to the limiter, as in mode soft. */
 static enum facet_status set_limits(const struct provider_use *use, const struct facet_device_record *device,
                                     struct vgpu_row *row, struct facet_error *error)
 {

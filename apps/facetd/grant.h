@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a provider gives to the vGPUs of the modes hard and partitioned.
+ * The provider's parts for vGPUs of the modes hard and partitioned.
  *
- * Owns: choosing, taking, checking and giving back a part of a device, through the provider that has it.
+ * Owns: choosing, taking, checking and giving back a part of a device, through its provider.
  * Never: writes to the database or to a segment; does anything for the other modes.
  *
  * Thread rule: any thread; one at a time per device (the registry's change lock). Each function makes a few calls of
@@ -15,26 +15,29 @@
 #include "sessions.h"
 #include "store.h"
 
-/* Who else has partitions of the device: two vGPUs never have the same one. */
+/* The other vGPUs' partitions of the device: two vGPUs never have the same one. */
 struct grant_others {
     bool (*have)(const void *context, const struct facet_partition_info *info);
     const void *context;
 };
 
-/* Whether it is the partition of the row. A uuid alone does not say so: a provider that lost its state may give it to
- * another one. */
+/*
+ * Whether it is the partition of the row. A uuid alone does not decide: a provider that lost its state may give it to
+ * another one.
+ */
 bool grant_is_part(const struct vgpu_row *row, const struct facet_partition_info *info);
 
 /*
  * Before anything is made: chooses the template and the first slice of a partition, so that the row of the database can
- * say what to look for. `request` holds the template's id, if one was named; `row` its limits.
+ * tell a later daemon which partition to look for. `request` holds the template's id, if one was named; `row` its
+ * limits.
  */
 enum facet_status grant_choose(struct sessions *sessions, const struct facet_device_record *device,
                                const struct request *request, struct vgpu_row *row, struct facet_error *error);
 
 /*
- * Takes what the row asks for, and writes down what was given: row->slice, and in row->limits the quota and share that
- * this makes. On failure nothing is held, or FACET_DEVICE_LOST: then nobody knows.
+ * Takes the part that the row asks for, and records the grant: row->slice, and in row->limits the resulting quota and
+ * share. On failure nothing is held, except after FACET_DEVICE_LOST, when that is unknown.
  */
 enum facet_status grant_take(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
                              const struct grant_others *others, struct facet_error *error);
@@ -45,20 +48,20 @@ enum facet_status grant_look(struct sessions *sessions, const struct facet_devic
                              struct facet_error *error);
 
 /*
- * Makes sure that a row which was acknowledged still has its part, after a restart of anything: what vanished is taken
+ * Makes sure that an acknowledged row still has its part, after a restart of anything: a part that vanished is taken
  * again with the same template and place, or the same limits. `row` is updated where the identity changed.
  */
 enum facet_status grant_keep(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
                              const struct grant_others *others, struct facet_error *error);
 
-/* Gives it back. FACET_BUSY while it is in use; FACET_NOT_FOUND when it is gone already, which harms nobody. */
+/* Gives it back. FACET_BUSY while it is in use; FACET_NOT_FOUND when it is gone already, which is harmless. */
 enum facet_status grant_release(struct sessions *sessions, const struct facet_device_record *device,
                                 const struct vgpu_row *row, const struct grant_others *others,
                                 struct facet_error *error);
 
 /*
- * Takes away what a vGPU may have got whose creation or removal was cut short: by its worker's name, or the partition
- * of its template in its place.
+ * Removes the part that a vGPU may have got whose creation or removal was cut short: by its worker's name, or the
+ * partition of its template in its place.
  */
 enum facet_status grant_undo(struct sessions *sessions, const struct facet_device_record *device,
                              const struct vgpu_row *row, const struct grant_others *others, struct facet_error *error);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the grammar of a request's head, as far as RFC 9112 has one answer. Never: takes what it leaves open. */
+/*
+ * Owns: the grammar of a request's head, as far as RFC 9112 has one reading. Never: accepts a head that it leaves open.
+ */
 #include "head.h"
 
 #include <string.h>
@@ -13,7 +15,7 @@ struct text {
     size_t length;
 };
 
-/* What of the headers has been seen. */
+/* The headers seen so far. */
 struct headers {
     uint32_t count;
     bool length, host, encoded;
@@ -45,7 +47,7 @@ static bool is_word(struct text text, const char *word)
     return text.length == strlen(word) && strncasecmp(text.at, word, text.length) == 0;
 }
 
-/* The line at `at`, without what ends it; *ret_next is where the next begins. NULL: its end is not there. */
+/* The line at `at`, without its end; *ret_next is where the next begins. False: its end is not there. */
 static bool next_line(const char *at, const char *end, struct text *ret_line, const char **ret_next)
 {
     const char *feed = memchr(at, '\n', (size_t)(end - at));
@@ -85,7 +87,7 @@ static bool bad(struct head_refusal *refusal, const char *argument, const char *
 
 /* ---- the first line ---- */
 
-/* A path from the root. What is written in hexadecimal is of two digits, and no NUL, which would end it early. */
+/* A path from the root. Percent codes have two digits, and none is NUL, which would end the path early. */
 static bool judge_target(struct text target, struct head_refusal *refusal)
 {
     uint32_t arguments = 0;
@@ -140,7 +142,7 @@ static bool judge_first(struct text line, struct head_refusal *refusal)
 
 /* ---- headers ---- */
 
-/* Digits alone; what they say may be more than any number holds. */
+/* Digits alone; the value may be too large for any type. */
 static bool judge_length(struct text value, struct headers *headers, struct head_refusal *refusal)
 {
     unsigned long long length = 0;
@@ -164,7 +166,7 @@ static bool judge_header(struct text name, struct text value, struct headers *he
 {
     if (is_word(name, "Content-Length"))
         return judge_length(value, headers, refusal);
-    if (is_word(name, "Cookie")) /* the library would take it apart */
+    if (is_word(name, "Cookie")) /* the library would parse it */
         return bad(refusal, "headers", "Cookie: expected none");
     if (is_word(name, "Expect") && !is_word(value, "100-continue"))
         return refuse(refusal, 417, FACET_INVALID_ARGUMENT, "headers", "Expect: expected 100-continue");
@@ -192,7 +194,7 @@ static bool judge_line(struct text line, struct headers *headers, struct head_re
     return judge_header((struct text){line.at, (size_t)(colon - line.at)}, trimmed(value), headers, refusal);
 }
 
-/* A body of no length is one that the library would answer for, should it not be well formed. */
+/* A body without a length would be answered by the library itself if it is malformed. */
 static bool judge_all(const struct headers *headers, struct head_refusal *refusal)
 {
     if (headers->encoded && headers->length)
@@ -222,7 +224,7 @@ enum head_verdict head_judge(const char *data, size_t size, struct head_refusal 
     struct text line;
 
     *ret_refusal = (struct head_refusal){0};
-    while (at < end && (*at == '\r' || *at == '\n')) /* some callers end what they said before with one more */
+    while (at < end && (*at == '\r' || *at == '\n')) /* some callers send an extra line end after their last request */
         at++;
     if (!next_line(at, end, &line, &at))
         return too_long((size_t)(end - at), true, ret_refusal);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of an HTTP request, its first line and headers: judged before the HTTP library reads it.
+ * The head of an HTTP request, its first line and headers: checked before the HTTP library reads it.
  *
- * Owns: what a head may be here. The library takes some that mean two things (a NUL that ends a path early, two
- * lengths), and answers others with pages of its own; none of these get there.
+ * Owns: the rules for a head. The library accepts some heads with two readings (a NUL that ends a path early, two
+ * lengths), and answers others with pages of its own; none of these reach it.
  * Never: reads a socket or decodes a path.
  *
  * Thread rule: pure functions, callable from any thread.
@@ -20,8 +20,10 @@
 #define HEAD_LINE_MAX ((size_t)8 * 1024)
 #define HEAD_MAX      ((size_t)16 * 1024)
 
-/* The most headers, and the most arguments behind '?': for each of more the library would take memory that it lacks,
- * and answer for that. */
+/*
+ * The most headers, and the most arguments behind '?': for more the library would run out of its memory for a
+ * connection, and answer with its own page.
+ */
 #define HEAD_HEADERS_MAX   100u
 #define HEAD_ARGUMENTS_MAX 16u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: places from documents, troubles of parts. Never: grants a place more than it has. */
+/* Owns: turning a document into places, and finding the troubles of parts. Never: grants a place more than it has. */
 #include "ledger.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ struct ledger {
 
 /* --- from the document -------------------------------------------------------------------------------------------- */
 
-/* What the maps are made of; texts are the document's, but for the names of maps. */
+/* The input of the maps; texts are the document's, but for the names of maps. */
 struct plan {
     struct facet_map_config maps[FACET_MAPS_MOST];
     char names[FACET_MAPS_MOST][RESERVATION_SLOT_SIZE];
@@ -145,9 +145,11 @@ void ledger_close(struct ledger *ledger)
     free(ledger);
 }
 
-/* --- what is had -------------------------------------------------------------------------------------------------- */
+/*
+ * --- existing holdings ---------------------------------------------------------------------------------------------
+ */
 
-/* The id that people know a device by: a partition's is its device's. */
+/* The id by which people know a device: for a partition, the id of its device. */
 static void copy_facet_id(const struct ledger *ledger, const struct facet_spec_device *device, char *buffer)
 {
     struct facet_spec_device parent = *device;
@@ -175,7 +177,7 @@ static void explain_absence(const struct ledger *ledger, struct reservation_part
     facet_text_make_line(part->trouble); /* it may have been cut within a character */
 }
 
-/* What was granted is had for as long as there is a place for it, also by a device that is unhealthy. */
+/* A granted part is held for as long as there is a place for it, also on an unhealthy device. */
 static enum facet_status hold_part(struct ledger *ledger, struct reservation_part *part, struct facet_error *error)
 {
     struct facet_maps_place place = {.size = sizeof place};
@@ -263,14 +265,14 @@ static enum facet_status add_parts(struct ledger *ledger, const struct facet_map
     return status;
 }
 
-/* What a request calls `request` is called `slots` by those who ask the daemon. */
+/* The argument `request` of the maps is `slots` in the daemon's API. */
 static void name_argument(struct facet_error *error)
 {
     if (error && strcmp(error->argument, "request") == 0)
         snprintf(error->argument, sizeof error->argument, "slots");
 }
 
-/* What all places of the slot have, whoever has it now. */
+/* The capacity of all places of the slot, free or not. */
 static uint32_t whole_of(const struct ledger *ledger, const char *slot, int64_t *ret_capacity)
 {
     uint32_t places = facet_maps_place_count(ledger->maps), found = 0;
@@ -287,7 +289,7 @@ static uint32_t whole_of(const struct ledger *ledger, const char *slot, int64_t 
     return found;
 }
 
-/* More than there is: then nothing that anybody frees would do. */
+/* A request for more than the whole capacity is refused for good: no release could satisfy it. */
 static enum facet_status check_wholes(const struct ledger *ledger, const struct reservation *reservation,
                                       struct facet_error *error)
 {

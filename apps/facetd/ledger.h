@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the node is whose at one moment: allocation maps (facet/allocation.h) made of a node document, of the
- * reservations that there are, and of what vGPUs have.
+ * The holders of the node's devices at one moment: allocation maps (facet/allocation.h) made of a node document, the
+ * reservations, and the vGPUs' parts.
  *
- * Owns: how slots and devices of the document become places, and what becomes of a reservation whose device is not
- * there, or not all of it.
+ * Owns: how slots and devices of the document become places, and the fate of a reservation whose device is missing, in
+ * whole or in part.
  * Never: remembers anything: it is made anew for each decision, so that a decision after a restart is the same.
  *
  * Thread rule: one thread's at a time.
@@ -24,18 +24,23 @@ enum facet_status ledger_open(const struct facet_spec *spec, uint32_t strategy, 
 void ledger_close(struct ledger *ledger); /* NULL is allowed */
 
 /*
- * Takes what a reservation has, whatever there is of it: what is not there now is said in the part's `trouble`. Where
- * it is now, in its `facet_id`. Older ones first: of a place that became smaller the first has what is left.
+ * Takes the parts of a reservation as far as they exist: a missing one is explained in the part's `trouble`, and its
+ * present place is in its `facet_id`. Call with older reservations first: of a place that became smaller the first one
+ * gets the rest.
  */
 enum facet_status ledger_hold(struct ledger *ledger, struct reservation *reservation, struct facet_error *error);
 
-/* What a vGPU has of a device or partition, that no reservation covers; at most what is left. Nothing when the document
- * has no such device. */
+/*
+ * Takes a vGPU's part of a device or partition that no reservation covers; at most the free rest. Takes nothing when
+ * the document has no such device.
+ */
 enum facet_status ledger_withhold(struct ledger *ledger, const char *slot_device, const char *device_id, int64_t amount,
                                   struct facet_error *error);
 
-/* Grants what the items of `reservation` ask for: its parts. Nothing has changed after a refusal: FACET_NO_SPACE,
- * FACET_NOT_FOUND, FACET_OUT_OF_RANGE; the argument is "slots". */
+/*
+ * Grants the items of `reservation`, which become its parts. Nothing has changed after a refusal: FACET_NO_SPACE,
+ * FACET_NOT_FOUND, FACET_OUT_OF_RANGE; the argument is "slots".
+ */
 enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation, struct facet_error *error);
 
 static inline void cleanup_ledger(struct ledger **ledger)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One living provider, as sessions.c (its life) and reading.c (what it says) share it.
+ * One living provider, shared by sessions.c (its life) and reading.c (its readings).
  *
  * Owns: struct living.
- * Never: is seen by anybody else.
+ * Never: is seen by other files.
  */
 #ifndef FACETD_LIVING_H
 #define FACETD_LIVING_H
@@ -14,7 +14,7 @@
 #include "sessions.h"
 
 enum living_state {
-    LIVING_CLOSED,  /* nobody needed it yet */
+    LIVING_CLOSED,  /* not needed yet */
     LIVING_OPENING, /* for the first time, or again */
     LIVING_ALIVE,
     LIVING_LOST,
@@ -38,12 +38,12 @@ struct living {
     pthread_cond_t changed;
     enum living_state state;
     bool started, stopping, was_lost, look_now;
-    bool telling;                  /* the thread is telling of a restart, and restarts nothing meanwhile */
+    bool telling;                  /* the thread is reporting a restart, and restarts nothing meanwhile */
     struct facet_error why;        /* of a loss */
     unsigned users;                /* callers between use and release */
     struct facet_session *session; /* replaced by the thread alone, and only while there are no users */
     unsigned failures;             /* in a row */
-    unsigned attempts;             /* to open it, of all times */
+    unsigned attempts;             /* to open it, since the start */
     uint64_t retry_at_ns, alive_since_ns;
     uint64_t events_seen;
     struct place *places;
@@ -55,10 +55,10 @@ struct living {
 /* Which devices the provider lists now: after opening, and after a hot-plug. */
 enum facet_status living_list(struct living *living, struct facet_error *error);
 
-/* Reads events, health and metrics of all its devices, and keeps copies. What fails is part of what was read. */
+/* Reads events, health and metrics of all its devices, and keeps copies. A failure is part of the reading. */
 void living_read(struct living *living, struct events *events);
 
-/* Puts an event of the daemon's own making, about all its devices, among the others. */
+/* Adds an event of the daemon's own making, about all its devices. */
 void living_announce(struct living *living, struct events *events, uint32_t health, const char *message);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: taking the daemon's lock. Never: trusts what the file says; the process id in it is for people. */
+/* Owns: taking the daemon's lock. Never: trusts the file's content; the process id in it is for people. */
 #include "lock.h"
 
 #include <errno.h>

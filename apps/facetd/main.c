@@ -50,7 +50,7 @@ struct life {
     bool is_of_no_use; /* private, and no device takes programs */
 };
 
-/* Who keeps asking keeps a daemon, but not one that can only refuse: the next one may find what has come meanwhile. */
+/* Calls keep a daemon alive, but not one that can only refuse: the next one may find new devices. */
 static bool nothing_to_do(struct life *life)
 {
     uint64_t calls = server_calls(life->server);
@@ -61,7 +61,7 @@ static bool nothing_to_do(struct life *life)
 }
 
 /*
- * Hides the socket, so that whoever comes now starts a daemon that waits for our lock, and serves those who came before
+ * Hides the socket, so that a new caller starts a daemon that waits for this one's lock; and serves the earlier callers
  * to the end. Comes back when one of them left work.
  */
 static bool leave(struct life *life)
@@ -95,8 +95,9 @@ static bool is_time_to_leave(struct life *life)
 }
 
 /*
- * A cleaner of temporary folders may take our files. The socket is bound again; without the lock's file another daemon
- * may have begun, and without the folder the segments have gone with it: both are for the next daemon to put right.
+ * A cleaner of temporary folders may remove the daemon's files. The socket is bound again; without the lock's file
+ * another daemon may have begun, and without the folder the segments are gone too: both are left to the next daemon to
+ * repair.
  */
 static enum facet_status keep_reachable(struct life *life, struct facet_error *error)
 {
@@ -168,7 +169,7 @@ static enum facet_status serve_registry(const struct options *options, struct da
     return status;
 }
 
-/* What the registry stands on. */
+/* The parts that the registry uses. */
 static enum facet_status open_parts(const struct options *options, struct daemon *daemon, struct registry_parts *parts,
                                     struct facet_error *error)
 {
@@ -220,7 +221,7 @@ static enum facet_status serve(const struct options *options, const sigset_t *si
         status = registry_open(options->runtime, options->state, &parts, &daemon.registry, error);
     if (status == FACET_OK)
         status = serve_registry(options, &daemon, &life, ready, error);
-    sessions_stop(daemon.sessions); /* while the registry is there that they tell of restarts */
+    sessions_stop(daemon.sessions); /* while the registry exists, which is told of restarts */
     scheduler_stop(parts.scheduler);
     registry_close(daemon.registry);
     measured_close(daemon.measured);
@@ -232,8 +233,8 @@ static enum facet_status serve(const struct options *options, const sigset_t *si
 }
 
 /*
- * A private daemon that finds another one waits until that one answers, and is then not needed: *ret_fd stays -1. Or
- * until it has gone, and takes its place.
+ * A private daemon that finds another one waits until that one answers, and is then not needed: *ret_fd stays -1. Or it
+ * waits until the other has gone, and takes its place.
  */
 static enum facet_status take_lock(const struct options *options, int *ret_fd, struct facet_error *error)
 {
@@ -251,7 +252,7 @@ static enum facet_status take_lock(const struct options *options, int *ret_fd, s
     return status;
 }
 
-/* Blocked in every thread, so that only live() sees them. A tenant's settings are not ours, whoever started us. */
+/* Blocked in every thread, so that only live() sees them; set regardless of the starting process's own settings. */
 static void block_signals(sigset_t *ret_signals)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -262,7 +263,7 @@ static void block_signals(sigset_t *ret_signals)
     sigprocmask(SIG_BLOCK, ret_signals, NULL);
 }
 
-/* It serves other shells as well, who would look in vain for why they wait. */
+/* It serves other shells as well, whose users would not see why they wait. */
 static void tell_rest(const struct options *options)
 {
     char rest[256];
@@ -274,7 +275,10 @@ static void tell_rest(const struct options *options)
                   rest);
 }
 
-/* Whoever starts a private daemon does not know that it serves other shells, too: one that could not is not started. */
+/*
+ * The user who starts a private daemon does not know that it serves other shells too: one that could not is not
+ * started.
+ */
 static enum facet_status prepare(const struct options *options, sigset_t *ret_signals, struct facet_error *error)
 {
     struct facet_error low;
@@ -330,7 +334,7 @@ int main(int argc, char **argv)
     struct facet_error error;
     struct options options;
 
-    signal(SIGXFSZ, SIG_IGN); /* a log that may not become longer (ulimit -f) is no end of ours */
+    signal(SIGXFSZ, SIG_IGN); /* a log that reached its limit (ulimit -f) does not end the daemon */
     options_read(argc, argv, &options);
     struct ready ready = {.asked = options.ready_fd, .parent = -1};
     enum facet_status status = run(&options, &ready, &error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of a look. Never: fails for a device that cannot be read: its meters then say why. */
+/* Owns: the order of a measurement. Never: fails for a device that cannot be read: its meters then say why. */
 #include "measured.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-#define POINTS 16u /* looks that statistics are over */
+#define POINTS 16u /* measurements that statistics cover */
 
 struct measured {
     pthread_mutex_t lock; /* of a look: a subject is one thread's at a time */
@@ -44,7 +44,7 @@ static enum facet_status add_subjects(struct measured *measured, struct facet_er
     if (!measured->subjects)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for measurements");
     gethostname(name, sizeof name - 1);
-    facet_text_make_line(name); /* the kernel takes any bytes for it */
+    facet_text_make_line(name); /* the kernel accepts any bytes in it */
     enum facet_status status = add_subject(measured, FACET_SUBJECT_NODE, name[0] ? name : "node", error);
     for (uint32_t i = 0; status == FACET_OK && i < devices; i++)
         status = add_subject(measured, FACET_SUBJECT_DEVICE, facet_device_table_at(measured->devices, i)->id, error);

@@ -2,7 +2,7 @@
 /*
  * The node and its devices as they were measured, look by look (facet/measurement.h).
  *
- * Owns: a subject for each, over the last looks; a look is made when somebody asks.
+ * Owns: a subject for each, over the last looks; a look is made on request.
  * Never: looks by itself: rates and utilizations are those between two calls.
  *
  * Thread rule: measured_look() from any thread.

@@ -2,7 +2,7 @@
 /*
  * The node document as the daemon knows it now: the device table, and its living providers.
  *
- * Owns: asking the living providers for it.
+ * Owns: reading it from the living providers.
  * Never: fails because a provider is lost: its devices are then there, unavailable, and offer nothing.
  *
  * Thread rule: any thread. Calls providers, each with a deadline.

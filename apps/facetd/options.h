@@ -10,7 +10,7 @@
 struct options {
     bool private;    /* leave when there is nothing to do; give way to another daemon without a word */
     bool foreground; /* stay in this process and terminal */
-    int ready_fd;    /* where to say how starting went (ready.h); -1 when nobody asked */
+    int ready_fd;    /* receives the result of starting (detach.h); -1 when not requested */
     char socket[FACET_PATH_SIZE];
     char runtime[FACET_PATH_SIZE];
     char state[FACET_PATH_SIZE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request means on a device: the rules of the isolation modes.
+ * The limits that a request means on a device: the rules of the isolation modes.
  *
- * Owns: which limits a mode takes, what they are when left out, what may change later, which modes go together.
+ * Owns: which limits a mode takes, their defaults, which of them may change later, which modes go together.
  * Never: touches a device, the database or a segment.
  *
  * Thread rule: pure functions, callable from any thread.
@@ -26,15 +26,14 @@ static inline bool mode_is_timed(uint32_t mode)
 }
 
 /*
- * The limits that `request` asks of `device`. Hard: memory and compute are both set, each from the other when left out.
- * Partitioned: what was asked for at least, 0 when nothing was; the partition decides.
- * Errors: FACET_UNSUPPORTED (mode), FACET_INVALID_ARGUMENT (a limit that the mode does not take, or lacks),
- * FACET_OUT_OF_RANGE.
+ * The limits that `request` means on `device`. Hard: memory and compute are both set, each from the other when left
+ * out. Partitioned: the requested minimum, 0 when there is none; the partition decides. Errors: FACET_UNSUPPORTED
+ * (mode), FACET_INVALID_ARGUMENT (a limit that the mode does not take, or lacks), FACET_OUT_OF_RANGE.
  */
 enum facet_status plan_limits(const struct request *request, const struct facet_device_record *device,
                               struct facet_limits *ret_limits, struct facet_error *error);
 
-/* The limits of a vGPU after `request`. FACET_BAD_STATE for what its mode sets once. */
+/* The limits of a vGPU after `request`. FACET_BAD_STATE for limits that its mode fixes at creation. */
 enum facet_status plan_change(const struct request *request, const struct facet_device_record *device,
                               const struct facet_limits *before, struct facet_limits *ret_limits,
                               struct facet_error *error);

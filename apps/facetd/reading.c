@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: asking a living provider what its devices do. Never: holds its lock during a call. */
+/* Owns: reading a living provider's devices. Never: holds its lock during a call. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ enum facet_status living_list(struct living *living, struct facet_error *error)
 
 /* --- events ---------------------------------------------------------------------------------------------------- */
 
-/* A partition's event names the partition, every other one the device; after a hot-plug indexes mean something else. */
+/* A partition's event names the partition, every other one the device. After a hot-plug the indexes differ. */
 static const char *device_id_of(const struct living *living, const struct facet_event *event)
 {
     for (uint32_t i = 0; i < living->place_count; i++)
@@ -92,7 +92,7 @@ static void read_events(struct living *living, struct events *events)
 
     query.after = living->events_seen;
     if (facet_listing_read(&query, &items, &count, &error) != FACET_OK)
-        return; /* nothing to tell, or a loss, which the caller looks for */
+        return; /* no events, or a loss, which the caller checks */
     list = items;
     for (uint32_t i = 0; i < count; i++) {
         const char *id = device_id_of(living, &list[i]);
@@ -143,8 +143,10 @@ static void read_health(const struct living *living, uint32_t index, struct devi
         snprintf(reading->reason, sizeof reading->reason, "%s", error.message);
 }
 
-/* A reading that failed is absent; that the device or the provider failed shows in its health. So is one of a provider
- * that works in its own process: no vGPU runs in ours, and zero would be a lie. */
+/*
+ * A reading that failed is absent; a failure of the device or the provider shows in its health. A provider that works
+ * in its own process has none either: no vGPU runs in the daemon's, and zero would be wrong.
+ */
 static void read_metrics(const struct living *living, const struct place *place, struct device_reading *reading)
 {
     const struct facet_provider *provider = facet_session_provider(living->session);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what refusal.h says. Never: more. */
+/* Owns: turning an error into a refusal; see refusal.h. Never: changes the error. */
 #include "refusal.h"
 
 unsigned refusal_http(enum facet_status status)
@@ -29,7 +29,7 @@ unsigned refusal_http(enum facet_status status)
     }
 }
 
-/* Who calls the daemon opens no devices: it does, and again by itself when one was lost. */
+/* A client of the daemon opens no devices: the daemon does, and again by itself when one was lost. */
 static const char *advice_of(enum facet_status status)
 {
     return status == FACET_DEVICE_LOST ? "the provider is started again; try in a moment" : facet_status_advice(status);
@@ -42,7 +42,7 @@ char *refusal_text(const struct facet_error *error)
     json_object_set_new(inner, "code", json_string(facet_status_name(error->status)));
     if (error->argument[0])
         json_object_set_new(inner, "argument", json_string(error->argument));
-    /* A message that quotes bytes which are no text is still sent, without them. */
+    /* A message with bytes that are no text is replaced by the status's own text. */
     json_t *message = json_string(error->message);
     json_object_set_new(inner, "message", message ? message : json_string(facet_status_text(error->status)));
     json_object_set_new(inner, "advice", json_string(advice_of(error->status)));

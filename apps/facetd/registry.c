@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of vGPUs, and looking at it. Never: changes one (create.c, change.c, restore.c), or waits for a disk
- * or a provider. */
+/*
+ * Owns: the list of vGPUs, and reading it. Never: changes a vGPU (create.c, change.c, restore.c), or waits for a disk
+ * or a provider.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@ struct vgpu *registry_look_up(const struct registry *registry, const char *ref)
     return NULL;
 }
 
-/* Sum of what is guaranteed on the device of `vgpu`: may exceed the whole, and then shares are weights. */
+/* Sum of the guarantees on the device of `vgpu`: may exceed the whole, and then shares are weights. */
 static uint64_t guaranteed_milli(const struct registry *registry, const struct vgpu *vgpu)
 {
     uint64_t sum = 0;
@@ -129,7 +131,7 @@ void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vg
     pthread_mutex_unlock(&registry->lock);
 }
 
-/* Of two that name the same one, which no daemon makes, the first has it. */
+/* If two name the same partition, which no daemon makes, the first has it. */
 static const struct vgpu *owner_of(const struct registry *registry, const struct facet_device_record *device,
                                    const struct facet_partition_info *partition)
 {
@@ -222,7 +224,7 @@ void registry_close(struct registry *registry)
     free(registry);
 }
 
-/* --- looking -------------------------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------------------------- */
 
 enum facet_status registry_find(struct registry *registry, const char *ref, struct vgpu_info *ret_info,
                                 struct facet_error *error)
@@ -275,7 +277,7 @@ size_t registry_count(struct registry *registry)
     return count;
 }
 
-/* An ephemeral one goes while this daemon lives, but for the rest of one whose device is not there. */
+/* An ephemeral one is removed while this daemon lives, except the rest of one whose device is missing. */
 static bool is_awaited(const struct vgpu *vgpu)
 {
     return vgpu->row.ephemeral && (vgpu->row.state == ROW_READY || vgpu->device);

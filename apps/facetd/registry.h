@@ -2,13 +2,13 @@
 /*
  * The vGPUs of this daemon, and the reservations.
  *
- * Owns: which there are; every change to one, as a transaction over the database, the segment and the scheduler:
- * either all three have it or none has, and what was answered with FACET_OK survives kill -9.
+ * Owns: the list; every change to an entry, as a transaction over the database, the segment and the scheduler: either
+ * all three have it or none has, and a change answered with FACET_OK survives kill -9.
  * Never: speaks HTTP, or decides shares.
  *
  * Thread rule: every function from any thread, except open and close. Two locks: a change holds the first over disk and
- * provider, so there is one at a time; who only looks takes the second, which is held for moments. Scheduler threads
- * take neither.
+ * provider, so there is one at a time; a reader takes the second, which is held for moments. Scheduler threads take
+ * neither.
  */
 #ifndef FACETD_REGISTRY_H
 #define FACETD_REGISTRY_H
@@ -27,31 +27,31 @@ enum vgpu_state {
     VGPU_IDLE,
     VGPU_RUNNING,
     VGPU_FROZEN,
-    VGPU_REMOVING, /* half made or half removed: what is left of it goes as soon as its provider allows */
+    VGPU_REMOVING, /* half made or half removed: the rest goes as soon as its provider allows */
     VGPU_STATE_COUNT,
 };
 
-/* What is known of one vGPU at one moment: a copy. */
+/* The state of one vGPU at one moment: a copy. */
 struct vgpu_info {
     struct vgpu_row row;
     enum vgpu_state state;
     bool measured; /* `view` was measured; false while its device is not there */
     struct scheduler_view view;
     char segment[FACET_PATH_SIZE];
-    char warning[256]; /* empty when there is nothing to say */
+    char warning[256]; /* empty when there is none */
     struct vgpu_environment environment;
     bool simulated; /* its device does not exist */
 };
 
-/* What is worth saying of a removal that went well. */
+/* The warning of a removal that went well. */
 struct vgpu_removal {
-    char warning[360]; /* empty when there is nothing to say */
+    char warning[360]; /* empty when there is none */
 };
 
 /*
- * Takes the vGPUs of the database up again: adopts the segments that are left, makes those that are missing, moves
- * corrupt ones aside, and removes segments that no vGPU has. A vGPU whose device is not there is kept, with a warning.
- * `parts` are borrowed, and must outlive the registry.
+ * Restores the vGPUs of the database: adopts the segments that are left, makes those that are missing, moves corrupt
+ * ones aside, and removes segments that no vGPU has. A vGPU whose device is missing is kept, with a warning. `parts`
+ * are borrowed, and must outlive the registry.
  */
 struct registry_parts {
     const struct facet_device_table *devices;
@@ -71,7 +71,7 @@ enum facet_status registry_create(struct registry *registry, const struct reques
 enum facet_status registry_find(struct registry *registry, const char *ref, struct vgpu_info *ret_info,
                                 struct facet_error *error);
 
-/* Puts the limits that the request names in place of those the vGPU has. */
+/* Puts the limits of the request in place of the vGPU's. */
 enum facet_status registry_change(struct registry *registry, const char *ref, const struct request *request,
                                   struct vgpu_info *ret_info, struct facet_error *error);
 
@@ -79,9 +79,9 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
                                       struct vgpu_info *ret_info, struct facet_error *error);
 
 /*
- * FACET_BUSY while a process or holder has it, unless `force`. One whose device is not there, and with force one whose
- * provider is lost, is removed as far as possible now, and for the rest when they are back. One of which only such a
- * rest is there is forgotten with force, when its device is not there.
+ * FACET_BUSY while a process or holder has it, unless `force`. A vGPU whose device is missing, and with force one whose
+ * provider is lost, is removed as far as possible now, and entirely when they are back. With force, such a rest is
+ * forgotten when its device is missing.
  */
 enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force,
                                    struct vgpu_removal *ret_removal, struct facet_error *error);
@@ -92,9 +92,9 @@ enum facet_status registry_list(struct registry *registry, struct vgpu_info **re
 size_t registry_count(struct registry *registry);
 
 /*
- * Grants what `wanted` asks for (its items, strategy, affinity and name; an empty name is made up), on the node as it
- * is now, and writes it down. With `dry_run` nothing is kept, and there is no id. FACET_NO_SPACE and others that say
- * which slot; FACET_ALREADY_EXISTS: the name. The caller clears *ret_reservation, here and in the next two.
+ * Grants the items of `wanted` (with its strategy, affinity and name; an empty name is made up), on the node as it is
+ * now, and records the grant. With `dry_run` nothing is kept, and there is no id. FACET_NO_SPACE and other errors name
+ * the slot; FACET_ALREADY_EXISTS: the name. The caller clears *ret_reservation, here and in the next two.
  */
 enum facet_status registry_reservation_create(struct registry *registry, const struct reservation *wanted, bool dry_run,
                                               struct reservation *ret_reservation, struct facet_error *error);
@@ -102,21 +102,23 @@ enum facet_status registry_reservation_find(struct registry *registry, const cha
                                             struct reservation *ret_reservation, struct facet_error *error);
 enum facet_status registry_reservation_list(struct registry *registry, struct reservation_list *ret_list,
                                             struct facet_error *error);
-/* Once. FACET_BUSY while a vGPU is in it. */
+/* FACET_BUSY while a vGPU is in it; FACET_NOT_FOUND when it was released before. */
 enum facet_status registry_reservation_release(struct registry *registry, const char *ref, struct facet_error *error);
 
-/* A provider came back: makes sure that its vGPUs have what they had, and removes what is left of half ones. */
+/* A provider came back: makes sure that its vGPUs have their parts again, and removes the rests of half-made ones. */
 void registry_reconcile(struct registry *registry, const struct facet_provider_record *provider);
 
-/* The name of the vGPU that has a partition; false when nobody has. */
+/* The name of the vGPU that has a partition; false when none has. */
 bool registry_partition_owner(struct registry *registry, const struct facet_device_record *device,
                               const struct facet_partition_info *partition, char ret_name[FACET_NAME_SIZE]);
 
-/* Removes ephemeral vGPUs that nobody has, and tries again what did not work before. Does nothing while a change is
- * under way. */
+/*
+ * Removes ephemeral vGPUs that are not in use, and retries steps that failed before. Does nothing while a change is
+ * under way.
+ */
 void registry_tidy(struct registry *registry, uint64_t now_ns);
 
-/* Whether nobody has any vGPU, and no ephemeral one is left. */
+/* Whether no vGPU is in use, and no ephemeral one is left. */
 bool registry_idle(struct registry *registry);
 
 const char *vgpu_state_name(enum vgpu_state state);

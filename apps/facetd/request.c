@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of members and the functions that read them. Never: guesses what a wrong type may have meant. */
+/* Owns: the table of members and the functions that read them. Never: guesses the meaning of a wrong type. */
 #include "request.h"
 
 #include <jansson.h>
@@ -214,7 +214,7 @@ static const struct member {
 
 enum { MEMBER_COUNT = sizeof members / sizeof members[0] };
 
-/* "name, device, ...": what an unknown member could have been. */
+/* "name, device, ...": the members that are allowed in place of an unknown one. */
 static void list_members(uint32_t allowed, char *buffer, size_t size)
 {
     size_t used = 0;

@@ -2,7 +2,7 @@
 /*
  * The body of a request that creates or changes a vGPU (docs/api.md, REQUEST).
  *
- * Owns: the members there are, their types and ranges, and the refusal of everything else.
+ * Owns: the members, their types and ranges, and the refusal of everything else.
  * Never: knows which devices or vGPUs exist.
  *
  * Thread rule: pure functions, callable from any thread.
@@ -41,7 +41,7 @@ enum request_member {
 /* The longest idle time that freezes: a year. */
 #define REQUEST_IDLE_FREEZE_MAX (365u * 24 * 3600)
 
-/* What was asked for. A member whose bit is clear was not named: `limits` then holds its default. */
+/* The request. A member whose bit is clear was not named: `limits` then holds its default. */
 struct request {
     uint32_t present; /* enum request_member */
     char name[FACET_NAME_SIZE];
@@ -56,7 +56,7 @@ struct request {
 
 /*
  * Reads a JSON object of the members in `allowed` (enum request_member). Refuses text that is not one JSON object,
- * duplicate and unknown members, wrong types and values that cannot be, naming the member (FACET_INVALID_ARGUMENT,
+ * duplicate and unknown members, wrong types and values out of range, naming the member (FACET_INVALID_ARGUMENT,
  * FACET_OUT_OF_RANGE).
  */
 enum facet_status request_parse(const char *body, size_t size, uint32_t allowed, struct request *ret_request,
@@ -65,7 +65,7 @@ enum facet_status request_parse(const char *body, size_t size, uint32_t allowed,
 /* A request that names nothing. */
 void request_init(struct request *request);
 
-/* The limits `base` with what the request names put over them. */
+/* The limits `base`, overridden by those that the request names. */
 struct facet_limits request_apply(const struct request *request, const struct facet_limits *base);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading members of a request for a reservation. Never: guesses what a wrong type may have meant. */
+/* Owns: reading members of a request for a reservation. Never: guesses the meaning of a wrong type. */
 #include "request_reservation.h"
 
 #include <jansson.h>

@@ -2,7 +2,7 @@
 /*
  * The body of a request for a reservation (docs/api.md, RESERVE).
  *
- * Owns: the members there are, their types and ranges, and the refusal of everything else; the names of affinities.
+ * Owns: the members, their types and ranges, and the refusal of everything else; the names of affinities.
  * Never: knows which slots or devices there are.
  *
  * Thread rule: pure functions, callable from any thread.

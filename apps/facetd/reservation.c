@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the lists inside a reservation, and its text. Never: takes what it reads for whole without checking it. */
+/* Owns: the lists inside a reservation, and its text. Never: accepts a text as complete without a check. */
 #include "reservation.h"
 
 #include <stdio.h>
@@ -128,7 +128,7 @@ static enum facet_status add_record(struct facet_resources *resources, uint32_t 
     return facet_resources_add(resources, &record, error);
 }
 
-/* Under which key it is written where a part was, so that it can be told of a device that has gone. */
+/* The key under which the place of a part is written, so that a vanished device can still be named. */
 static void place_key(const struct reservation_part *part, char buffer[static PLACE_KEY_SIZE])
 {
     snprintf(buffer, PLACE_KEY_SIZE, "%s %s", part->slot, part->device);
@@ -210,7 +210,7 @@ static enum facet_status take_record(struct reservation *reservation, const stru
     }
 }
 
-/* Of a slot, what was granted is what was asked for: a reservation is made no other way. */
+/* The granted amount of a slot is the requested one: no reservation is made any other way. */
 static bool is_granted(const struct reservation *reservation, const struct reservation_item *item)
 {
     struct facet_spec_slot_name parts;
@@ -235,7 +235,7 @@ static bool is_asked_for(const struct reservation *reservation, const struct res
     return false;
 }
 
-/* The checksum tells that a text is whole, not that it is all of a reservation. */
+/* The checksum shows that a text is undamaged, not that it is all of a reservation. */
 static enum facet_status check_whole(const struct reservation *reservation, bool named, struct facet_error *error)
 {
     bool whole = named && reservation->item_count > 0 && reservation->item_count <= RESERVATION_ITEMS_MOST;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One reservation: what somebody asked for of the node's slots, and what of which device was granted.
+ * One reservation: the requested amounts of the node's slots, and the granted part of each device.
  *
- * Owns: its parts in memory, and the text in which it is written down: a resource file (facet/workload.h), whose
- * checksum tells damage.
- * Never: knows what is free (ledger.h), or when it changes (reserve.c).
+ * Owns: its parts in memory, and its text form: a resource file (facet/workload.h), whose checksum shows damage.
+ * Never: knows which places are free (ledger.h), or when a reservation changes (reserve.c).
  *
  * Thread rule: pure functions.
  */
@@ -32,8 +31,7 @@ struct reservation_item {
 struct reservation_part {
     char slot[RESERVATION_SLOT_SIZE];
     char device[RESERVATION_DEVICE_SIZE];
-    char facet_id[FACET_DEVICE_ID_SIZE]; /* of the device, or of the one that the partition is cut from, when last seen
-                                          */
+    char facet_id[FACET_DEVICE_ID_SIZE]; /* of the device, or the one that holds the partition, as last seen */
     int64_t amount;
     char trouble[160]; /* why it cannot be used now; empty when it can. Not written down */
 };
@@ -63,8 +61,10 @@ enum facet_status reservation_add_part(struct reservation *reservation, const ch
 /* Whether a part of it cannot be used now. */
 bool reservation_is_impaired(const struct reservation *reservation);
 
-/* As a row of the database, whose text the caller frees (reservation_rows_free()), and back. FACET_CORRUPT: the text is
- * damaged, or says something else than its row. */
+/*
+ * As a row of the database, whose text the caller frees (reservation_rows_free()), and back. FACET_CORRUPT: the text is
+ * damaged, or disagrees with its row.
+ */
 enum facet_status reservation_to_row(const struct reservation *reservation, struct reservation_row *ret_row,
                                      struct facet_error *error);
 enum facet_status reservation_from_row(const struct reservation_row *row, struct reservation *ret_reservation,

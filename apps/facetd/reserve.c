@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reservations as changes of the registry: planned on the node as it is now, written, then acknowledged; what
- * they leave to vGPUs, and vGPUs to them (ADR 17).
- * Never: acknowledges what is not in the database, drops a reservation because its device is not there, or grants what
- * an older one or a vGPU has.
+ * Owns: reservations as changes of the registry: planned on the node as it is now, written, then acknowledged; and the
+ * division of devices between reservations and vGPUs (ADR 17).
+ * Never: acknowledges a reservation that is not in the database, drops one because its device is missing, or grants a
+ * part that an older one or a vGPU has.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void drop_picture(struct picture *picture)
 }
 #define CLEANUP_PICTURE __attribute__((cleanup(drop_picture)))
 
-/* The part of its device that a vGPU of mode hard has for itself, rounded up: the larger of its shares. */
+/* The part of its device that a vGPU of mode hard has to itself, rounded up: the larger of its shares. */
 static int64_t share_of(const struct vgpu_row *row, const struct facet_device_record *device)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -59,7 +59,9 @@ static int64_t share_of(const struct vgpu_row *row, const struct facet_device_re
     return memory > compute ? memory : compute;
 }
 
-/* A partition, and its device as a whole: that is offered while the partition is gone, and is to be made again. */
+/*
+ * A partition, and its device as a whole: that would be offered while the partition, which will be made again, is gone.
+ */
 static enum facet_status withhold_partition(struct registry *registry, struct ledger *ledger, const struct vgpu *vgpu,
                                             struct facet_error *error)
 {
@@ -73,7 +75,7 @@ static enum facet_status withhold_partition(struct registry *registry, struct le
                : status;
 }
 
-/* What a reservation does not cover: a vGPU that is in one has nothing beside it. */
+/* Parts that no reservation covers: a vGPU in a reservation has no others. */
 static enum facet_status withhold(struct registry *registry, struct ledger *ledger, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -103,7 +105,7 @@ static void publish(struct registry *registry, struct reservation_list *list)
     *list = before;
 }
 
-/* Asks the providers, takes what everybody has, and notes in each reservation how it is. */
+/* Reads the providers, takes the parts of all holders, and notes the state of each reservation. */
 static enum facet_status look(struct registry *registry, uint32_t strategy, struct picture *picture,
                               struct facet_error *error)
 {
@@ -320,7 +322,7 @@ enum facet_status registry_reservation_release(struct registry *registry, const 
     return status;
 }
 
-/* --- looking ------------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 enum facet_status registry_reservation_find(struct registry *registry, const char *ref,
                                             struct reservation *ret_reservation, struct facet_error *error)
@@ -344,7 +346,7 @@ enum facet_status registry_reservation_list(struct registry *registry, struct re
 
 /* --- vGPUs -------------------------------------------------------------------------------------------------------- */
 
-/* Of a device as a whole; partitions are devices of their own there. */
+/* Of a device as a whole; partitions count as devices of their own there. */
 static int64_t reserved_by(const struct registry *registry, const struct reservation *reservation,
                            const struct facet_device_record *device)
 {
@@ -361,7 +363,7 @@ static int64_t reserved_by(const struct registry *registry, const struct reserva
     return sum;
 }
 
-/* What vGPUs of mode hard have of a device, of those in a reservation, or of those in none (id ""). */
+/* The parts of a device that vGPUs of mode hard have: those in a reservation, or those in none (id ""). */
 static int64_t hard_share(const struct registry *registry, const struct facet_device_record *device, const char *id)
 {
     int64_t sum = 0;
@@ -451,7 +453,7 @@ static const struct reservation_part *usable_part(const struct reservation *rese
     return NULL;
 }
 
-/* What was in the way when somebody looked last may be over by now. */
+/* An obstacle at the last look may have gone by now. */
 static enum facet_status first_device(struct registry *registry, const char *id, const char **ret_device,
                                       struct facet_error *error)
 {
@@ -482,7 +484,7 @@ enum facet_status reserve_resolve(struct registry *registry, const char *ref, ch
     return ret_device ? first_device(registry, ret_id, ret_device, error) : FACET_OK;
 }
 
-/* Mode soft would give all of the device to whoever names no limit: here that is all of what the reservation has. */
+/* Mode soft would give all of the device to a request without limits: here that is all of the reservation's part. */
 void reserve_default(const struct registry *registry, const char *id, const struct facet_device_record *device,
                      struct request *request)
 {
@@ -511,10 +513,9 @@ enum facet_status reserve_check(const struct registry *registry, const struct vg
     return mode_is_spatial(row->limits.mode) ? check_outside(registry, row, device, error) : FACET_OK;
 }
 
-/* --- start-up ------------------------------------------------------------------------------------------------------
- */
+/* --- start-up ----------------------------------------------------------------------------------------------------- */
 
-/* Starting without it could give away what somebody has. */
+/* Starting without the reservations could give away parts that are reserved. */
 static void advise(struct facet_error *error)
 {
     const struct facet_error reason = *error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what residence.h says. Never: keeps state of its own. */
+/* Owns: carrying demand and turns between segments and the policy; see residence.h. Never: keeps state of its own. */
 #include "residence.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ int residence_add(struct facet_residence *residence, const struct facet_owner *o
         return -1;
     int index = facet_residence_add(residence, limits->compute_request_milli);
     facet_owner_totals(owner, &totals);
-    /* An adopted one that is partly away comes in when it is its turn. */
+    /* An adopted one that is partly swapped out comes in at its turn. */
     if (index >= 0 && totals.resident_bytes < totals.swappable_bytes)
         residence->clients[index].most_bytes = totals.resident_bytes;
     return index;

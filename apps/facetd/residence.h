@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the segments of oversubscribed vGPUs and the policy of their turns (src/compute/residence.h).
+ * Connects the segments of oversubscribed vGPUs with the policy of their turns (src/compute/residence.h).
  *
- * Owns: what of a segment is demand, and telling a vGPU how much of it may be on the device.
+ * Owns: reading a segment's demand, and telling a vGPU how much of its memory may be on the device.
  * Never: decides; has a lock: the device's scheduler holds its own.
  */
 #ifndef FACETD_RESIDENCE_H
@@ -14,7 +14,7 @@
 /* The policy's settings, from the daemon's. */
 enum facet_status residence_configure(struct facet_residence_config *ret_config, struct facet_error *error);
 
-/* Puts a vGPU under the policy if it was made for that: its index, else -1, which all of the others accept. */
+/* Puts an oversubscribed vGPU under the policy: its index, else -1, which all of the others accept. */
 int residence_add(struct facet_residence *residence, const struct facet_owner *owner,
                   const struct facet_limits *limits);
 void residence_remove(struct facet_residence *residence, int index);
@@ -24,7 +24,7 @@ void residence_set_limits(struct facet_residence *residence, int index, const st
 void residence_look(struct facet_residence *residence, int index, const struct facet_usage_totals *totals, bool frozen);
 void residence_tell(const struct facet_residence *residence, int index, struct facet_owner *owner);
 
-/* Whether it is stuck; the log is told when that is another answer than before. */
+/* Whether it is stuck; a change of that answer is logged. */
 void residence_note(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
                     bool *stuck);
 

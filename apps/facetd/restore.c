@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: taking up what an earlier daemon or provider left: rows, parts of devices, segments, strays.
- * Never: gives up a vGPU that was acknowledged: one that cannot be served now is kept and says why.
+ * Owns: restoring the state that an earlier daemon or provider left: rows, parts of devices, segments, strays.
+ * Never: gives up an acknowledged vGPU: one that cannot be served now is kept and says why.
  */
 #include "vgpu.h"
 
@@ -17,7 +17,7 @@
 
 #define ASIDE_MAX 1000
 
-/* By uuid: an index moves when devices come and go. */
+/* By uuid: an index changes when devices come and go. */
 static const struct facet_device_record *find_device(const struct registry *registry, const struct vgpu_row *row)
 {
     for (uint32_t i = 0; i < facet_device_table_count(registry->parts.devices); i++) {
@@ -59,7 +59,7 @@ static bool is_same_part(const struct vgpu_row *a, const struct vgpu_row *b)
            a->limits.compute_request_milli == b->limits.compute_request_milli;
 }
 
-/* Its part of the device, as it was or taken again; the database learns of what changed before anybody uses it. */
+/* Its part of the device, as it was or taken again; the database records a change before the part is used. */
 static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu, bool *ret_moved,
                                    struct facet_error *error)
 {
@@ -96,8 +96,7 @@ static enum facet_status attach(struct registry *registry, struct vgpu *vgpu, st
     return status;
 }
 
-/* A segment names the part that it stands for: with another part it is made anew, and who was in it must start again.
- */
+/* A segment names its part: for another part a new segment is made, and its tenants must start again. */
 static enum facet_status attach_part(struct registry *registry, struct vgpu *vgpu, bool moved,
                                      struct facet_error *error)
 {
@@ -160,7 +159,7 @@ void vgpu_serve_again(struct registry *registry, struct vgpu *place)
 
 /* --- start-up --------------------------------------------------------------------------------------------------- */
 
-/* A vGPU nobody was told of, or that was to go: true when it has gone. */
+/* A vGPU that was never acknowledged, or was to be removed: true when it is gone. */
 static bool resolve(struct registry *registry, struct vgpu *vgpu)
 {
     struct facet_error reason;
@@ -231,7 +230,7 @@ static enum facet_status sweep(const struct registry *registry, struct facet_err
     return FACET_OK;
 }
 
-/* Those that were acknowledged first: what the others left must not be mistaken for theirs. */
+/* Acknowledged vGPUs first: their parts must not be mistaken for the rests of others. */
 enum facet_status registry_restore(struct registry *registry, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct vgpu_row *rows = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which endpoint a method and a path lead to.
+ * The endpoint for a method and a path.
  *
  * Owns: the table of routes.
  * Never: calls an endpoint.
@@ -11,8 +11,8 @@
 #include "endpoint.h"
 
 struct route_match {
-    endpoint_func endpoint;        /* NULL when nothing is there, or not with this method */
-    char ref[FACET_NAME_SIZE + 1]; /* longer than any name, so that one that is cut names nothing */
+    endpoint_func endpoint;        /* NULL when the path is unknown, or lacks this method */
+    char ref[FACET_NAME_SIZE + 1]; /* longer than any name, so that one that is cut matches none */
     const char *allow;             /* the methods that the path has; NULL when there is no such path */
 };
 

@@ -28,19 +28,18 @@
 /* Heartbeat and measuring interval; a quarter of what tenants take for a dead daemon. */
 #define TICK_NS (100 * FACET_NS_PER_MS)
 
-/* Who is told something is told of no longer ago. */
+/* Answers are at most this old. */
 #define VIEW_NS (2 * FACET_NS_PER_MS)
 
-/* Steps in a row when gates change: a closed gate is looked at again at once, because a launch may have raced with it.
- */
+/* Steps in a row when gates change: a closed gate is checked again at once, because a launch may have raced with it. */
 #define STEPS_PER_WAKE 4
 
 struct client {
     bool used, frozen;
-    bool idle_frozen; /* by itself, because nothing was launched for so long; the next launch resumes it */
+    bool idle_frozen; /* automatically, because nothing was launched for so long; the next launch resumes it */
     int fair;         /* its index in the policy; -1: it takes no turns, its gate is open unless it is frozen */
-    int residence;    /* and in that of memory; -1: all it has is always on the device */
-    bool stuck;       /* there, as of the last look: gives no memory back, and nobody waits for it */
+    int residence;    /* and its index in that of memory; -1: all its memory is always on the device */
+    bool stuck;       /* in that policy, as of the last look: gives no memory back, and no vGPU waits for it */
     char vgpu_id[64];
     struct facet_owner *owner;
     struct facet_usage_totals totals; /* as of the last look */
@@ -92,7 +91,7 @@ static void look(struct device *device, uint64_t now_ns)
             continue;
         facet_owner_beat(client->owner, now_ns);
         facet_owner_totals(client->owner, &client->totals);
-        if (client->totals.absent) /* who waits for its memory does not wait at the gate yet */
+        if (client->totals.absent) /* a thread that waits for its memory does not wait at the gate yet */
             facet_owner_use(client->owner, FACET_RESOURCE_COMPUTE, now_ns);
         client->idle_frozen = facet_owner_tick(client->owner, &client->totals, now_ns) & FACET_RESOURCE_COMPUTE;
         residence_look(&device->residence, client->residence, &client->totals, client->frozen);
@@ -104,7 +103,7 @@ static void look(struct device *device, uint64_t now_ns)
     }
 }
 
-/* What the policy's step charged for is settled right behind it, from the same look. */
+/* The charges of the policy's step are settled right after it, from the same look. */
 static void settle(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->top; i++) {
@@ -131,7 +130,7 @@ static enum facet_gate gate_of(const struct device *device, const struct client 
     return client->frozen || client->idle_frozen ? FACET_GATE_CLOSED : FACET_GATE_OPEN;
 }
 
-/* Before the gate opens: what is launched through it is held against it. */
+/* Before the gate opens: launches that it admits count against it. */
 static void tell_turn(struct device *device, const struct client *client)
 {
     facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
@@ -160,8 +159,7 @@ static bool apply_gates(struct device *device)
     return changed;
 }
 
-/* Damage is to be seen when it comes: a counter that was damaged and goes on from there looks whole to who comes late.
- */
+/* Damage is caught early: a damaged counter that goes on from there looks whole to a late observer. */
 static void watch_totals(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->top; i++)
@@ -176,7 +174,7 @@ static void reap(struct device *device)
             facet_owner_reap_some(device->clients[i].owner);
 }
 
-/* Everything there is to do now; returns when to look again. Called with the device's lock. */
+/* Does all that is due now; returns when to look again. Called with the device's lock. */
 static uint64_t work(struct device *device, uint64_t now_ns)
 {
     uint64_t deadline = FACET_FAIR_NEVER, memory = FACET_RESIDENCE_NEVER;
@@ -208,7 +206,7 @@ static uint64_t work(struct device *device, uint64_t now_ns)
 
 /*
  * The scheduler works for microseconds at a time, at moments when tenants' kernels may keep every processor busy: it
- * should not queue behind them. Without the right to be nicer it does its best.
+ * should not queue behind them. Without the privilege to raise its priority it goes on as it is.
  */
 static void prefer_this_thread(void)
 {
@@ -341,7 +339,7 @@ static enum facet_status unknown(const char *vgpu_id, struct facet_error *error)
     return facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "no vGPU '%s' is scheduled", vgpu_id);
 }
 
-/* Who takes no turns has nobody to leave room for, with or without a scheduler. */
+/* A vGPU that takes no turns need not leave room for others, with or without a scheduler. */
 static uint32_t fallback_milli(const struct device *device, const struct client *client)
 {
     return client->fair < 0 ? FACET_MILLI_WHOLE : facet_fair_fallback_milli(&device->fair, client->fair);
@@ -427,15 +425,17 @@ static struct client *free_client(struct device *device)
     return NULL;
 }
 
-/* What a vGPU has of the device to itself. */
+/* The part of the device that a vGPU has to itself. */
 static uint32_t part_milli(const struct facet_limits *limits)
 {
     return mode_is_spatial(limits->mode) && limits->compute_request_milli ? limits->compute_request_milli
                                                                           : FACET_MILLI_WHOLE;
 }
 
-/* With the device's lock. False when there is no room. There are as many clients as places in the policy, so whoever
- * finds one finds the other. */
+/*
+ * With the device's lock. False when there is no room. There are as many clients as places in the policy: a free client
+ * implies a free place.
+ */
 static bool add_client(struct device *device, const char *vgpu_id, struct facet_owner *owner,
                        const struct facet_limits *limits, bool frozen)
 {
@@ -449,7 +449,7 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
     facet_owner_totals(owner, &client->totals);
     if (mode_is_timed(limits->mode)) {
         client->fair = facet_fair_add(&device->fair, limits);
-        /* What an adopted vGPU used before is not held against its cap. */
+        /* An adopted vGPU's earlier use does not count against its cap. */
         device->fair.clients[client->fair].cap_busy_ns = client->totals.busy_ns;
         facet_fair_set_frozen(&device->fair, client->fair, frozen);
     }
@@ -552,7 +552,7 @@ enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const c
     return FACET_OK;
 }
 
-/* What is told is as of now, or nearly: who asks for all vGPUs of a device has them settled once. */
+/* Views are current, or nearly: a client that asks for all vGPUs of a device has them settled once. */
 static void look_again(struct device *device)
 {
     uint64_t now_ns = facet_clock_now_ns();
@@ -574,7 +574,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
         return unknown(vgpu_id, error);
     struct client *client = &device->clients[index];
     look_again(device);
-    facet_owner_reap(client->owner); /* what a process held that has ended is not used any more */
+    facet_owner_reap(client->owner); /* memory of a process that has ended is not in use any more */
     view.believed = facet_owner_believed_totals(client->owner, &view.totals);
     view.damaged = view.believed != FACET_BELIEVED_ALL;
     view.device_time_ns = shares_device_time_ns(&device->shares, index);

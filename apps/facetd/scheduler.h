@@ -16,17 +16,17 @@
 
 struct scheduler; /* all devices of this daemon */
 
-/* What was measured of one vGPU. */
+/* The measured state of one vGPU. */
 struct scheduler_view {
     struct facet_usage_totals totals;
-    uint64_t device_time_ns; /* as it is published: of all vGPUs of a device over any window at most the window */
+    uint64_t device_time_ns; /* as published: over any window, all vGPUs of a device together have at most the window */
     bool share_valid;        /* the vGPU has been watched for at least 100 ms */
     uint32_t share_milli;    /* share of the device's time over the last second; of all of a device at most the whole */
     bool frozen;
-    bool idle_frozen;  /* by itself: the next launch resumes it */
-    bool stuck;        /* oversubscribed, gives no memory back, and nobody waits for it any longer */
+    bool idle_frozen;  /* automatically: the next launch resumes it */
+    bool stuck;        /* oversubscribed, gives no memory back, and no vGPU waits for it any longer */
     uint32_t believed; /* which of the totals mean anything (limiter/belief.h); BUSY: device time and share as well */
-    bool damaged;      /* somebody wrote into or truncated its segment */
+    bool damaged;      /* a process wrote into its segment or truncated it */
     bool in_use;       /* a process or a holder has it */
 };
 
@@ -36,7 +36,7 @@ enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **re
 /* Stops the threads; gates and segments stay as they are, so tenants carry on. NULL is allowed. */
 void scheduler_stop(struct scheduler *scheduler);
 
-/* The doorbell's path of a device, made on first use: what facet_owner_create() wants. */
+/* The doorbell's path of a device, made on first use, for facet_owner_create(). */
 enum facet_status scheduler_bell_path(struct scheduler *scheduler, const char *device_id, char *ret_path, size_t size,
                                       struct facet_error *error);
 
@@ -57,8 +57,10 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
                                        const struct facet_limits *limits, struct facet_error *error);
 enum facet_status scheduler_set_frozen(struct scheduler *scheduler, const char *vgpu_id, bool frozen,
                                        struct facet_error *error);
-/* From now on `resources` (FACET_RESOURCE_*) of the vGPU freeze after `idle_ns` without use (0: never); the next use
- * resumes them. Kept in the segment: a vGPU made anew starts with never. */
+/*
+ * From now on `resources` (FACET_RESOURCE_*) of the vGPU freeze after `idle_ns` without use (0: never); the next use
+ * resumes them. Kept in the segment: a new segment starts with never.
+ */
 enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const char *vgpu_id, uint32_t resources,
                                             uint64_t idle_ns, struct facet_error *error);
 enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_id, struct scheduler_view *ret_view,

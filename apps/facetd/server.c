@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the socket and the HTTP library. Never: lets the library read a head that the front has not judged. */
+/* Owns: the socket and the HTTP library. Never: lets the library read a head that the front has not checked. */
 #include "server.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ enum {
     BACKLOG = 128,
     CONNECTIONS_MAX = 256,
     IDLE_TIMEOUT_S = 30,
-    CONNECTION_MEMORY = 64 * 1024, /* the largest head (head.h), what the library makes of it, and its answer's head */
+    CONNECTION_MEMORY = 64 * 1024, /* the largest head (head.h), the library's copy of it, and its answer's head */
     FULL_PAUSE_NS = 5 * 1000 * 1000,
 };
 
@@ -37,7 +37,10 @@ struct server {
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char hidden[FACET_PATH_SIZE];
     _Atomic unsigned connections;
-    /* Given to the library, whose thread has not begun with them yet; one for which it had no memory stays here. */
+    /*
+     * Handed to the library, whose thread has not begun yet; a connection for which it had no memory stays counted
+     * here.
+     */
     _Atomic unsigned handed_on;
     _Atomic uint64_t handed_on_ns; /* the last one */
     _Atomic bool stopping;
@@ -67,7 +70,7 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned htt
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (allow)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
-    /* Only the first request of a connection was looked at before the library read it (front.h). */
+    /* Only the first request of a connection was checked before the library read it (front.h). */
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     enum MHD_Result result = MHD_queue_response(connection, http, response);
     MHD_destroy_response(response);
@@ -97,7 +100,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, const stru
 
 /* --- requests ------------------------------------------------------------------------------------------------- */
 
-/* Sends the refusal of a call that leads nowhere. */
+/* Sends the refusal of a call without an endpoint. */
 static enum MHD_Result refuse_route(struct MHD_Connection *connection, const struct route_match *route,
                                     const char *method, const char *path)
 {
@@ -112,7 +115,7 @@ static enum MHD_Result refuse_route(struct MHD_Connection *connection, const str
     return send_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, &error, route->allow);
 }
 
-/* What follows '?'. Each call knows one argument at most. */
+/* The arguments behind '?'. Each call knows one argument at most. */
 struct arguments {
     const char *known; /* NULL: none */
     bool given;
@@ -195,8 +198,10 @@ static enum MHD_Result answer_call(const struct server *server, struct MHD_Conne
                               : send_error(connection, refusal_http(status), &error, NULL);
 }
 
-/* The headers are here. Refusals wait for the end of the request, because many callers do not listen before they have
- * said everything. */
+/*
+ * The headers are complete. Refusals wait for the end of the request, because many callers read nothing before they
+ * have sent everything.
+ */
 static enum MHD_Result begin_exchange(const char *method, const char *path, void **ret_exchange)
 {
     struct exchange *exchange = calloc(1, sizeof *exchange);
@@ -207,7 +212,7 @@ static enum MHD_Result begin_exchange(const char *method, const char *path, void
     return MHD_YES;
 }
 
-/* No more comes than its length says, which was judged. */
+/* The body is no longer than its declared length, which was checked. */
 static enum MHD_Result collect(struct exchange *exchange, const char *data, size_t *size)
 {
     if (exchange->size + *size > REQUEST_BODY_MAX)
@@ -295,11 +300,11 @@ bool server_answers(const char *path)
 
     if (fd < 0 || fill_address(path, &address, NULL) != FACET_OK)
         return false;
-    /* A full backlog is somebody, too. */
+    /* A full backlog means a listener, too. */
     return connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
 }
 
-/* What a killed daemon left behind is removed; anything else is not ours to touch. */
+/* Removes the file that a killed daemon left; any other file is not the daemon's to touch. */
 static enum facet_status remove_stale(const struct sockaddr_un *address, struct facet_error *error)
 {
     struct stat file;
@@ -339,7 +344,7 @@ static enum facet_status open_socket(const char *path, int *ret_fd, struct facet
     return FACET_OK;
 }
 
-/* The library listens to nobody: it is given connections by the front. */
+/* The library does not listen: the front gives it connections. */
 static struct MHD_Daemon *start_http(struct server *server)
 {
     const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
@@ -352,8 +357,10 @@ static struct MHD_Daemon *start_http(struct server *server)
                             (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
 }
 
-/* A connection whose head is there. While there are too many it waits, and so do callers behind it, in the backlog. All
- * that the front holds may pass at once: the library's own limit, at which it hangs up, is as much higher. */
+/*
+ * A connection whose head is complete. Above the bound it waits, and later callers wait in the backlog. All connections
+ * that the front holds may pass at once: the library's own limit, at which it hangs up, is higher by as many.
+ */
 static void on_head(void *context, int fd)
 {
     struct server *server = context;
@@ -426,7 +433,7 @@ void server_stop(struct server *server)
 {
     if (!server)
         return;
-    /* The file first: who comes now starts a daemon of its own, which waits for our lock. */
+    /* The file first: a new caller starts a daemon of its own, which waits for this one's lock. */
     if (is_our_file(server, server->path))
         unlink(server->path);
     unlink(server->hidden);

@@ -13,7 +13,7 @@
 #define READ_EVERY_NS   FACET_NS_PER_S
 #define BACK_OFF_NS     FACET_NS_PER_S
 #define BACK_OFF_MAX_NS (60 * FACET_NS_PER_S)
-#define STEADY_NS       (60 * FACET_NS_PER_S) /* alive for so long: the next loss is a first one again */
+#define STEADY_NS       (60 * FACET_NS_PER_S) /* alive for so long: the next loss counts as the first again */
 #define WATCHED         (FACET_CAN_DEVICE_METRICS | FACET_CAN_PROCESS_METRICS | FACET_CAN_LINK_METRICS | FACET_CAN_EVENTS)
 
 struct sessions {
@@ -235,7 +235,7 @@ static void tell_to_stop(struct living *living)
     pthread_mutex_unlock(&living->lock);
 }
 
-/* All are told first, so that they end side by side. */
+/* All threads are told first, so that they end in parallel. */
 void sessions_stop(struct sessions *sessions)
 {
     for (size_t i = 0; sessions && i < sessions->count; i++)
@@ -289,9 +289,9 @@ static struct place *place_of(struct living *living, const struct facet_device_r
 }
 
 /*
- * With the lock. One that died while nobody called it, or is lost for the first time, is started again at once for who
- * needs it now: no call of theirs has reached it. Not while the thread tells of the restart before: it may be the
- * thread itself that asks, or it waits for what the caller holds.
+ * With the lock. A provider that died while no call was under way, or is lost for the first time, is restarted at once
+ * for a caller that needs it now: no call of that caller has reached it. Not while the thread reports the previous
+ * restart: the caller may be that thread, or hold what the thread waits for.
  */
 static void hasten(struct living *living)
 {
@@ -386,7 +386,7 @@ void sessions_watch(struct sessions *sessions)
     }
 }
 
-/* --- what was read --------------------------------------------------------------------------------------------- */
+/* --- readings -------------------------------------------------------------------------------------------------- */
 
 /* With the lock. */
 static uint32_t health_of(const struct living *living, const struct place *place, char *ret_reason, size_t size)
@@ -434,7 +434,7 @@ static void *copy_of(const void *items, size_t size)
     return copy;
 }
 
-/* With the lock. A reading of a lost provider is old: only its health is told. */
+/* With the lock. A reading of a lost provider is old: only its health is returned. */
 static enum facet_status copy_reading(const struct living *living, const struct place *place,
                                       struct device_reading *ret_reading, struct facet_error *error)
 {

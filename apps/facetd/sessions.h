@@ -4,11 +4,11 @@
  *
  * Owns: the sessions (facet/session.h) and one thread for each, which opens it, reads health, metrics and events once a
  * second, notices when it is lost, and restarts it after 1, 2, 4 .. 60 seconds.
- * Never: runs vendor code in this process, or keeps anybody waiting who only looks: readings are copies.
+ * Never: runs vendor code in this process, or delays a reader: readings are copies.
  *
  * Thread rule: every function from any thread, except open and close. A provider's lock is held for moments, never
- * during a call of the provider; whoever uses one holds it by count, and it is restarted only when nobody does. As each
- * call has a deadline, so has that wait.
+ * during a call of the provider; a user holds a reference, and the provider is restarted only when there is none. As
+ * each call has a deadline, so has that wait.
  */
 #ifndef FACETD_SESSIONS_H
 #define FACETD_SESSIONS_H
@@ -20,10 +20,10 @@
 
 struct sessions; /* opaque */
 
-/* Told from the provider's thread when it was lost and is back: what it held may be gone. Calls are allowed. */
+/* Called from the provider's thread when it was lost and is back: its parts may be gone. Calls are allowed. */
 typedef void (*sessions_restarted_func)(void *context, const struct facet_provider_record *provider);
 
-/* A provider at hand, between sessions_use() and sessions_release(). */
+/* A provider in use, between sessions_use() and sessions_release(). */
 struct provider_use {
     const struct facet_provider *provider;
     struct facet_provider_instance *instance;
@@ -31,13 +31,13 @@ struct provider_use {
     struct living *living;
 };
 
-/* What was last read of a device. */
+/* The last reading of a device. */
 struct device_reading {
     uint32_t health;  /* enum facet_health */
     char reason[360]; /* of a health that is not ok; may be empty */
     bool has_metrics;
     struct facet_device_metrics metrics;
-    struct facet_process_metrics *processes; /* the caller's, as what follows */
+    struct facet_process_metrics *processes; /* the caller's to free, as the next members */
     struct facet_link_metrics *links;
     uint32_t process_count, link_count;
 };
@@ -47,20 +47,22 @@ enum facet_status sessions_open(const struct facet_device_table *devices, struct
                                 struct sessions **ret_sessions, struct facet_error *error);
 void sessions_on_restart(struct sessions *sessions, sessions_restarted_func restarted, void *context);
 
-/* Ends the threads, without which nobody is told of restarts any more, and the providers. NULL is allowed. */
+/* Ends the threads, after which no restart is reported, and the providers. NULL is allowed. */
 void sessions_stop(struct sessions *sessions);
 void sessions_close(struct sessions *sessions);
 
 /*
- * Takes hold of the provider of `device`, opening it when that was not done yet, and again when it died since it was
- * last needed. FACET_DEVICE_LOST while it stays lost or the device is not there, saying why.
+ * Takes a reference to the provider of `device`, opening it at the first use, and again when it died since the last.
+ * FACET_DEVICE_LOST, with the reason, while it stays lost or the device is missing.
  */
 enum facet_status sessions_use(struct sessions *sessions, const struct facet_device_record *device,
                                struct provider_use *ret_use, struct facet_error *error);
 void sessions_release(struct provider_use *use);
 
-/* Begins to read what has something to read (metrics, events); does not wait. What no program can be run on is left
- * alone: its kernels run in other processes' sessions. */
+/*
+ * Begins to read providers with metrics or events; does not wait. A provider whose devices run no programs is left
+ * alone: its kernels run in other processes' sessions.
+ */
 void sessions_watch(struct sessions *sessions);
 
 /* The health of a device: as last read, or as the table says while its provider was not needed. `ret_reason` may be
@@ -68,7 +70,7 @@ void sessions_watch(struct sessions *sessions);
 uint32_t sessions_health(struct sessions *sessions, const struct facet_device_record *device, char *ret_reason,
                          size_t size);
 
-/* All that was read of a device. Release with device_reading_free(). */
+/* The whole reading of a device. Release with device_reading_free(). */
 enum facet_status sessions_read(struct sessions *sessions, const struct facet_device_record *device,
                                 struct device_reading *ret_reading, struct facet_error *error);
 void device_reading_free(struct device_reading *reading);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what shares.h says. Never: publishes what was measured as it is: vGPUs overlap. */
+/*
+ * Owns: settling and publishing vGPUs' device time; see shares.h. Never: publishes measured time as it is: vGPUs
+ * overlap.
+ */
 #include "shares.h"
 
 #include <facet/limits.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a device's vGPUs had of its time, as it is published.
+ * The published device time of a device's vGPUs.
  *
- * Owns: settling what was measured (src/compute/settle.h) after each step of the policy, keeping it in the segments,
- * and the shares of the last second. Never: locks; the scheduler calls it with the device's lock.
+ * Owns: settling measured time (src/compute/settle.h) after each step of the policy, keeping it in the segments, and
+ * the shares of the last second. Never: locks; the scheduler calls it with the device's lock.
  */
 #ifndef FACETD_SHARES_H
 #define FACETD_SHARES_H
@@ -24,20 +24,22 @@ struct shares {
 
 void shares_init(struct shares *shares, uint64_t now_ns);
 
-/* A vGPU comes, with what its segment says of it, and goes. It is `timed` where the policy charges it; else it may have
- * a part of the device to itself. */
+/*
+ * A vGPU comes, with the device time in its segment, and goes. It is `timed` where the policy charges it; else it may
+ * have a part of the device to itself.
+ */
 void shares_add(struct shares *shares, uint32_t place, const struct facet_owner *owner, bool timed, uint32_t part_milli,
                 uint64_t now_ns);
 void shares_remove(struct shares *shares, uint32_t place);
 
-/* What was read of a vGPU just before the policy's step, and what that has charged it in all. */
+/* A vGPU's demand just before the policy's step, and the sum of the policy's charges. */
 void shares_look(struct shares *shares, uint32_t place, const struct facet_settle_demand *demand, uint64_t charged_ns);
 
-/* After the policy's step: settles; then each vGPU's is written to its segment. */
+/* After the policy's step: settles; then each vGPU's time is written to its segment. */
 void shares_step(struct shares *shares, uint64_t now_ns);
 void shares_tell(const struct shares *shares, uint32_t place, struct facet_owner *owner);
 
-/* Between two steps: what is settled is published as time passes. */
+/* Between two steps: settled time is published as time passes. */
 void shares_pass(struct shares *shares, uint64_t now_ns);
 
 /* To be called at even intervals. */
@@ -45,7 +47,7 @@ void shares_sample(struct shares *shares, uint64_t now_ns);
 
 uint64_t shares_device_time_ns(const struct shares *shares, uint32_t place);
 
-/* The share of the device's time over the samples; false for one that was there at fewer than two. */
+/* The share of the device's time over the samples; false for a vGPU that was in fewer than two. */
 bool shares_of(const struct shares *shares, uint32_t place, uint32_t *ret_milli);
 
 #endif

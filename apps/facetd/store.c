@@ -148,7 +148,7 @@ static enum facet_status check_integrity(struct store *store, struct facet_error
     return status;
 }
 
-/* Each step is a transaction of its own: whoever is stopped between two goes on from there. */
+/* Each step is a transaction of its own: a daemon that was stopped between two goes on from there. */
 static enum facet_status bring_up_to_date(struct store *store, long long version, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -191,7 +191,7 @@ static enum facet_status open_database(struct store *store, struct facet_error *
     if (code != SQLITE_OK)
         return fail(store, code, "opening", error);
     sqlite3_extended_result_codes(store->db, 1);
-    /* What may not be written is opened all the same, for reading. */
+    /* A database without write permission is still opened, for reading. */
     if (sqlite3_db_readonly(store->db, "main"))
         return fail(store, SQLITE_READONLY, "opening", error);
     enum facet_status status = configure(store, error);
@@ -245,7 +245,7 @@ enum facet_status store_commit(struct store *store, struct facet_error *error)
 
 void store_rollback(struct store *store)
 {
-    /* SQLite rolls back by itself after some failures; what is not written is then gone already. */
+    /* SQLite rolls back by itself after some failures; the unwritten changes are gone then. */
     if (!sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK;", NULL, NULL, NULL);
 }
@@ -260,7 +260,7 @@ static void bind_integer(sqlite3_stmt *statement, const char *parameter, uint64_
     sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, parameter), (sqlite3_int64)value);
 }
 
-/* Binds what the statement names; SQLite leaves out the parameters that it does not have. */
+/* Binds the parameters that the statement has; SQLite ignores the others. */
 static void bind_row(sqlite3_stmt *statement, const struct vgpu_row *row)
 {
     bind_text(statement, ":id", row->id);
@@ -406,7 +406,7 @@ static enum facet_status check_identity(const struct store *store, const char *k
     return FACET_OK;
 }
 
-/* None is below 0, and those that are narrow here are no wider there. */
+/* None is below 0, and none exceeds the type of its member. */
 static enum facet_status check_numbers(const struct store *store, sqlite3_stmt *statement, struct facet_error *error)
 {
     static const struct {

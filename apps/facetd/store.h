@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon remembers: a row per vGPU and a row per reservation in <state>/facet.db.
+ * The daemon's permanent state: a row per vGPU and a row per reservation in <state>/facet.db.
  *
- * Owns: the database file, its schema and its transactions. What a commit returned FACET_OK for survives kill -9 and
- * loss of power (write-ahead log, synchronous=FULL).
+ * Owns: the database file, its schema and its transactions. A commit that returned FACET_OK survives kill -9 and loss
+ * of power (write-ahead log, synchronous=FULL).
  * Never: starts empty over a database it cannot read, and never shares it: a second daemon is refused.
  *
  * Thread rule: one thread at a time (the registry's lock).
@@ -24,15 +24,17 @@
 /* Of a vGPU whose partition decides how much it is, before that is made. */
 #define MEMORY_UNDECIDED (UINT64_C(1) << 62)
 
-/* Where a vGPU stands between the database and its provider. One that is not ready was never acknowledged, or is being
- * removed: what its provider has of it is taken away, then the row. */
+/*
+ * A vGPU's state between the database and its provider. One that is not ready was never acknowledged, or is being
+ * removed: its part is taken from its provider, then the row is deleted.
+ */
 enum row_state {
     ROW_READY = 0,
     ROW_CREATING = 1,
     ROW_DESTROYING = 2,
 };
 
-/* What a provider gave to a vGPU of mode hard or partitioned. Zeroed in the other modes. */
+/* The provider's part for a vGPU of mode hard or partitioned. Zeroed in the other modes. */
 struct vgpu_slice {
     char template_id[32]; /* of a partition, like the next two */
     char partition_uuid[64];
@@ -55,10 +57,10 @@ struct vgpu_row {
     struct vgpu_slice slice;
     uint32_t idle_freeze_s;         /* frozen when idle for so long; 0: never */
     char reservation[VGPU_ID_SIZE]; /* the id of the one that it is in; empty: none */
-    bool oversubscribe;             /* its memory may be swapped; said when it is made, for good */
+    bool oversubscribe;             /* its memory may be swapped; fixed at creation */
 };
 
-/* A reservation (reservation.h), whose text says what was asked for and granted. */
+/* A reservation (reservation.h), whose text holds the request and the grant. */
 struct reservation_row {
     char id[VGPU_ID_SIZE];
     char name[FACET_NAME_SIZE];
@@ -71,9 +73,9 @@ struct reservation_row {
 struct store; /* opaque */
 
 /*
- * Opens or makes the database in the folder `dir`. One of an earlier version is brought up to
- * date. Errors name the file and say what to do: FACET_CORRUPT, FACET_ABI_MISMATCH (written by a newer Facet),
- * FACET_BUSY (another daemon has it), FACET_PERMISSION, FACET_NO_SPACE.
+ * Opens or makes the database in the folder `dir`. One of an earlier version is upgraded. Errors name the file and say
+ * what to do: FACET_CORRUPT, FACET_ABI_MISMATCH (written by a newer Facet), FACET_BUSY (another daemon has it),
+ * FACET_PERMISSION, FACET_NO_SPACE.
  */
 enum facet_status store_open(const char *dir, struct store **ret_store, struct facet_error *error);
 void store_close(struct store *store); /* NULL is allowed */

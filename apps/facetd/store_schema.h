@@ -4,7 +4,7 @@
 #define FACETD_STORE_SCHEMA_H
 
 #define SCHEMA_VERSION 4
-#define APPLICATION_ID 1178817584 /* "FCT0": tells our database from any other */
+#define APPLICATION_ID 1178817584 /* "FCT0": distinguishes this database from any other */
 
 #define TEXT_OF(number)  TEXT_OF_(number)
 #define TEXT_OF_(number) #number

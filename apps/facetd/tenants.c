@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what tenants.h says. Never: looks into segments of vGPUs in which no process is. */
+/* Owns: reading the processes of all segments; see tenants.h. Never: reads segments of vGPUs without processes. */
 #include "tenants.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which vGPU a process is in that a device names by its number.
+ * The vGPU of a process that a device names by its pid.
  *
  * Owns: a list of the processes of all segments, as they were when it was read.
- * Never: takes a process for a tenant by its number alone: it may be another's by now, or of another namespace.
+ * Never: takes a process for a tenant by its pid alone: it may be another's by now, or of another namespace.
  */
 #ifndef FACETD_TENANTS_H
 #define FACETD_TENANTS_H
@@ -20,8 +20,7 @@ struct tenants {
     size_t count;
 };
 
-/* `infos` (registry_list) must outlive it. A segment that cannot be read has no tenants. Release with tenants_free().
- */
+/* `infos` (registry_list) must outlive it. An unreadable segment has no tenants. Release with tenants_free(). */
 enum facet_status tenants_read(const struct vgpu_info *infos, size_t count, struct tenants *ret_tenants,
                                struct facet_error *error);
 void tenants_free(struct tenants *tenants);

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* What pthread_create() says. */
+/* Returns pthread_create()'s result. */
 static inline int thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *argument)
 {
     sigset_t all, old;

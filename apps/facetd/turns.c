@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what turns.h says. Never: more. */
+/* Owns: choosing the turns of a kind of device; see turns.h. Never: keeps state. */
 #include "turns.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ enum facet_status turns_configure(struct turns *ret_turns, struct facet_error *e
     return FACET_OK;
 }
 
-/* What is launched on a GPU runs one after the other, whichever process launched it. */
+/* Launches on a GPU run in order, regardless of their process. */
 const struct facet_fair_config *turns_of(const struct turns *turns, const char *device_id)
 {
     bool is_queue = strncmp(device_id, "cuda:", 5) == 0 || strncmp(device_id, "rocm:", 5) == 0;

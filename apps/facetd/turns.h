@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the turns of each kind of device are.
+ * The turns of each kind of device.
  *
- * Owns: choosing between the policy's configurations, and what the settings change in them. Never: takes a turn itself.
+ * Owns: choosing between the policy's configurations, and applying the settings to them. Never: takes a turn itself.
  */
 #ifndef FACETD_TURNS_H
 #define FACETD_TURNS_H
@@ -15,7 +15,7 @@ struct turns {
     struct facet_fair_config queue, other; /* of GPUs, and of all else */
 };
 
-/* The policy's own, changed as the settings say. */
+/* The policy's own, changed by the settings. */
 enum facet_status turns_configure(struct turns *ret_turns, struct facet_error *error);
 
 const struct facet_fair_config *turns_of(const struct turns *turns, const char *device_id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the life of a segment under the scheduler. Never: removes a segment that something else still needs. */
+/* Owns: the life of a segment under the scheduler. Never: removes a segment that is still needed. */
 #include "vgpu.h"
 
 #include <facet/limiter.h>
@@ -12,7 +12,7 @@ void vgpu_segment_path(const struct registry *registry, const char *id, char *re
     snprintf(ret_path, size, "%s/%s", registry->segments, id);
 }
 
-/* A tenant finds what its vGPU stands for: the device, or the part of it that the provider gave. */
+/* A segment names the tenant's device, or the part of it that the provider gave. */
 static void fill_spec(const struct vgpu *vgpu, struct facet_owner_spec *spec)
 {
     const struct facet_device_record *device = vgpu->device;
@@ -48,7 +48,7 @@ static enum facet_status schedule(struct registry *registry, struct vgpu *vgpu, 
     return status;
 }
 
-/* Where a vGPU's segment is, what it must say, and which bell hangs in it. */
+/* A vGPU's segment folder, its expected content, and its doorbell. */
 struct place {
     char dir[FACET_PATH_SIZE], bell[FACET_PATH_SIZE];
     struct facet_owner_spec spec;
@@ -105,7 +105,10 @@ enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, st
     return facet_owner_remove(dir, error);
 }
 
-/* What the scheduler does not watch is asked of the kernel; a segment that cannot be read is in nobody's use. */
+/*
+ * For a vGPU that the scheduler does not watch, the segment's locks decide; a segment that cannot be read is not in
+ * use.
+ */
 static bool segment_in_use(const struct registry *registry, const char *id)
 {
     char dir[FACET_PATH_SIZE];

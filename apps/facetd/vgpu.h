@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is inside the registry, shared by registry.c (looking), create.c, change.c, restore.c and reserve.c.
+ * The inside of the registry, shared by registry.c (reading), create.c, change.c, restore.c and reserve.c.
  *
  * Owns: struct registry and struct vgpu; putting a segment under the scheduler and taking it away.
- * Never: seen by anybody else.
+ * Never: seen by other files.
  *
- * Whoever holds the change lock alone writes to the list and may read it; it takes `lock` to write what others read.
+ * Only the holder of the change lock writes to the list, and it may read it; it takes `lock` to write what others read.
  */
 #ifndef FACETD_VGPU_H
 #define FACETD_VGPU_H
@@ -17,11 +17,11 @@
 
 struct vgpu {
     struct vgpu_row row;
-    const struct facet_device_record *device; /* NULL while it is not there */
+    const struct facet_device_record *device; /* NULL while it is missing */
     bool scheduled;
     char trouble[256];       /* why it is not served, or not removed; empty when all is well */
-    char notice[128];        /* what happened to it while it was served; empty when nothing */
-    uint64_t retry_after_ns; /* an ephemeral vGPU is not removed before; what failed is not tried again before */
+    char notice[128];        /* an incident while it was served; empty when there was none */
+    uint64_t retry_after_ns; /* an ephemeral vGPU is not removed before; a failed step is not retried before */
     struct vgpu_environment environment;
 };
 
@@ -42,7 +42,7 @@ void vgpu_segment_path(const struct registry *registry, const char *id, char *re
 /* NULL when there is none; by id or name. */
 struct vgpu *registry_look_up(const struct registry *registry, const char *ref);
 
-/* A copy of all that is known; with `lock`. */
+/* A copy of the whole state; with `lock`. */
 void vgpu_describe(const struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info);
 
 /* With the change lock: makes room for one more, so that adding cannot fail when everything else has been done; adds;
@@ -51,7 +51,7 @@ enum facet_status registry_reserve(struct registry *registry, struct facet_error
 void registry_add(struct registry *registry, const struct vgpu *vgpu);
 void registry_forget(struct registry *registry, const struct vgpu *vgpu);
 
-/* With the change lock: puts `vgpu` in place of what is in the list. */
+/* With the change lock: replaces the list's entry `place` by `vgpu`. */
 void registry_publish(struct registry *registry, struct vgpu *place, const struct vgpu *vgpu);
 
 /* One vGPU, in the list or about to be, before its provider: struct grant_others of the rest, with the change lock. */
@@ -71,7 +71,7 @@ enum facet_status registry_delete_row(struct registry *registry, const char *id,
 /* Makes the segment and puts it under the scheduler; on failure neither is left. Sets vgpu->scheduled. */
 enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, struct facet_error *error);
 
-/* The same with the segment that an earlier daemon left. On failure the segment stays as it was. */
+/* Like vgpu_install() with the segment that an earlier daemon left. On failure the segment stays as it was. */
 enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struct facet_error *error);
 
 /* Takes it from the scheduler and removes the segment. */
@@ -79,7 +79,7 @@ enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, st
 
 bool vgpu_in_use(struct registry *registry, const struct vgpu *vgpu);
 
-/* What a change tells of a vGPU of the list; takes `lock`. */
+/* Fills a change's answer about a vGPU of the list; takes `lock`. */
 void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info);
 
 /*
@@ -88,24 +88,26 @@ void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vg
  */
 void vgpu_serve(struct registry *registry, struct vgpu *vgpu);
 
-/* The same for one of the list, which others may be looking at. */
+/* Like vgpu_serve() for one of the list, which others may be reading. */
 void vgpu_serve_again(struct registry *registry, struct vgpu *place);
 
-/* With the change lock (change.c): takes away what is left of one that is half made or half removed; then its row. */
+/* With the change lock (change.c): removes the rest of one that is half made or half removed; then its row. */
 enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error);
 
-/* With the change lock (create.c): warns of quotas that add up to more than their device, where the request names one,
- * and there is nothing else to say. */
+/*
+ * With the change lock (create.c): warns of quotas that exceed their device's memory in sum, where the request names a
+ * quota, and there is no other warning.
+ */
 void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info);
 
-/* With the change lock (create.c): 16 hexadecimal digits, and what the time is. */
+/* With the change lock (create.c): 16 hexadecimal digits, and the present time. */
 enum facet_status registry_random_id(char ret_id[VGPU_ID_SIZE], struct facet_error *error);
 uint64_t registry_wall_clock_ns(void);
 
 /*
- * With the change lock (reserve.c): the id of a reservation, and the first device of it that can be used (NULL: not
- * asked); what a vGPU in it has that names no limits; whether a vGPU about to be made leaves to reservations what they
- * have, or stays within its own; how the reservations are now, which asks providers; what the database has.
+ * With the change lock (reserve.c): the id of a reservation, and its first usable device (NULL: not asked); the limits
+ * of a vGPU in it whose request names none; whether a vGPU about to be made leaves reservations their parts, or stays
+ * within its own; the present state of the reservations, which asks providers; the reservations of the database.
  */
 enum facet_status reserve_resolve(struct registry *registry, const char *ref, char ret_id[VGPU_ID_SIZE],
                                   const char **ret_device, struct facet_error *error);

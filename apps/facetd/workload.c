@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: from the items of providers to a configuration. Never: overwrites what one device wants by what another wants.
- */
+/* Owns: turning the items of providers into a configuration. Never: lets one device's item overwrite another's. */
 #include "workload.h"
 
 #include <jansson.h>
@@ -50,7 +49,7 @@ static enum facet_status add_variable(struct building *building, const char *nam
     return FACET_OK;
 }
 
-/* With its numbers, where the node is there: some runtimes take nothing else. */
+/* With its device numbers, where the node exists: some runtimes take nothing else. */
 static enum facet_status add_node(struct building *building, const struct facet_container_item *item, bool read_only)
 {
     const char *path = item->guest[0] ? item->guest : item->host;
@@ -174,7 +173,7 @@ static enum facet_status build(struct building *building, const struct reservati
     const char *name;
     json_t *values;
 
-    if (reservation->id[0]) /* one that is only planned has none */
+    if (reservation->id[0]) /* one that is only planned has no id */
         status = facet_workload_set(building->workload, FACET_WORKLOAD_RESOURCE_DATA, "FACET_RESERVATION",
                                     reservation->id, building->error);
     for (uint32_t i = 0; status == FACET_OK && i < reservation->part_count; i++)
@@ -207,7 +206,7 @@ enum facet_status workload_describe(const struct facet_device_table *devices, st
 
 /* --- a vGPU ------------------------------------------------------------------------------------------------------- */
 
-/* At the same path as here, so that a plain process finds it as well. */
+/* At the same path as on the host, so that a plain process finds it as well. */
 static enum facet_status add_path(struct facet_workload *workload, const char *path, bool writable,
                                   struct facet_error *error)
 {
@@ -258,7 +257,7 @@ static enum facet_status add_libraries(struct facet_workload *workload, const ch
     return status == FACET_OK ? put_in_front(workload, "LD_PRELOAD", preload, environment, error) : status;
 }
 
-/* What `facet run` sets for a GPU of NVIDIA's, and the libraries that it names. */
+/* The variables that `facet run` sets for a GPU of NVIDIA's, and the libraries that they name. */
 static enum facet_status enter_cuda(struct facet_workload *workload, const char *address, const json_t *environment,
                                     struct facet_error *error)
 {
@@ -272,7 +271,7 @@ static enum facet_status enter_cuda(struct facet_workload *workload, const char 
                : status;
 }
 
-/* The same for a GPU of AMD's, the first and only one that is visible then. */
+/* Like enter_cuda() for a GPU of AMD's, the first and only one that is visible then. */
 static enum facet_status enter_hip(struct facet_workload *workload, const char *address, const json_t *environment,
                                    struct facet_error *error)
 {
@@ -290,7 +289,9 @@ static enum facet_status enter_hip(struct facet_workload *workload, const char *
                : status;
 }
 
-/* The way in is that of the vGPU's device: any program of OpenCL asks for a layer, these libraries are only there. */
+/*
+ * The entrance is that of the vGPU's device: every OpenCL program loads layers, but only these GPUs need the libraries.
+ */
 static enum facet_status enter_device(struct facet_workload *workload, const struct vgpu_info *vgpu,
                                       struct facet_error *error)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a container or process tree needs to use what was reserved (facet/workload.h).
+ * The configuration by which a container or process tree uses its reservation (facet/workload.h).
  *
- * Owns: asking the providers of the granted devices, and making one configuration of what they say.
- * Never: starts anything, or leaves out in silence what a provider did not say.
+ * Owns: asking the providers of the granted devices, and making one configuration of their items.
+ * Never: starts anything, or silently omits a device without items.
  *
  * Thread rule: any thread. Calls providers, each with a deadline.
  */
@@ -14,8 +14,10 @@
 
 #include "registry.h"
 
-/* `ret_warning` (of `size` bytes): which devices have nothing in it and why; empty when none. A variable that devices
- * want to have different values is a list with commas, as runtimes read lists of their devices. */
+/*
+ * `ret_warning` (of `size` bytes): which devices have nothing in it and why; empty when none. A variable with different
+ * values for several devices becomes a list with commas, as runtimes read lists of their devices.
+ */
 enum facet_status workload_describe(const struct facet_device_table *devices, struct sessions *sessions,
                                     const struct reservation *reservation, struct facet_workload **ret_workload,
                                     char *ret_warning, size_t size, struct facet_error *error);
