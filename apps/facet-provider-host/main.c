@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * facet-provider-host: the process that a provider runs in, so that its crash is not ours.
+ * facet-provider-host: the process that a provider runs in, so that its crash ends no other program.
  *
- * Owns: setting the process up for code that is not trusted to be well.
+ * Owns: setting the process up for code that may crash.
  * Never: is started by hand; a session (facet/session.h) starts it and talks to it.
  */
 #include <fcntl.h>
@@ -41,7 +41,7 @@ int main(int count, char **arguments)
                 FACET_HOST_PROGRAM);
         return 2;
     }
-    facet_surroundings_reset_signals(); /* a crash is told by its signal, which a sanitizer's handler would hide */
+    facet_surroundings_reset_signals(); /* a crash is reported by its signal, which a sanitizer's handler would hide */
     setrlimit(RLIMIT_CORE, &no_core);
     facet_keeper_split();
     /* A program that the provider starts must not keep the session open. */

@@ -18,7 +18,7 @@
 #include "start.h"
 
 enum {
-    ANSWER_MAX = 16 << 20, /* more than any daemon has to say */
+    ANSWER_MAX = 16 << 20, /* more than any answer of a daemon */
     CALL_MS = 5000,        /* the daemon answers from memory */
     PROVIDER_MS =
         40000, /* it asks a provider, for which it waits 10 s to open and 5 s to answer, and then says why not */
@@ -27,7 +27,7 @@ enum {
 
 #define STARTED_NS (5 * FACET_NS_PER_S) /* a daemon that reported ready, or lost to another, answers within this */
 
-/* Before anything is tried: what the system would say of it later is nothing that anybody understands. */
+/* Checked first: the system's own error for such a path later would be of no help. */
 static enum facet_status find_socket(char *ret_path, size_t size, struct facet_error *error)
 {
     const size_t longest = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
@@ -67,13 +67,13 @@ void client_close(struct client *client)
     client->http = NULL;
 }
 
-/* A change, a device in full, and a workload's configuration may need a provider. */
+/* A change, one device's details, and a workload's configuration may need a provider. */
 static bool asks_provider(const char *method, const char *url)
 {
     return strcmp(method, "GET") != 0 || strstr(url, "/v1/devices/") || strstr(url, "/v1/reservations/");
 }
 
-/* Who listens: the kernel knows it even of one that does not run. 0 when it cannot be told. */
+/* The listening process, which the kernel knows even of a stopped one. 0 when it is not known. */
 static pid_t listener(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -125,8 +125,8 @@ static enum facet_status transport_error(const struct client *client, const stru
 }
 
 /*
- * Whoever can change the folder could put a socket of theirs there. Looked at anew before each call: a folder that is
- * not there yet may be anybody's the next time.
+ * A user who can change the folder could put another socket there. Checked anew before each call: a folder that is
+ * missing now may belong to another user the next time.
  */
 static enum facet_status judge_folder(struct client *client, struct facet_error *error)
 {
@@ -142,7 +142,7 @@ static enum facet_status judge_folder(struct client *client, struct facet_error 
                            reason.message, facet_config_setting(FACET_SETTING_RUNTIME_DIR)->variable);
 }
 
-/* One exchange, whatever its HTTP status. */
+/* One exchange, with any HTTP status. */
 static enum facet_status exchange_once(struct client *client, const char *method, const char *url, const char *body,
                                        struct http_answer *ret_answer, struct facet_error *error)
 {
@@ -169,8 +169,8 @@ static enum facet_status exchange_once(struct client *client, const char *method
 }
 
 /*
- * The same, starting a daemon when none listens: then nobody has seen the request, so it may be made again. A daemon
- * that lost the race against another one leaves quietly, and the other may need a moment; hence the loop.
+ * exchange_once(), starting a daemon when none listens: then no daemon has seen the request, so it may be made again. A
+ * daemon that lost the race against another one leaves quietly, and the other may need a moment; hence the loop.
  */
 static enum facet_status exchange(struct client *client, const char *method, const char *url, const char *body,
                                   struct http_answer *ret_answer, struct facet_error *error)
@@ -211,7 +211,7 @@ static const char *spoken_argument(const char *member)
     return member;
 }
 
-/* It finds devices by its own variables, not by those of whoever asks: where they differ, the refusal says so. */
+/* The daemon finds devices by its own variables, not by the caller's: where they differ, the refusal says so. */
 static enum facet_status refuse_device(struct client *client, enum facet_status status, const char *argument,
                                        const char *message, struct facet_error *error)
 {

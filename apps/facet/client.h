@@ -3,7 +3,7 @@
  * Talking to the daemon: HTTP/1.1 with JSON bodies over its Unix socket (docs/api.md).
  *
  * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors; and that
- * nobody but the user's own daemon and root's is believed: not by a folder that others can change, nor by its process.
+ * only the user's own daemon and root's are believed, judged by the socket's folder and by the listening process.
  * Never: prints, except the passing note on a terminal that the daemon takes its time.
  *
  * Thread rule: one thread.
@@ -23,14 +23,14 @@ struct http;
 
 struct client {
     struct http *http;
-    char folder[FACET_PATH_SIZE]; /* of the socket: who can change it could answer in the daemon's place */
+    char folder[FACET_PATH_SIZE]; /* of the socket: a user who can change it could answer in the daemon's place */
     char socket_path[FACET_PATH_SIZE];
     bool may_start;   /* start a private daemon when none listens */
     bool unreachable; /* the last call failed because no daemon listens */
-    char advice[256]; /* what the daemon said to do about its last refusal; empty when nothing */
+    char advice[256]; /* the daemon's advice about its last refusal; empty when there is none */
 };
 
-/* Finds the socket, and what speaks HTTP (http.h); talks to nobody yet. */
+/* Finds the socket and an HTTP library (http.h); makes no connection yet. */
 enum facet_status client_open(struct client *ret_client, bool may_start, struct facet_error *error);
 void client_close(struct client *client);
 
@@ -44,12 +44,12 @@ enum facet_status client_call(struct client *client, const char *method, const c
 /* GET of a text that is not JSON. The caller frees *ret_text. */
 enum facet_status client_text(struct client *client, const char *path, char **ret_text, struct facet_error *error);
 
-/* The same as client_call() on `folder` + REF + `suffix`, with REF escaped: "/v1/reservations/", "job 7", "". */
+/* client_call() on `folder` + REF + `suffix`, with REF escaped: "/v1/reservations/", "job 7", "". */
 enum facet_status client_call_in(struct client *client, const char *method, const char *folder, const char *ref,
                                  const char *suffix, const json_t *body, json_t **ret_answer,
                                  struct facet_error *error);
 
-/* The same on "/v1/vgpus/REF" + `suffix`. */
+/* client_call() on "/v1/vgpus/REF" + `suffix`. */
 enum facet_status client_call_vgpu(struct client *client, const char *method, const char *ref, const char *suffix,
                                    const json_t *body, json_t **ret_answer, struct facet_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what client_environment.h says. Never: more. */
+/* Owns: comparing this shell's variables with the daemon's; see client_environment.h. Never: changes one. */
 #include "client_environment.h"
 
 #include <glob.h>
@@ -15,7 +15,7 @@
 
 enum { NAMES_SIZE = 128 };
 
-/* By which drivers are found in some installations; others see no device then, and nobody knows why. */
+/* Some installations find drivers by them; without them programs see no device, for no visible reason. */
 static const char *const finders[] = {"LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH"};
 
 static void add_name(char names[NAMES_SIZE], const char *name, size_t length)
@@ -25,7 +25,7 @@ static void add_name(char names[NAMES_SIZE], const char *name, size_t length)
     snprintf(names + used, NAMES_SIZE - used, "%s%.*s", used ? ", " : "", (int)length, name);
 }
 
-/* Those that are set here, and not there or otherwise. */
+/* Variables that are set here, and unset or different there. */
 static void compare_ours(const json_t *theirs, char names[NAMES_SIZE])
 {
     for (char **entry = environ; entry && *entry; entry++) {
@@ -42,7 +42,7 @@ static void compare_ours(const json_t *theirs, char names[NAMES_SIZE])
     }
 }
 
-/* Those that are set there alone. */
+/* Variables that are set only there. */
 static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
 {
     const char *name;
@@ -57,7 +57,7 @@ static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
     }
 }
 
-/* What drivers of providers are found by their sonames. */
+/* The sonames by which providers find their drivers. */
 static const struct driver {
     const char *provider, *pattern;
 } drivers[] = {

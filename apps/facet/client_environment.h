@@ -11,15 +11,18 @@
 
 #include <jansson.h>
 
-/* Of a variable, of FACET_KEEP_ENV, of the variable again. */
+/* Takes a variable, FACET_KEEP_ENV, the variable again. */
 #define CLIENT_LEFT_OUT "drivers are opened without this shell's %s; %s=%s keeps it"
 
-/* The first of the variables by which drivers are found that is set here and left out of a private daemon's; NULL: none
- * is. */
+/*
+ * The first variable for finding drivers that is set here and left out of a private daemon's environment; NULL: none.
+ */
 const char *client_environment_first_left_out(void);
 
-/* The one that makes this provider's driver be found: its library is in a folder of LD_LIBRARY_PATH, or it is OpenCL's
- * loader that has others. NULL: none. */
+/*
+ * The variable by which this provider's driver is found: its library is in a folder of LD_LIBRARY_PATH, or OpenCL's
+ * loader finds others by it. NULL: none.
+ */
 const char *client_environment_left_out(const char *provider);
 
 /* Advice after a device was refused, from the answer to GET /v1/health; `ret_advice` is kept when there is none. */

@@ -161,7 +161,9 @@ static bool repeats(const struct command *self, const char *name)
     return false;
 }
 
-/* Of two values one would be lost, and nobody knows which of them was meant. A process reads one command line. */
+/*
+ * One of two values would be lost, and the command cannot tell which one was meant. A process reads one command line.
+ */
 static bool is_given_again(const struct command *self, int option, const struct option *words)
 {
     static struct {
@@ -236,7 +238,7 @@ bool command_operands(const struct command *self, int argc, char **argv, int req
     return true;
 }
 
-/* A wrong value stays wrong however often it is asked for; everything else may go well another time. */
+/* A wrong value stays wrong however often it is tried; any other failure may pass. */
 static int exit_of(const struct facet_error *error)
 {
     bool wrong_value = error->status == FACET_INVALID_ARGUMENT || error->status == FACET_OUT_OF_RANGE ||
@@ -249,7 +251,7 @@ static void print_refusal(const struct command *self, const struct facet_error *
 {
     bool name_argument =
         error->argument[0] && strncasecmp(error->message, error->argument, strlen(error->argument)) != 0;
-    /* A message that says what was expected has given its advice. */
+    /* A message that says what was expected is its own advice. */
     bool give_advice = advice && advice[0] && !strchr(error->message, ';') && !strstr(error->message, "expected");
 
     print_name(stderr, self);

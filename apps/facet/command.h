@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every verb of the `facet` command shares: the table of verbs, options, refusals, output.
+ * The parts that all verbs of the `facet` command share: the table of verbs, options, refusals, output.
  *
- * Owns: how the command speaks: one line per failure, exit statuses, help texts, JSON on standard output.
+ * Owns: the form of the command's output: one line per failure, exit statuses, help texts, JSON on standard output.
  * Never: talks to the daemon (client.h) or knows what a verb does.
  */
 #ifndef FACET_COMMAND_H
@@ -149,7 +149,7 @@ int command_out_of_memory(const struct command *self);
 /* Digits with at most three decimals: 0.1 to 3600 seconds. */
 bool command_read_interval(const char *text, uint64_t *ret_ns);
 
-/* Prints what the daemon said, indented by two. */
+/* Prints the daemon's answer, indented by two. */
 int command_print_json(const json_t *json);
 
 #endif

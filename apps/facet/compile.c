@@ -100,7 +100,7 @@ static int report(const struct command *self, const struct request *request, con
     return !request->statistics || kernel_view_statistics(image) ? EXIT_DONE : command_out_of_memory(self);
 }
 
-/* The source's faults were shown already, one by one. */
+/* The source's faults were printed already, one by one. */
 static int refuse_source(const struct command *self, const struct request *request, const struct facet_image *image,
                          uint32_t errors, const struct facet_error *error)
 {

@@ -21,7 +21,7 @@ struct row {
     struct facet_error error;    /* of an invalid one */
 };
 
-/* Where the program looks when the setting is not given. */
+/* The value that the program uses when the setting is not given. */
 static void work_out(uint32_t id, char *value, size_t size)
 {
     char *slash;
@@ -59,7 +59,7 @@ static json_t *row_json(const struct row *row)
                      "value", row->value[0] ? row->value : NULL, "from", row->from, "help", row->setting->help);
 }
 
-/* Of a provider, an interposer or an integration: what is good for it is known where it is read. */
+/* Of a provider, an interposer or an integration: the code that reads the variable checks its value. */
 static json_t *variable_json(const struct facet_variable *variable)
 {
     const char *value = getenv(variable->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the card and the tables of one device. Never: shows 0 for what was not measured. */
+/* Owns: the card and the tables of one device. Never: shows 0 for a value that was not measured. */
 #include "device_view.h"
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ static bool add_memory(struct libscols_table *card, const json_t *device)
            view_card_add(card, "memory", view_memory(view_number(device, "memory_bytes"), memory));
 }
 
-/* "soft (with shared)": what may be on the device beside each mode. */
+/* "soft (with shared)": the modes that may be on the device beside each mode. */
 static bool add_modes(struct libscols_table *card, const json_t *device)
 {
     const json_t *groups = json_object_get(device, "mode_groups"), *mode;
@@ -61,7 +61,7 @@ static bool add_modes(struct libscols_table *card, const json_t *device)
     return view_card_add(card, "modes", used ? text : "none: it runs kernels only");
 }
 
-/* What `facet provider check` needs, whole programs, is left out. */
+/* Whole programs, which only `facet provider check` needs, are left out. */
 static bool add_property(struct libscols_table *card, const char *name, const char *value)
 {
     static const char hidden[] = "conformance_";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how `facet devices DEVICE` looks. Never: asks anybody. */
+/* Owns: the output of `facet devices DEVICE`. Never: makes a call. */
 #ifndef FACET_DEVICE_VIEW_H
 #define FACET_DEVICE_VIEW_H
 

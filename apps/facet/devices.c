@@ -93,7 +93,9 @@ static int print_list(const struct command *self, const struct facet_device_tabl
     return print_table(self, devices);
 }
 
-/* What a running daemon says of it: that knows whose the partitions are. NULL when there is none, or it has others. */
+/*
+ * A running daemon's answer about it, which names the owners of partitions. NULL without a daemon or the device there.
+ */
 static json_t *ask_daemon(const struct facet_device_record *device)
 {
     CLIENT_CLEANUP struct client client = {0};

@@ -15,7 +15,7 @@
 
 #define NOTE_NS (900 * FACET_NS_PER_MS) /* curl looks once a second */
 
-/* What we call of it, with the types of its header. */
+/* The functions used of it, with the types of its header. */
 #define CURL_FUNCTIONS(X)                                                                                              \
     X(init, curl_easy_init)                                                                                            \
     X(cleanup, curl_easy_cleanup)                                                                                      \
@@ -42,8 +42,10 @@ struct http {
 
 /* ---- finding it ---- */
 
-/* The same interface by the same header, with another library for TLS, of which a Unix socket sees nothing. It stays
- * until the command ends: libraries below it do not like to be unloaded. */
+/*
+ * The same interface by the same header, with another library for TLS, which a Unix socket does not use. It stays
+ * loaded until the command ends: libraries below it do not support unloading.
+ */
 static void *open_library(void)
 {
     static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
@@ -110,7 +112,7 @@ struct exchange {
     struct http_answer answer;
     uint64_t since_ns;
     int socket;
-    uid_t stranger; /* who listens, where that is another user */
+    uid_t stranger; /* the listening process's user, where that is another one */
     bool is_stranger;
     bool noted;
     bool too_long;
@@ -152,7 +154,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
     return exchange->socket;
 }
 
-/* Connected, and nothing said yet: who listens is known to the kernel. */
+/* Connected, but nothing is sent yet: the kernel knows the listening process. */
 static int judge_peer(void *context, char *their_address, char *our_address, int their_port, int our_port)
 {
     struct exchange *exchange = context;

@@ -3,7 +3,7 @@
  * HTTP/1.1 over a Unix socket, through libcurl.
  *
  * Owns: finding libcurl when the first call is to be made (it brings some thirty libraries along, which most commands
- * have no use for), one handle, the bound on an answer's size.
+ * do not need), one handle, the bound on an answer's size.
  * Never: makes a call twice.
  *
  * Thread rule: one thread.
@@ -24,10 +24,10 @@ struct http_call {
     const char *method;
     const char *url;
     const char *body; /* NULL: none */
-    const char *note; /* what a terminal is told when it takes its time; NULL: nothing */
+    const char *note; /* shown on a terminal when the call takes long; NULL: nothing */
     size_t most;      /* bytes that an answer may have */
     long timeout_ms;  /* above 0 */
-    bool only_own;    /* nothing is said to a process of another user than the caller's or root */
+    bool only_own;    /* nothing is sent to a process of a user other than the caller and root */
 };
 
 struct http_answer {
@@ -41,7 +41,7 @@ enum http_failure_kind {
     HTTP_LATE = 1,     /* no whole answer in time */
     HTTP_TOO_LONG = 2, /* an answer above `most` */
     HTTP_NO_MEMORY = 3,
-    HTTP_BROKEN = 4,   /* it was begun, and came to no end */
+    HTTP_BROKEN = 4,   /* it was begun, and never completed */
     HTTP_STRANGER = 5, /* another user's process listens, and `only_own` was asked for */
 };
 
@@ -52,11 +52,11 @@ struct http_failure {
     const char *why; /* libcurl's words */
 };
 
-/* FACET_UNSUPPORTED: this machine has no libcurl, or none of ours. Talks to nobody yet. */
+/* FACET_UNSUPPORTED: this machine has no suitable libcurl. Makes no connection yet. */
 enum facet_status http_open(struct http **ret_http, struct facet_error *error);
 void http_close(struct http *http); /* NULL is fine */
 
-/* One exchange, whatever its HTTP status. False: there was none, and `ret_failure` says why. */
+/* One exchange, with any HTTP status. False: there was none, and `ret_failure` says why. */
 bool http_exchange(struct http *http, const struct http_call *call, struct http_answer *ret_answer,
                    struct http_failure *ret_failure);
 

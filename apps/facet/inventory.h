@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what `facet devices` and `facet provider list` share: the device table opened in process. Never: a daemon. */
+/* Owns: the device table opened in process, for `facet devices` and `facet provider list`. Never: needs a daemon. */
 #ifndef FACET_INVENTORY_H
 #define FACET_INVENTORY_H
 
@@ -12,14 +12,16 @@
  * daemon's environment and soft limits from now on. */
 enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error);
 
-/* After it, on standard error: which variables name a file that is not there, and which providers found no device
- * though this shell has a variable by which a driver of theirs is found. */
+/*
+ * After it, on standard error: which variables name a missing file, and which providers found no device though this
+ * shell has a variable by which their driver is found.
+ */
 void inventory_warn(const struct command *self, const struct facet_device_table *devices);
 
-/* After it, where a device is missed: adds what to do, if this shell has such a variable at all. */
+/* After it, where a device is missing: adds advice, if this shell has such a variable at all. */
 void inventory_explain(struct facet_error *error);
 
-/* The same with this process's own environment, as a program that uses a device itself has it. */
+/* inventory_open() with this process's own environment, as a program that uses a device itself has it. */
 enum facet_status inventory_open_own(struct facet_device_table **ret_table, struct facet_error *error);
 
 /* Prints `json`, consuming it. */

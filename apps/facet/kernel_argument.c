@@ -39,7 +39,7 @@ static const struct kernel_type *find_type(const char *text, const char **ret_re
     return NULL;
 }
 
-/* What is too large for the type is refused; infinity is for who spells it out ("inf"). */
+/* A value too large for the type is refused; infinity must be spelled out ("inf"). */
 static bool read_float(const struct kernel_type *type, const char *text, unsigned char *ret_element)
 {
     char *end;
@@ -64,7 +64,7 @@ bool kernel_type_read(const struct kernel_type *type, const char *text, unsigned
     uint64_t number = type->family == 'i' ? (uint64_t)strtoll(text, &end, 0) : strtoull(text, &end, 0);
     if (end == text || *end || errno || (type->family == 'u' && text[0] == '-'))
         return false;
-    /* Little-endian: the first bytes are the low ones. What is cut off must be zeros, or copies of the sign. */
+    /* Little-endian: the first bytes are the low ones. Bits that are cut off must be zeros, or copies of the sign. */
     if (type->family == 'u' ? (number << spare >> spare) != number
                             : ((int64_t)(number << spare) >> spare) != (int64_t)number)
         return false;
@@ -72,7 +72,7 @@ bool kernel_type_read(const struct kernel_type *type, const char *text, unsigned
     return true;
 }
 
-/* "1,2,3,4" for a vector; three become four, as OpenCL has them. */
+/* "1,2,3,4" for a vector; three become four, as in OpenCL. */
 static enum facet_status read_values(const char *text, const char *list, struct kernel_argument *argument,
                                      struct facet_error *error)
 {

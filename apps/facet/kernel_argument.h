@@ -36,7 +36,7 @@ struct kernel_argument {
     uint32_t value_bytes;
     uint64_t count;     /* elements of a buffer */
     uint64_t bytes;     /* of a buffer or of local memory */
-    const char *fill;   /* what a buffer begins with, as typed; NULL: zeros. Borrowed */
+    const char *fill;   /* the initial content of a buffer, as typed; NULL: zeros. Borrowed */
     const char *output; /* the file that takes the buffer after the run; NULL: none */
     unsigned char *data;
     uint64_t address; /* on the device */
@@ -47,7 +47,7 @@ enum facet_status kernel_argument_parse(const char *text, struct kernel_argument
                                         struct facet_error *error);
 void kernel_argument_clear(struct kernel_argument *argument);
 
-/* Makes the bytes that a buffer begins with (kernel_data.c). `seed` tells two random buffers apart. */
+/* Makes the initial bytes of a buffer (kernel_data.c). `seed` makes two random buffers differ. */
 enum facet_status kernel_argument_fill(struct kernel_argument *argument, uint32_t seed, struct facet_error *error);
 
 /* Writes one element of `type`, from a number in text. False: it is none, or does not fit. */

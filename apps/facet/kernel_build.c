@@ -140,7 +140,7 @@ static enum facet_status read_all(int fd, const char *path, struct kernel_text *
     }
 }
 
-/* Nobody may ever write to a pipe: whoever has one says so with '-'. */
+/* A pipe may never get a writer: a user who has one says so with '-'. */
 static enum facet_status check_regular(int fd, const char *path, struct facet_error *error)
 {
     struct stat info;
@@ -159,7 +159,7 @@ static enum facet_status check_regular(int fd, const char *path, struct facet_er
 enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error)
 {
     bool standard = strcmp(path, "-") == 0;
-    /* Opening a pipe would wait for somebody who writes to it. */
+    /* Opening a pipe would wait for a writer. */
     FACET_CLEANUP_FD int fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct kernel_text text = {0};
 
@@ -184,7 +184,7 @@ bool kernel_text_is_same(const char *source, const char *output)
            from.st_ino == to.st_ino;
 }
 
-/* "/dev/stdout" may lead to a file, which whoever has opened it wants to read. */
+/* "/dev/stdout" may lead to a file, which the process that opened it wants to read. */
 static bool is_standard_output(const char *path)
 {
     struct stat output, file;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `facet compile` and `facet kernel run` share: a source, the options to compile it with, the image.
+ * The parts that `facet compile` and `facet kernel run` share: a source, the options to compile it with, the image.
  *
  * Owns: the compiler's options on the command line, reading and writing whole files.
  * Never: prints the compiler's remarks (kernel_view.h).
@@ -50,7 +50,7 @@ void kernel_build_clear(struct kernel_build *build);
 
 /* A whole regular file; "-" is standard input. FACET_IO, FACET_NOT_FOUND, ... */
 enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error);
-/* A file is replaced as a whole: when that fails, what was there before still is. */
+/* A file is replaced as a whole: after a failure the earlier file still exists. */
 enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error);
 /* Whether writing `output` would overwrite the source: by name, by a link, or through standard input. */
 bool kernel_text_is_same(const char *source, const char *output);
@@ -65,13 +65,14 @@ enum facet_status kernel_build_compile(const struct kernel_build *build, const c
                                        const struct kernel_text *source, struct facet_image **ret_image,
                                        struct facet_error *error);
 
-/* Who says how to compile shall not take an image for what that would have made: FACET_INVALID_ARGUMENT names the
- * option.
+/*
+ * With options that say how to compile, an image is refused, which they could not affect: FACET_INVALID_ARGUMENT names
+ * the option.
  */
 enum facet_status kernel_build_demand_none(const struct kernel_build *build, const char *image,
                                            struct facet_error *error);
 
-/* Names the argument at fault as it was typed: `source`, or an option, instead of what the library calls it. */
+/* Names the argument at fault as it was typed: `source`, or an option, instead of the library's name for it. */
 void kernel_build_blame(const char *source, struct facet_error *error);
 
 static inline void kernel_image_cleanup(struct facet_image **image)

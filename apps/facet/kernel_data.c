@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what buffers begin with and how their elements look. Never: is random between two runs: results can be
- * compared. */
+/*
+ * Owns: the initial content of buffers and the form of their elements. Never: differs between two runs: results can be
+ * compared.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -69,7 +71,7 @@ static enum facet_status fill_from_file(struct kernel_argument *argument, struct
     return FACET_OK;
 }
 
-/* Of any type: who wrote that meant no file. */
+/* Of any type: a number is not meant as a file. */
 static bool is_number(const char *text)
 {
     char *end;
@@ -103,7 +105,7 @@ enum facet_status kernel_argument_fill(struct kernel_argument *argument, uint32_
     return FACET_OK;
 }
 
-/* --- how elements look ------------------------------------------------------------------------------------------ */
+/* --- the form of elements --------------------------------------------------------------------------------------- */
 
 static double float_at(const struct kernel_argument *argument, uint64_t index)
 {

@@ -100,7 +100,7 @@ void kernel_device_abandon(const struct kernel_device *device)
 }
 
 /* In slices: a single call of a provider must not take longer than its deadline. */
-/* Why the device itself ended the launch, as far as one can tell from here. */
+/* The reason why the device itself ended the launch, as far as it is known here. */
 static enum facet_status tell_failure(enum facet_status status, const char *kernel, struct facet_error *error)
 {
     const char *limit = getenv("FACET_CPU_GROUP_LIMIT");

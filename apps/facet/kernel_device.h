@@ -2,7 +2,7 @@
 /*
  * A device to run one kernel on: its provider opened, a context and a stream.
  *
- * Owns: opening and closing these, without a daemon; what the device wants kernels compiled for.
+ * Owns: opening and closing these, without a daemon; the target that the device needs kernels compiled for.
  * Never: keeps anything behind: closing gives all of it back.
  */
 #ifndef FACET_KERNEL_DEVICE_H
@@ -28,21 +28,22 @@ enum facet_status kernel_device_open(const char *text, struct kernel_device *ret
 void kernel_device_close(struct kernel_device *device);
 #define KERNEL_DEVICE_CLEANUP __attribute__((cleanup(kernel_device_close)))
 
-/* `ret_launched`: the request was sound, and what goes wrong from there on is the kernel's, its very launch among it.
- */
+/* `ret_launched`: the request was valid, and any later failure is the kernel's, including that of the launch itself. */
 enum facet_status kernel_device_launch(const struct kernel_device *device, struct facet_kernel *kernel,
                                        const struct facet_range *range, bool *ret_launched, struct facet_error *error);
 
-/* Waits for the stream, at most `timeout_ns`; a launch that failed is an error here, which names the kernel.
- * `ret_at_work`: it was FACET_TIMEOUT since the launch is not over; else the device ended it with that status. */
+/*
+ * Waits for the stream, at most `timeout_ns`; a launch that failed is an error here, which names the kernel.
+ * `ret_at_work`: FACET_TIMEOUT because the launch is not over; else the device ended it with that status.
+ */
 enum facet_status kernel_device_wait(const struct kernel_device *device, const char *kernel, uint64_t timeout_ns,
                                      bool *ret_at_work, struct facet_error *error);
 
-/* The process that the kernel ran in was lost: the session says how, this adds of what. Returns the error's status. */
+/* The process that ran the kernel was lost: the session says how, this adds the kernel. Returns the error's status. */
 enum facet_status kernel_device_blame(const struct kernel_device *device, const char *kernel,
                                       struct facet_error *error);
 
-/* Ends what runs there, which may never end by itself, with the process that it runs in: then all is given back too. */
+/* Ends a kernel that may never end by itself, together with its process, which gives everything back too. */
 void kernel_device_abandon(const struct kernel_device *device);
 
 /* The record of the stream's last launch. False: the device keeps none. */

@@ -2,7 +2,7 @@
 /*
  * The extent of a launch as people type it: --global, --group, --offset.
  *
- * Owns: reading the three, and what they must be together. Never: knows a kernel; the library checks the numbers.
+ * Owns: reading the three, and their consistency. Never: knows a kernel; the library checks the numbers.
  */
 #ifndef FACET_KERNEL_RANGE_H
 #define FACET_KERNEL_RANGE_H

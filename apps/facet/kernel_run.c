@@ -28,7 +28,7 @@ struct request {
     const char *device, *kernel, *source;
     uint64_t print, timeout_s;
     bool json;
-    bool launched; /* the request was sound: what goes wrong from there on is no wrong usage */
+    bool launched; /* the request was valid: a later failure is not wrong usage */
     const struct facet_host_kernel *what;
 };
 
@@ -175,7 +175,7 @@ static enum facet_status make_image(struct request *request, const struct kernel
     return status;
 }
 
-/* By families: what a processor of the family can load, the provider knows. */
+/* By families: only the provider knows which images a processor of the family can load. */
 static enum facet_status check_target(const struct kernel_device *device, const struct facet_image *image,
                                       struct facet_error *error)
 {
@@ -188,7 +188,7 @@ static enum facet_status check_target(const struct kernel_device *device, const 
                                 device->id, device->target);
 }
 
-/* Who asks for checks shall not take a run without them for a good one. */
+/* Checks were requested: a run without them must not pass for a good one. */
 static enum facet_status check_checked(const struct request *request, const struct facet_image *image,
                                        struct facet_error *error)
 {
@@ -211,7 +211,7 @@ static enum facet_status choose_kernel(struct request *request, const struct fac
 
     if (request->kernel) {
         request->what = facet_image_find(image, request->kernel);
-        /* Not there: facet_kernel_load() says which there are. */
+        /* Missing: facet_kernel_load() lists the kernels. */
         return FACET_OK;
     }
     if (!first)
@@ -280,7 +280,7 @@ static const struct kernel_type *scalar_of(const struct facet_host_argument *arg
     return NULL;
 }
 
-/* Vectors of three and of four have the same size, which is all that is looked at later. */
+/* Vectors of three and of four have the same size, and only that is compared later. */
 static bool has_count(const struct facet_host_argument *argument, const struct kernel_argument *given)
 {
     uint64_t lanes = strtoull(argument->type + strcspn(argument->type, "0123456789"), NULL, 10);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: remarks, tables and JSON of kernels. Never: prints what could speak to the terminal. */
+/* Owns: remarks, tables and JSON of kernels. Never: prints a control sequence from a source. */
 #include "kernel_view.h"
 
 #include <inttypes.h>
@@ -256,7 +256,7 @@ static bool add_time(struct libscols_table *card, const char *name, uint64_t ns)
     return view_card_add(card, name, kernel_view_time(ns, text));
 }
 
-/* How full the cache is, or why it was of no use; nothing is shown when there is none. */
+/* How full the cache is, or why it was not used; nothing is shown when there is none. */
 static bool add_cache(struct libscols_table *card, const struct facet_image *image)
 {
     const struct facet_compiler_options options = {.size = sizeof options, .cache_mode = FACET_CACHE_READ_ONLY};

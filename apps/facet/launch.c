@@ -19,7 +19,7 @@
 #include "command.h"
 #include "limiter/tenant.h"
 
-#define DEFAULT_PATH "/bin:/usr/bin" /* what execvp() takes when PATH is unset */
+#define DEFAULT_PATH "/bin:/usr/bin" /* execvp()'s path when PATH is unset */
 
 static enum facet_status check_file(const char *path, const char *name, struct facet_error *error)
 {
@@ -81,10 +81,10 @@ static bool prepare_environment(const struct launch_place *place)
            launch_cuda_enter(place->cuda) && launch_hip_enter(place->hip);
 }
 
-static void (*on_broken_pipe)(int) = SIG_DFL; /* what the command has */
+static void (*on_broken_pipe)(int) = SIG_DFL; /* the command's own settings */
 static void (*on_long_file)(int) = SIG_DFL;
 
-/* Descriptors that were given to this process, as far as they are below so many; those above are taken for given. */
+/* Descriptors that this process was started with, up to this number; all above count as such. */
 enum { GIVEN_MOST = 1024 };
 static bool given[GIVEN_MOST];
 
@@ -106,7 +106,7 @@ static void note_given(int fd)
     given[fd] = true;
 }
 
-/* Libraries open some that would go to the command. */
+/* Libraries open descriptors that the command would inherit. */
 static void keep_own(int fd)
 {
     if (!given[fd])
@@ -147,8 +147,8 @@ static void taken_signals(sigset_t *ret_set)
 }
 
 /*
- * Job control: when the terminal's ^Z stops the command, we stop too, so that the shell sees its job stopped. Not after
- * SIGSTOP, which somebody sent to the command alone and will undo there.
+ * Job control: when the terminal's ^Z stops the command, this process stops too, so that the shell sees its job
+ * stopped. Not after SIGSTOP, which was sent to the command alone and will be undone there.
  */
 static bool has_ended(pid_t child, int *ret_status)
 {
@@ -166,8 +166,8 @@ static bool has_ended(pid_t child, int *ret_status)
 }
 
 /*
- * The terminal signals the whole process group, so the command has its ^C already; what a process sent us (si_code <=
- * 0) is for us alone and is passed on.
+ * The terminal signals the whole process group, so the command has its ^C already; a signal that another process sent
+ * (si_code <= 0) reached only this process and is passed on.
  */
 static int wait_and_forward(pid_t child, const sigset_t *set)
 {

@@ -27,29 +27,31 @@ struct launch_outcome {
 /* Whether `name` can be run, looked for as execvp() does: FACET_NOT_FOUND (a shell's 127), FACET_PERMISSION (126). */
 enum facet_status launch_check(const char *name, struct facet_error *error);
 
-/* What a tenant is given. Borrowed. */
+/* The surroundings of a tenant. Borrowed. */
 struct launch_place {
     const char *vgpu_dirs;          /* the vGPU's segment; of several those of all, with ':' between them */
     const char *layer;              /* the OpenCL layer */
     const struct launch_cuda *cuda; /* how CUDA programs enter */
     const struct launch_hip *hip;   /* how HIP programs enter */
-    const json_t *environment;      /* what the device's provider wants set: an object of texts; NULL: nothing */
+    const json_t *environment;      /* the variables of the device's provider: an object of texts; NULL: none */
 };
 
-/* From now on a file that may not become so long (ulimit -f) is an error of who writes it, and no end of this process.
- * The command has the signal as we were given it. */
+/*
+ * From now on a write beyond the file size limit (ulimit -f) fails instead of ending this process. The command gets the
+ * signal's original setting.
+ */
 void launch_survive_long_files(void);
 
 /*
- * Before anything is opened: the command is given the descriptors that this process was given, and no others. And from
- * now on what cannot be written to a pipe, because nobody reads it any more, does not end this process: the command
- * goes on, and its end has work for us. The command has the signal as we were given it.
+ * Before anything is opened: the command gets the descriptors that this process was started with, and no others. And
+ * from now on a write to a pipe without a reader does not end this process, which has to clean up after the command.
+ * The command gets the signal's original setting.
  */
 void launch_begin(void);
 
 /*
- * Runs `command` inside the vGPU and waits for its end. Signals sent to us alone are passed on; those of the terminal
- * reach the command by themselves.
+ * Runs `command` inside the vGPU and waits for its end. Signals sent to this process alone are passed on; those of the
+ * terminal reach the command by themselves.
  */
 enum facet_status launch_run(char *const *command, const struct launch_place *place, struct launch_outcome *ret_outcome,
                              struct facet_error *error);

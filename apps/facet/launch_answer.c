@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what launch_answer.h says. Never: more. */
+/* Owns: checking the daemon's answer before a program gets it; see launch_answer.h. Never: sets a variable. */
 #include "launch_answer.h"
 
 #include <stdint.h>
@@ -22,7 +22,7 @@ static bool consists_of(const char *text, const char *characters)
     return text[strspn(text, characters)] == '\0';
 }
 
-/* "CUDA_VISIBLE_DEVICES", and whatever a vendor's provider calls its own. */
+/* "CUDA_VISIBLE_DEVICES", and its counterparts of other vendors' providers. */
 static bool selects_devices(const char *name)
 {
     size_t length = strlen(name), ending = strlen(DEVICES);
@@ -30,7 +30,7 @@ static bool selects_devices(const char *name)
     return length > ending && strcmp(name + length - ending, DEVICES) == 0 && consists_of(name, CAPITAL);
 }
 
-/* Whether the variable is one of ours, and its value one that it can have; else `ret_why` says why not. */
+/* Whether the variable is one that Facet defines, with a valid value; else `ret_why` says why not. */
 static bool is_ours(const char *name, const char *value, struct facet_error *ret_why)
 {
     bool fits = false;

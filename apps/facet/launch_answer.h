@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program is given of the daemon's answer about a vGPU.
+ * The parts of the daemon's answer about a vGPU that a program gets.
  *
- * Owns: which variables and folders are taken from it. An answer could set LD_PRELOAD as well as anything else.
+ * Owns: which variables and folders are accepted. An answer could set LD_PRELOAD as well as anything else.
  * Never: sets a variable.
  */
 #ifndef FACET_LAUNCH_ANSWER_H
@@ -14,7 +14,7 @@
 
 struct command;
 
-/* FACET_PERMISSION: others can change what is in the segment's folder. */
+/* FACET_PERMISSION: other users can change the segment's folder. */
 enum facet_status launch_answer_check_segment(const char *segment, struct facet_error *error);
 
 /*

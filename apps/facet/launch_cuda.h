@@ -20,13 +20,13 @@ struct launch_cuda {
 };
 
 /*
- * What the vGPUs need whose segment folders `segments` lists, with ':' between them. Refuses GPUs and other devices in
- * one program, a GPU that is there twice, a vendor's library that is named and not there, and when our library is not
- * where it belongs: the program would run without limits.
+ * Finds the libraries and devices for the vGPUs whose segment folders `segments` lists, with ':' between them. Refuses
+ * GPUs and other devices in one program, a GPU that is named twice, a vendor's library that is named and missing, and a
+ * missing library of Facet's: the program would run without limits.
  */
 enum facet_status launch_cuda_find(const char *segments, struct launch_cuda *ret_cuda, struct facet_error *error);
 
-/* In the child, before exec: what was set there stays, behind ours. False with errno when memory is out. */
+/* In the child, before exec: an earlier value stays, behind the new one. False with errno when memory is out. */
 bool launch_cuda_enter(const struct launch_cuda *cuda);
 
 #endif

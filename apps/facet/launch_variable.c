@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what launch_variable.h says. Never: more. */
+/* Owns: setting list variables and checking file variables; see launch_variable.h. Never: removes an earlier value. */
 #include "launch_variable.h"
 
 #include <elf.h>
@@ -25,7 +25,7 @@ bool launch_put_in_front(const char *variable, const char *first)
     return setenv(variable, value, 1) == 0;
 }
 
-/* What a file begins with when it is an object for processes such as this one; else what is wrong. */
+/* The head of a file that is an object for this kind of process; else what is wrong. */
 static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
 {
     FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
@@ -38,7 +38,7 @@ static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
     return NULL;
 }
 
-/* Says nothing of what it needs: that, its first call tells. */
+/* Does not check dependencies: the first call reports a missing one. */
 static const char *fault_of_library(const char *path)
 {
     ElfW(Ehdr) head, ours;

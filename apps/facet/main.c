@@ -110,7 +110,9 @@ static ssize_t write_output(void *unused, const char *bytes, size_t size)
     return written < 0 ? 0 : written;
 }
 
-/* The C library writes whenever its buffer is full, and who prints goes on: by the end, errno is of something else. */
+/*
+ * The C library writes whenever its buffer is full, and the verb prints on: at the end errno belongs to another call.
+ */
 static void keep_output_error(void)
 {
     FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_output});
@@ -121,7 +123,7 @@ static void keep_output_error(void)
     stdout = stream;
 }
 
-/* What was printed has arrived only when this succeeds: a full disk shows here. */
+/* Output has arrived only when this succeeds: a full disk shows here. */
 static int close_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -134,9 +136,9 @@ int main(int argc, char **argv)
 {
     /* Only characters: numbers are read and written the same everywhere. */
     setlocale(LC_CTYPE, "");
-    signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it; then no child's status would ever come */
+    signal(SIGCHLD, SIG_DFL); /* the parent may ignore it; then no child's status would ever come */
     launch_survive_long_files();
-    /* What is printed to an output that was closed is lost, and close_output() says so. */
+    /* Output to a closed descriptor is lost, and close_output() says so. */
     if (!facet_surroundings_open_streams())
         return EXIT_REFUSED;
     keep_output_error();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a device's session, and how a failure becomes a reason. Never: reads what the provider says it does not offer.
+/*
+ * Owns: a device's session, and turning a failure into a reason. Never: reads values that the provider does not offer.
  */
 #include "metrics_device.h"
 
@@ -24,7 +25,7 @@ void metrics_device_close(struct metrics_device *device)
     *device = (struct metrics_device){0};
 }
 
-/* One that works in its own process can tell of this session alone, in which nothing runs: zero would be a lie. */
+/* A provider in its own process sees this session alone, in which nothing runs: zero would be wrong. */
 static bool can_tell(const struct facet_device_record *record)
 {
     return (record->info.capabilities & FACET_CAN_DEVICE_METRICS) &&
@@ -63,7 +64,7 @@ enum facet_status metrics_device_look(const struct metrics_device *device, bool 
     struct facet_error ours = {0};
     struct facet_device_metrics metrics;
     enum facet_status failed = read_metrics(device, &metrics, &ours);
-    uint64_t now_ns = facet_clock_now_ns(); /* behind the question: a provider may take its time to be ready for it */
+    uint64_t now_ns = facet_clock_now_ns(); /* after the call: a provider may take its time to answer */
 
     if (failed != FACET_OK && first) {
         *error = ours;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: looking at one device for `facet metrics`, through a session of its own. Never: asks the daemon, or takes what
- * this session did for what the device does. */
+/*
+ * Owns: looking at one device for `facet metrics`, through a session of its own. Never: asks the daemon, or counts this
+ * session's own work as the device's.
+ */
 #ifndef FACET_METRICS_DEVICE_H
 #define FACET_METRICS_DEVICE_H
 
@@ -19,8 +21,8 @@ enum facet_status metrics_device_open(const struct facet_device_record *record, 
 void metrics_device_close(struct metrics_device *device);
 
 /*
- * One look. What the provider does not offer is absent. A reading that fails fails the first look; in later ones, all
- * meters say why there is no value.
+ * One look. Values that the provider does not offer are absent. A reading that fails fails the first look; in later
+ * ones, all meters say why there is no value.
  */
 enum facet_status metrics_device_look(const struct metrics_device *device, bool first,
                                       struct facet_measurement *measurements, uint32_t *count,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one or two looks at each subject, and their text. Never: fails for a meter that cannot be had. */
+/* Owns: one or two looks at each subject, and their text. Never: fails for a meter without a value. */
 #include "metrics_gather.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static bool is_watched(const struct watched *watched, const struct facet_device_
     return false;
 }
 
-/* Its id is the one in the table, whatever it was called: a device by two names is one. */
+/* Its id is the one in the table, regardless of the name given: a device by two names is one. */
 static enum facet_status open_device(struct watched *watched, const struct metrics_subject *wanted,
                                      struct facet_error *error)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the metrics of drivers that programs opened themselves and publish. Never: makes up a value that is not known.
- */
+/* Owns: the metrics of drivers that programs opened and publish. Never: makes up a value that is not known. */
 #include "metrics_library.h"
 
 #include <inttypes.h>

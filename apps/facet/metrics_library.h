@@ -10,8 +10,10 @@
 
 #include "command.h"
 
-/* The text, which the caller frees and which may be NULL when there is nothing; and of how many drivers it is. Warns of
- * those that publish what cannot be. */
+/*
+ * The text, which the caller frees and which may be NULL when there is nothing; and the number of drivers in it. Warns
+ * of drivers that publish impossible values.
+ */
 enum facet_status metrics_of_library(const struct command *self, char **ret_text, uint32_t *ret_drivers,
                                      struct facet_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the families of PCI functions. Never: a sample of what could not be read. */
+/* Owns: the families of PCI functions. Never: writes a sample of a value that could not be read. */
 #include "metrics_pci.h"
 
 #include <errno.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: PCI functions as Prometheus text: links, errors, power, who holds them. Never: asks the daemon, or wakes a
- * device. */
+/* Owns: PCI functions as Prometheus text: links, errors, power, holders. Never: asks the daemon, or wakes a device. */
 #ifndef FACET_METRICS_PCI_H
 #define FACET_METRICS_PCI_H
 
 #include <facet/error.h>
 
-/* Of accelerators, and of what shares their groups; the caller frees the text. `root` is "/" for this machine. */
+/* Of accelerators, and of the functions in their groups; the caller frees the text. `root` is "/" for this machine. */
 enum facet_status metrics_of_pci(const char *root, char **ret_text, struct facet_error *error);
 
 #endif

@@ -39,7 +39,7 @@ static unsigned distance(const char *from, const char *to)
 
 const char *nearest_word(const char *typed, const char *(*word_at)(const void *list, unsigned index), const void *list)
 {
-    unsigned best = strlen(typed) > 3 ? 3 : 2; /* as many slips as this no longer point at a word */
+    unsigned best = strlen(typed) > 3 ? 3 : 2; /* a word with more slips than this is too far away */
     const char *nearest = NULL;
     const char *word;
 

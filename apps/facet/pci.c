@@ -63,7 +63,7 @@ static bool is_same(const json_t *a, const json_t *b)
            strcmp(view_text(a, "text"), view_text(b, "text")) == 0;
 }
 
-/* What is so of many is said once, with all of them. */
+/* A reason that many functions share is printed once, with all of them. */
 static bool gather_reason(json_t *gathered, json_t *reason)
 {
     json_t *item, *addresses;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the verbs of `facet pci` share: one look at the machine, and what it says as JSON.
+ * The parts that the verbs of `facet pci` share: one look at the machine, and its JSON form.
  *
- * Owns: the options --root and --json of these verbs, and how functions, hosts and verdicts are spelled.
+ * Owns: the options --root and --json of these verbs, and the spelling of functions, hosts and verdicts.
  * Never: writes to a device.
  */
 #ifndef FACET_PCI_VIEW_H
@@ -18,7 +18,7 @@ extern const struct command command_pci_scan, command_pci_show, command_pci_atta
 extern const struct command command_pci_plan, command_pci_bind, command_pci_unbind, command_pci_recover,
     command_pci_state, command_pci_persist;
 
-/* What the verbs that only look are asked for. */
+/* The options of verbs that only look. */
 struct pci_look_options {
     const char *root;
     bool all; /* of a verb that has it */
@@ -37,8 +37,10 @@ struct pci_look_options {
 bool pci_read_look(const struct command *self, int argc, char **argv, const struct option *words, int operands,
                    const char *name, struct pci_look_options *ret_options, int *ret_exit);
 
-/* A look at the machine whose directories are below `root`; says why when there is none. NULL then, and the exit status
- * is in *ret_exit. */
+/*
+ * A look at the machine whose directories are below `root`. On failure prints the reason and returns NULL, with the
+ * exit status in *ret_exit.
+ */
 struct facet_pci_snapshot *pci_look(const struct command *self, const char *root, uint32_t flags, bool json,
                                     int *ret_exit);
 
@@ -48,14 +50,14 @@ static inline void pci_cleanup_snapshot(struct facet_pci_snapshot **snapshot)
 }
 #define PCI_CLEANUP_SNAPSHOT __attribute__((cleanup(pci_cleanup_snapshot)))
 
-/* Whether it may be handed on with its whole group; NULL without memory. */
+/* Whether it may be passed through with its whole group; NULL without memory. */
 json_t *pci_verdict_json(const struct facet_pci_snapshot *snapshot, const struct facet_pci_function *function);
 json_t *pci_judgement_json(const struct facet_passthrough_verdict *verdict);
 json_t *pci_function_json(const struct facet_pci_function *function);
 json_t *pci_host_json(const struct facet_pci_host *host);
 json_t *pci_platforms_json(const struct facet_pci_host *host);
 
-/* The reasons of all verdicts of an array, each once, with what to do; false without memory. */
+/* The reasons of all verdicts of an array, each once, with advice; false without memory. */
 bool pci_print_reasons(const json_t *verdicts);
 
 #endif

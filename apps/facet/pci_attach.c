@@ -219,7 +219,7 @@ static bool is_asked_for(const struct pci_attachment *attachment, const struct f
     return false;
 }
 
-/* A group of which the host has a part is opened by nobody. What the request has of it was judged by itself. */
+/* No VM can open a group of which the host uses a part. Members that the request names were judged one by one. */
 static void warn_of_group(const struct command *self, const struct pci_attachment *attachment,
                           const struct facet_attach_function *function)
 {
@@ -240,7 +240,7 @@ static void warn_of_group(const struct command *self, const struct pci_attachmen
     }
 }
 
-/* What is printed may be for another machine; what is done is done here. */
+/* Printed arguments may be for another machine, so a failure only warns; a real attachment happens here. */
 static enum facet_status look_at_host(const struct command *self, struct pci_attachment *attachment,
                                       struct facet_error *error)
 {
@@ -258,7 +258,7 @@ static enum facet_status look_at_host(const struct command *self, struct pci_att
 
 /* --- printing --- */
 
-/* For a shell: as it is where that is plain to see, else in single quotes. */
+/* For a shell: unquoted where that is safe, else in single quotes. */
 static void print_quoted(const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=,./:+@%";
@@ -343,7 +343,7 @@ static json_t *report_json(const struct facet_attach_function *function, const s
     json_t *json = json_pack("{s:s, s:s, s:s*, s:i}", function->mdev ? "mdev" : "address",
                              function->mdev ? function->mdev : address, "id", report->id, "port",
                              report->port[0] ? report->port : NULL, "function", (int)report->function);
-    /* Absent is not zero: what cannot be told is not there. */
+    /* Absent is not zero: unknown values are left out. */
     if (report->used != FACET_PCI_UNKNOWN)
         json_object_set_new(json, "used", json_boolean(report->used == FACET_PCI_YES));
     return json;

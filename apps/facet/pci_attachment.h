@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `facet pci attach` and `facet pci detach` share: the functions that are named, and what the host says of them.
+ * The parts that `facet pci attach` and `facet pci detach` share: the functions named, and the host's view of them.
  *
  * Owns: the texts behind a request, the host's root folder. Never: changes anything.
  */
@@ -26,7 +26,7 @@ struct pci_attachment {
     enum pci_target target;
     const char *socket;   /* NULL: print */
     const char *root;     /* the folder that holds sys and proc */
-    uint64_t deadline_ns; /* of CLOCK_MONOTONIC, for all that is done with a socket; 0 until pci_attachment_begin() */
+    uint64_t deadline_ns; /* of CLOCK_MONOTONIC, for all work with a socket; 0 until pci_attachment_begin() */
     uint64_t timeout_ns;
     int root_fd;
     struct facet_attach_request request;
@@ -40,7 +40,7 @@ struct pci_nodes {
     uint32_t count;
 };
 
-/* For whom or from whom, which is said once; `expected` names the options that say it. */
+/* The VM that gets or loses the functions, which is named once; `expected` names the options for it. */
 bool pci_attachment_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
                            const char *expected, int *ret_exit);
 
@@ -67,7 +67,7 @@ bool pci_attachment_version(const char *text, uint32_t *ret_version);
 enum facet_status pci_attachment_qmp(const struct pci_attachment *attachment, struct facet_qmp **ret_qmp,
                                      struct facet_error *error);
 
-/* What was done, in a JSON object of this one member, where JSON is wanted; takes `list`. Returns the exit status. */
+/* The result, in a JSON object of this one member, where JSON is wanted; takes `list`. Returns the exit status. */
 int pci_attachment_print(const struct command *self, const struct pci_attachment *attachment, const char *member,
                          json_t *list);
 

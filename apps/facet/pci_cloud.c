@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one HTTP handle for each call. Never: takes an answer for good that is not one of the API's. */
+/* Owns: one HTTP handle for each call. Never: takes an answer as success that is not one of the API's. */
 #include "pci_cloud.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { ANSWER_MAX = 4 << 20, NO_CONTENT = 204, OK = 200 };
 
 /* How often the tree of devices is looked at. */
 #define POLL_NS (50 * FACET_NS_PER_MS)
-/* What undoing may take beyond the deadline. */
+/* The time that undoing may take beyond the deadline. */
 #define UNDO_NS (2 * FACET_NS_PER_S)
 
 struct exchange {
@@ -47,13 +47,13 @@ static enum facet_status broken(const struct http_failure *failure, struct facet
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
     case HTTP_NOT_CONNECTED:
     case HTTP_BROKEN:
-    case HTTP_STRANGER: /* whose machine it is does not matter here */
+    case HTTP_STRANGER: /* the user of the VM does not matter here */
         break;
     }
     return facet_error_set(error, FACET_IO, "%s", failure->why);
 }
 
-/* What it says of a refusal is a list of causes, or a plain text. */
+/* The API's refusal is a list of causes, or a plain text. */
 static enum facet_status refused(const struct http_answer *answer, struct facet_error *error)
 {
     char words[240] = "";
@@ -121,7 +121,7 @@ static enum facet_status put(const struct pci_attachment *attachment, const char
     return call(&exchange, NULL, error);
 }
 
-/* Adds "; left in the VM: ..." to what went wrong first. */
+/* Adds "; left in the VM: ..." to the first error. */
 static void undo(const struct pci_attachment *attachment, const struct facet_attach_texts *removals, uint32_t count,
                  struct facet_error *error)
 {

@@ -49,7 +49,9 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
     return true;
 }
 
-/* A device's node is closed a moment after it is out. Whose /proc may not be looked at is taken at its word. */
+/*
+ * A device's node is closed a moment after it is out. If the monitor's /proc may not be read, its answer is believed.
+ */
 static enum facet_status wait_closed(const struct command *self, const struct pci_attachment *attachment, int64_t pid,
                                      const struct facet_attach_function *function, struct facet_error *error)
 {

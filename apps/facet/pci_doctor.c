@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci doctor`: what to fix on this host, and what it is asked for that. Never: changes anything. */
+/* Owns: `facet pci doctor`: findings about this host, and their sources. Never: changes anything. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static const char help[] = "usage: facet pci doctor [--root DIR] [--json]\n"
                            "  --root DIR  look at the copy of another machine below DIR\n"
                            "  --json      an array of findings\n";
 
-/* ---- what the machine says besides ---- */
+/* ---- other facts about the machine ---- */
 
 /* Distributions that have one QEMU only have it in a place of its own. */
 static const char ask_version[] =
@@ -62,7 +62,7 @@ static uint64_t ask_memory_lock(void)
     return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-/* Rights alone do not tell: there may be no driver behind it. */
+/* Access rights are not enough: there may be no driver behind it. */
 static uint32_t ask_kvm(void)
 {
     FACET_CLEANUP_FD int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
@@ -84,7 +84,7 @@ static struct facet_doctor_environment ask_environment(bool here)
     return environment;
 }
 
-/* ---- how it looks ---- */
+/* ---- output ---- */
 
 static int print_json(const struct facet_doctor_finding *findings)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: functions, hosts and verdicts as JSON (schemas/pci.schema.json). Never: puts zero for what is not known. */
+/* Owns: functions, hosts and verdicts as JSON (schemas/pci.schema.json). Never: puts zero for an unknown value. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,7 @@ static json_t *bar_json(const struct facet_pci_bar *bar, uint32_t index)
     return object;
 }
 
-/* What is switched on of access control services; absent where there are none. */
+/* The access control services that are switched on; absent where there are none. */
 static void add_acs(json_t *object, uint32_t acs)
 {
     static const char *const names[] = {"source_validation",   "translation_blocking", "request_redirect",
@@ -219,7 +219,7 @@ static void add_users(json_t *object, const struct facet_pci_function *function)
     json_decref(uses);
 }
 
-/* What is absent is absent; what should be there and could not be read is told. */
+/* A missing file is left out; one that exists and could not be read is listed. */
 static void add_unread(json_t *object, const struct facet_pci_function *function)
 {
     json_t *unread = json_object();

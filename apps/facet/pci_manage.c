@@ -129,7 +129,7 @@ bool pci_read_wish(const struct command *self, int argc, char **argv, const stru
     return true;
 }
 
-/* What is wished for, as the library takes it; `ret_inside` holds a part of it. */
+/* The wish as the library's request; `ret_inside` holds a part of it. */
 static struct facet_passthrough_request make_request(const struct pci_wish *wish,
                                                      struct facet_passthrough_wish *ret_inside)
 {
@@ -152,7 +152,7 @@ static void show_progress(void *user, const char *text)
     terminal_note(text);
 }
 
-/* A journal says what is written where: nobody else may have a hand in it. */
+/* A journal decides which values are written to which file: no other user may be able to change it. */
 static enum facet_status open_state(bool must_write, int *ret_fd, struct facet_error *error)
 {
     char state[FACET_PATH_SIZE], path[FACET_PATH_SIZE + 16];
@@ -188,7 +188,7 @@ enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write,
     config.root = open(wish->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (config.root < 0)
         return facet_error_errno(error, errno, "cannot open the directory %s", wish->root);
-    if (is_here) /* journals are of this machine */
+    if (is_here) /* journals are about this machine */
         status = open_state(must_write, &config.state, error);
     ret_manager->root = config.root;
     ret_manager->state = config.state;
@@ -204,7 +204,7 @@ void pci_manager_close(struct pci_manager *manager)
         close(manager->state);
 }
 
-/* A transaction is bounded by its deadlines; what a crash would leave, recovery would have to undo. */
+/* A transaction is bounded by its deadlines; one that is cut short would have to be undone by recovery. */
 void pci_finish_first(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
@@ -226,7 +226,7 @@ void pci_warn_notes(const struct command *self, const struct facet_passthrough_r
 {
     char address[FACET_PCI_ADDRESS_SIZE];
 
-    bool has_adopted = false; /* then what there was no room for is no more than that */
+    bool has_adopted = false; /* then only such notes found no room */
 
     for (uint32_t i = 0; i < report->note_count; i++) {
         const struct facet_passthrough_note *note = &report->notes[i];
@@ -255,7 +255,7 @@ void pci_recover_first(const struct command *self, struct facet_passthrough *man
 
 /* ---- executing ---- */
 
-/* What vfio does not have any more is in no list of ours. */
+/* Functions that vfio no longer has are in no list of Facet's, so the host is read. */
 static int print_returned(const struct command *self, const struct facet_passthrough_plan *plan)
 {
     char address[FACET_PCI_ADDRESS_SIZE];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the verbs share that bind, give back and remember: options, the manager, plans and reports as people see them.
+ * The parts that the verbs share that bind, give back and remember: options, the manager, plans and reports as people
+ * see them.
  *
- * Owns: where journals are kept, and that no signal of a terminal cuts a transaction short.
- * Never: decides what is written; facet/passthrough_bind.h does.
+ * Owns: the place of journals, and that no signal of a terminal cuts a transaction short.
+ * Never: decides which values are written; facet/passthrough_bind.h does.
  */
 #ifndef FACET_PCI_MANAGE_H
 #define FACET_PCI_MANAGE_H
@@ -32,7 +33,7 @@ enum pci_option {
         "owner", required_argument, NULL, PCI_OPTION_OWNER                                                             \
     }
 
-/* What a command line asks for. */
+/* The wishes of a command line. */
 struct pci_wish {
     struct facet_pci_address addresses[PCI_ADDRESSES_MOST];
     size_t count;
@@ -54,16 +55,16 @@ struct pci_manager {
     int root, state;
 };
 
-/* `must_write`: the directory of journals is made where it is missing; otherwise it is done without. */
+/* `must_write`: the directory of journals is made where it is missing; otherwise the manager works without one. */
 enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write, struct pci_manager *ret_manager,
                                    struct facet_error *error);
 void pci_manager_close(struct pci_manager *manager);
 #define PCI_CLEANUP_MANAGER __attribute__((cleanup(pci_manager_close)))
 
-/* From now on, and until the program ends, what can be finished is. */
+/* From now on, and until the program ends, a transaction that was begun is finished. */
 void pci_finish_first(void);
 
-/* Undoes what a crash left, and warns of all that is worth it. */
+/* Undoes the changes that a crash left, and warns of all that matters to a user. */
 void pci_recover_first(const struct command *self, struct facet_passthrough *manager);
 
 static inline void pci_cleanup_plan(struct facet_passthrough_plan **plan)
@@ -83,11 +84,11 @@ bool pci_print_verdict(const struct facet_passthrough_verdict *verdict);
 bool pci_print_entries(const struct facet_passthrough_list *list, const struct facet_passthrough_plan *only);
 void pci_warn_notes(const struct command *self, const struct facet_passthrough_report *report);
 
-/* Of `wish`: what binding would write, or where `unbind` is set what giving back would. */
+/* The changes that binding `wish` would write, or with `unbind` giving it back. */
 enum facet_status pci_make_plan(const struct pci_manager *manager, const struct pci_wish *wish,
                                 struct facet_passthrough_plan **ret_plan, struct facet_error *error);
 
-/* A verb that changes something: reads what is wished for, plans it and executes the plan; returns the exit status. */
+/* A verb that changes something: reads the wish, plans it and executes the plan; returns the exit status. */
 int pci_change(const struct command *self, int argc, char **argv, const struct option *words, bool unbind);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci persist`: rules that are applied at each start of the machine. Never: applies one to another card.
+/*
+ * Owns: `facet pci persist`: rules that are applied at each start of the machine. Never: applies a rule to another
+ * card.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,7 @@
 
 #define RULES "/etc/facet/passthrough.d"
 
-/* What these verbs share. */
+/* The state that these verbs share. */
 struct persist {
     const struct command *self;
     struct pci_wish wish;
@@ -152,7 +154,7 @@ static void check_row(struct persist *persist, struct row *row)
     facet_passthrough_rule_check(persist->manager.manager, row->rule, &row->check, &row->plan, &row->error);
 }
 
-/* What failed is a refusal, with the first reason. */
+/* A failure counts as a refusal, with the first reason. */
 static void apply_row(struct persist *persist, struct row *row)
 {
     if (facet_passthrough_rule_apply(persist->manager.manager, row->rule, &row->report, &row->check, &row->error) ==

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci plan`: what binding or giving back would write. Never: writes to a device. */
+/* Owns: `facet pci plan`: the changes of binding or giving back, without making them. Never: writes to a device. */
 #include <stdio.h>
 
 #include "pci.h"

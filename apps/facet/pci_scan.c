@@ -160,7 +160,7 @@ static bool print_why(const json_t *scan)
     json_array_foreach(json_object_get(scan, "functions"), index, function)
     {
         verdict = json_object_get(function, "passthrough");
-        /* Of a group it is said once. */
+        /* A group's verdict is printed once. */
         if (is_told(verdicts, verdict))
             continue;
         silent = silent && json_array_size(json_object_get(verdict, "reasons")) == 0;

@@ -97,7 +97,7 @@ static bool add_sriov(struct libscols_table *card, const json_t *sriov)
     return !sriov || view_card_add(card, "virtual functions", text);
 }
 
-/* Nobody is an answer only where it could be told. */
+/* "Held by none" is an answer only where holders could be read. */
 static bool add_holders(struct libscols_table *card, const json_t *function)
 {
     char text[512] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci state` and `facet pci recover`: where functions are, and what a crash left. Never: binds. */
+/* Owns: `facet pci state` and `facet pci recover`: where functions are, and the rests of a crash. Never: binds. */
 #include <stdio.h>
 
 #include "pci.h"

@@ -131,7 +131,7 @@ static int watch_until(const struct command *self, struct facet_pci_watch *watch
     uint64_t end = options->timeout_ns ? now + options->timeout_ns : UINT64_MAX;
     struct facet_error error = {0};
 
-    /* From here on nothing is missed: who waits for that can see it. */
+    /* From here on no change is missed: a caller that waits for that can see it. */
     fprintf(stderr, "watching %u PCI functions%s\n", facet_pci_snapshot_count(facet_pci_watch_snapshot(watch)),
             isatty(STDERR_FILENO) ? "; Ctrl-C ends" : "");
     for (; now < end; now = facet_clock_now_ns()) {
@@ -140,7 +140,7 @@ static int watch_until(const struct command *self, struct facet_pci_watch *watch
 
         if (status && status != FACET_TIMEOUT)
             return command_refuse(self, options->json, &error, NULL);
-        if (fflush(stdout) != 0) /* nobody reads on: the end of the command says so */
+        if (fflush(stdout) != 0) /* the reader has gone: the end of the command says so */
             return EXIT_REFUSED;
     }
     return EXIT_DONE;

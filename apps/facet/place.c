@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet place`: reserving parts of this node's devices, and its verbs. Never: decides anything; the daemon does.
- */
+/* Owns: `facet place`: reserving parts of this node's devices, and its verbs. Never: decides; the daemon does. */
 #include "place.h"
 
 #include <stdio.h>
@@ -14,7 +13,7 @@
 
 #define FOLDER "/v1/reservations/"
 
-/* What the verbs' options say together. Borrowed from argv, but for the slots. */
+/* The options of all verbs together. Borrowed from argv, but for the slots. */
 struct options {
     json_t *slots;
     const char *strategy, *affinity, *name, *render;
@@ -31,7 +30,7 @@ static void drop_options(struct options *options)
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-/* "sim.device=0.5". As much as can be told without a daemon. */
+/* "sim.device=0.5". Checks as much as is possible without a daemon. */
 static bool add_slot(const struct command *self, struct options *options, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -137,7 +136,7 @@ static int refuse(const struct command *self, const struct options *options, con
     return command_refuse(self, options->json, error, client->advice);
 }
 
-/* The configuration alone, so that it can be handed on; what its form cannot say is said aside. */
+/* The configuration alone, so that it can be piped on; members that its form lacks are reported on standard error. */
 static int print_rendered(const struct command *self, const json_t *answer)
 {
     const json_t *rendered = json_object_get(answer, "rendered"), *left;
@@ -330,7 +329,7 @@ static const struct command release = {
 
 static const struct command *const children[] = {&list, &show, &release, &place_fleet, &place_replay, NULL};
 
-/* The verb of those who name none: to reserve. */
+/* The default verb: to reserve. */
 static int run_place(const struct command *self, int argc, char **argv)
 {
     if (argc > 1 && argv[1][0] != '-')

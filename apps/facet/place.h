@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of `facet place` share.
+ * The parts that the files of `facet place` share.
  *
- * Owns: its verbs of other files, reading a file whole, the table of what was granted.
- * Never: decides who gets what.
+ * Owns: its verbs of other files, reading a file whole, the table of grants.
+ * Never: decides a grant.
  */
 #ifndef FACET_PLACE_H
 #define FACET_PLACE_H

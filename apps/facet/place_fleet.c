@@ -122,14 +122,14 @@ static enum facet_status read_job(const json_t *job, bool placed, struct facet_f
     return FACET_OK;
 }
 
-/* --- what is placed already --------------------------------------------------------------------------------------- */
+/* --- existing placements ------------------------------------------------------------------------------------------ */
 
 static int compare_names(const void *left, const void *right)
 {
     return strcmp(((const struct named *)left)->name, ((const struct named *)right)->name);
 }
 
-/* What is printed names a node, and what is read finds it by that: each needs a name of its own, which is text. */
+/* The output names a node, and the input finds it by that name: each needs a name of its own, which is text. */
 static enum facet_status check_names(const struct fleet *fleet, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -263,7 +263,7 @@ static enum facet_status read_placed(struct fleet *fleet)
     if (!copy)
         return facet_error_set(fleet->error, FACET_NO_MEMORY, "out of memory for %s", fleet->placed_file);
     memcpy(copy, text, length);
-    if (strlen(copy) < length) /* what is behind it would be free once more */
+    if (strlen(copy) < length) /* the placements behind it would be lost */
         return facet_error_set(fleet->error, FACET_INVALID_ARGUMENT, "%s: a zero byte, expected text",
                                fleet->placed_file);
     return place_lines(fleet, copy);
@@ -384,7 +384,7 @@ static enum facet_status decide(struct fleet *fleet, const json_t *job, json_t *
     if (status != FACET_OK)
         return status;
     status = facet_fleet_decide(fleet->fleet, shape, &placement, fleet->error);
-    if (status == FACET_QUOTA) /* the library's word; its advice is for virtual GPUs */
+    if (status == FACET_QUOTA) /* the library's status; its advice is for virtual GPUs */
         return facet_error_set(fleet->error, FACET_NO_SPACE, "no node has room for this");
     if (status != FACET_OK)
         return status;

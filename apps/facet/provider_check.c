@@ -15,7 +15,7 @@ enum { OPTION_ISOLATED = 1000, OPTION_DEADLINE, OPTION_ONLY, DEADLINE_MOST_S = 3
 
 static const char *const outcomes[] = {"passed", "failed", "skipped", "note"};
 
-/* What is known while results come in. */
+/* The state while results come in. */
 struct report {
     bool verbose;
     uint32_t number;
@@ -126,7 +126,7 @@ static int refuse_group(const struct command *self, const char *name)
     return command_usage(self, "--only '%s': expected one of %s", name, names);
 }
 
-/* What the command line asks for. */
+/* The options of the command line. */
 struct request {
     struct facet_conformance_options options;
     bool json, verbose;

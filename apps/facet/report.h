@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `facet run --report FILE`: a file that is there whole or not at all.
+ * `facet run --report FILE`: a file that is written whole or not at all.
  *
  * Owns: the temporary file beside FILE, and its renaming.
- * Never: replaces what is not a regular file (a pipe or terminal is written to).
+ * Never: replaces anything but a regular file (a pipe or terminal is written to).
  */
 #ifndef FACET_REPORT_H
 #define FACET_REPORT_H
@@ -20,7 +20,7 @@
 struct report {
     FILE *file;                 /* NULL when there is no report */
     const char *name;           /* as it was given, for messages; the caller's */
-    char path[FACET_PATH_SIZE]; /* what the temporary becomes; empty when `file` is written directly */
+    char path[FACET_PATH_SIZE]; /* the final name of the temporary; empty when `file` is written directly */
     char temporary[FACET_PATH_SIZE];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: from typed limits to a request. Never: guesses what was meant. */
+/* Owns: turning typed limits into a request. Never: guesses a meaning. */
 #include "request.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What -d, -m, -c, --mode, --template, --priority, --idle-freeze, --reservation, --oversubscribe and --name say, and
- * the JSON they become.
+ * The values of -d, -m, -c, --mode, --template, --priority, --idle-freeze, --reservation, --oversubscribe and --name,
+ * and the JSON they become.
  *
  * Owns: checking as much as possible before a daemon is asked or started.
  * Never: prints; enforces anything.
@@ -36,16 +36,16 @@ struct request {
         "name", required_argument, NULL, OPTION_NAME                                                                   \
     }
 
-/* Takes an option; false when it is not one of ours. */
+/* Takes an option; false when it is another one. */
 bool request_option(struct request *request, int option, const char *value);
 
-/* Whether any of the options is a limit: something that a program is to be held to. */
+/* Whether any of the options limits the program. */
 bool request_limits(const struct request *request);
 
 /* The first option given, as typed ("--memory"); NULL when none was. */
 const char *request_given(const struct request *request);
 
-/* Everything that can be told without a device. */
+/* All checks that need no device. */
 enum facet_status request_check(const struct request *request, struct facet_error *error);
 
 /*

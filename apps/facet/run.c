@@ -40,7 +40,7 @@ struct entered {
     uint64_t before_ns, device_time_before_ns;
 };
 
-/* What is held while the command runs. Released by run_cleanup() in reverse. */
+/* The resources held while the command runs. Released by run_cleanup() in reverse. */
 struct run {
     const struct command *self;
     struct options options;
@@ -50,7 +50,7 @@ struct run {
     struct client client;
     struct entered entered[LAUNCH_MAX_VGPUS];
     size_t count;
-    bool created;  /* the only one is ours to remove */
+    bool created;  /* the only one was made here, and is removed */
     bool launches; /* the command is known to start programs out of reach */
 };
 
@@ -148,7 +148,7 @@ static bool check_usage(const struct command *self, int argc, const struct optio
     return true;
 }
 
-/* What can still be refused before a daemon is asked or started. */
+/* All checks that are possible before a daemon is asked or started. */
 static enum facet_status prepare(struct run *run, struct facet_error *error)
 {
     enum facet_status status = facet_path_shipped(LAYER_FILE, run->layer, sizeof run->layer, error);
@@ -231,7 +231,7 @@ static void describe(const struct run *run, const json_t *vgpu)
             view_text(vgpu, "device"), view_text(vgpu, "device_name"), memory, compute, view_text(vgpu, "mode"));
 }
 
-/* Which of the totals after the run can be believed (FACET_BELIEVED_*): the segment is the tenants' to write. */
+/* Which of the totals after the run can be believed (FACET_BELIEVED_*): tenants can write the segment. */
 static uint32_t believed_after(const struct entered *entered, const struct facet_usage_totals *after)
 {
     uint64_t limit = view_number(entered->vgpu, "memory_limit_bytes"), now_ns = facet_clock_now_ns();
@@ -245,7 +245,7 @@ static uint32_t believed_after(const struct entered *entered, const struct facet
     return facet_belief_look(&belief, after, most, now_ns);
 }
 
-/* NULL, which is left out, for what cannot be believed. */
+/* NULL, which is left out, for a total that cannot be believed. */
 static json_t *amount(uint32_t believed, uint32_t bit, uint64_t number)
 {
     return believed & bit ? json_integer((json_int_t)number) : NULL;
@@ -273,7 +273,7 @@ static json_t *report_json(const struct run *run, const struct facet_usage_total
                      "exit_status", outcome->exit_status);
 }
 
-/* Why a program failed is not always said by it: whether it reached the device, and was refused memory, is. */
+/* A program does not always say why it failed: this says whether it reached the device, and was refused memory. */
 static void summarize(const struct run *run, const struct entered *entered)
 {
     char peak[VIEW_SIZE], name[VIEW_SIZE] = "";
@@ -295,8 +295,8 @@ static void summarize(const struct run *run, const struct entered *entered)
 }
 
 /*
- * Of a vGPU that nobody entered it is said when it was to hold something: a program that needs no device, run without
- * limits, is nobody's mistake. A simulated one is entered by none, and that was said.
+ * An unused vGPU is reported only when it was meant to limit something: a program that needs no device and was given no
+ * limits is no mistake. No process enters a simulated one, which was reported before.
  */
 static bool expects_entry(const struct run *run, const json_t *vgpu)
 {
@@ -327,7 +327,7 @@ static enum facet_status write_report(struct run *run, const struct launch_outco
     return report_finish(&run->report, json, error);
 }
 
-/* A daemon that dies while it is asked may hold its socket for another moment: so a few times, with a pause. */
+/* A daemon that dies during the call may hold its socket for another moment: hence a few tries, with a pause. */
 static enum facet_status delete_vgpu(struct run *run, struct facet_error *error)
 {
     const struct timespec pause = {.tv_nsec = DELETE_PAUSE_NS};
@@ -366,7 +366,7 @@ static int refuse_command(const struct run *run, const struct facet_error *error
     return error->status == FACET_PERMISSION ? EXIT_NOT_EXECUTABLE : EXIT_NOT_FOUND;
 }
 
-/* The folders of all of them, as FACET_VGPU_DIR lists them, and the variables that their devices want. */
+/* The folders of all of them, as FACET_VGPU_DIR lists them, and the variables that their devices need. */
 static enum facet_status join_places(const struct run *run, char dirs[LAUNCH_DIRS_SIZE], json_t *environment,
                                      struct facet_error *error)
 {

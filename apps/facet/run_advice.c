@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what run_advice.h says. Never: more than a line for each virtual GPU. */
+/*
+ * Owns: the warnings about a virtual GPU that its program does not use; see run_advice.h. Never: more than a line for
+ * each.
+ */
 #include "run_advice.h"
 
 #include "limiter/entrance_cuda.h"
@@ -7,12 +10,12 @@
 #include "run_launcher.h"
 #include "view.h"
 
-/* How the two kinds of GPU differ here. */
+/* The differences between the two kinds of GPU. */
 struct kind {
     bool (*is_of)(const char *address);
     const char *property; /* of the device: why programs find no GPU */
     const char *programs, *remedy;
-    const char *beginning; /* what is charged first */
+    const char *beginning; /* the first charge of a program */
 };
 
 static const struct kind kinds[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what run_launcher.h says. Never: reads a file, or believes more than a command's words. */
+/*
+ * Owns: recognizing launchers on a command line; see run_launcher.h. Never: reads a file, or relies on more than the
+ * words.
+ */
 #include "run_launcher.h"
 
 #include <ctype.h>
@@ -18,7 +21,7 @@ enum { DEPTH = 8, WORDS = 64 };
 #define USER      "starts programs without the variables by which they enter a virtual GPU"
 #define ROOT      "starts programs where the files of a virtual GPU are not"
 
-/* `only`: the subcommands that start a program, with spaces around each; NULL: whatever it is given. */
+/* `only`: the subcommands that start a program, with spaces around each; NULL: any words are a program. */
 struct launcher {
     const char *name, *what, *only;
 };
@@ -252,7 +255,7 @@ static bool with_more(char *const *command, int depth, struct run_launcher *ret_
     return count && find(words, depth + 1, ret_launcher);
 }
 
-/* `words`: what follows the wrapper's name. */
+/* `words`: those after the wrapper's name. */
 static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, int depth,
                            struct run_launcher *ret_launcher)
 {
@@ -291,7 +294,7 @@ static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, in
 #define BETWEEN " \t"
 #define ENDS    ";|&()\n" /* a command */
 
-/* What is left to read, and where its words go: without quotes and with their ends they need no more room than it. */
+/* The unread text, and room for its words: without quotes and with their ends they need no more room than the text. */
 struct text {
     const char *at;
     char *room;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands that start a program where a virtual GPU does not reach: not as their own child, or without the variables by
- * which programs enter it.
+ * Commands that start a program out of a virtual GPU's reach: not as their own child, or without the variables by which
+ * programs enter it.
  *
- * Owns: the list of them, and finding one behind env, nice and their like, and in the text that a shell is given.
- * Never: runs or refuses anything. What a script or a program starts in its turn it does not see.
+ * Owns: the list of them, and finding one behind env, nice and the like, and in the text for a shell.
+ * Never: runs or refuses anything. It does not see programs that a script or program starts in its turn.
  */
 #ifndef FACET_RUN_LAUNCHER_H
 #define FACET_RUN_LAUNCHER_H

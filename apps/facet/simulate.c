@@ -254,7 +254,7 @@ static void make_points(struct simulate *simulate)
         simulate->points[simulate->point_count++] = simulate->loads[load++];
 }
 
-/* Of a pipe as well: what is read is not known before. */
+/* Of a pipe as well, whose length is not known before. */
 static enum facet_status read_bytes(int fd, const char *path, char **ret_text, size_t *ret_length,
                                     struct facet_error *error)
 {
@@ -307,7 +307,7 @@ static enum facet_status read_lists(struct simulate *simulate, struct facet_erro
     return status;
 }
 
-/* Before the work is done rather than after it: that the plot can be written, and that it takes no list's place. */
+/* Before the work rather than after it: checks that the plot can be written, and that it overwrites no list. */
 static enum facet_status check_plot(const struct simulate *simulate, struct facet_error *error)
 {
     const char *const lists[] = {simulate->node_file, simulate->job_file};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of `facet simulate` share.
+ * The parts that the files of `facet simulate` share.
  *
  * Owns: the request as it was read, and the results of all runs. Never: is used by another verb.
  */
@@ -26,7 +26,7 @@ struct simulate {
     uint64_t seeds, seed_base;
     uint32_t loads[SIMULATE_LOADS_MOST]; /* permille, rising: those that are reported */
     uint32_t load_count;
-    uint32_t points[FACET_SIMULATE_LOADS]; /* those and what the plot needs */
+    uint32_t points[FACET_SIMULATE_LOADS]; /* those and the points of the plot */
     uint32_t point_count;
     uint32_t threads, moves, stretch;
     bool json, departures, learn;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the runs of `facet simulate`, on threads, and their means. Never: lets a result depend on who made it. */
+/* Owns: the runs of `facet simulate`, on threads, and their means. Never: lets a result depend on its thread. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static enum facet_status run_one(const struct simulate *simulate, uint64_t numbe
     return facet_simulate(&config, &simulate->results[number], error);
 }
 
-/* The number of a run that nobody has; UINT64_MAX when there is none, or one failed. */
+/* The number of a run that no thread has yet; UINT64_MAX when there is none, or one failed. */
 static uint64_t next_run(struct work *work)
 {
     uint64_t number = UINT64_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how results look: one JSON object a line, one table. Never: computes them. */
+/* Owns: the output of results: one JSON object a line, one table. Never: computes them. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -7,7 +7,7 @@
 #include "simulate.h"
 #include "view.h"
 
-/* As many digits as mean something, so that lines stay readable. */
+/* Only significant digits, so that lines stay readable. */
 static json_t *rounded(double value, double digits)
 {
     return json_real(round(value * digits) / digits);
@@ -28,7 +28,7 @@ static json_t *percents(const struct simulate *simulate, const struct simulate_m
     return object;
 }
 
-/* What makes a run again: seed and order of the nodes. */
+/* The input that repeats a run: seed and order of the nodes. */
 static json_t *runs(const struct simulate *simulate, uint32_t policy)
 {
     json_t *array = json_array();

@@ -242,7 +242,7 @@ static bool find_kind(const char *name, uint32_t *ret_kind)
     return false;
 }
 
-/* What a document calls itself; a node's when it does not say. */
+/* The kind in a document; a node's when it has none. */
 static uint32_t guess_kind(const char *text, size_t bytes)
 {
     json_t *json = json_loadb(text, bytes, 0, NULL);
@@ -299,7 +299,7 @@ static int print_violations_json(const struct command *self, const char *kind,
     return inventory_print_json(self, json);
 }
 
-/* Names of files and members are anybody's: they must not end the line, or speak to the terminal. */
+/* Names of files and members may hold anything: they must not end the line, or control the terminal. */
 static void print_line(const char *text, const char *format, ...) FACET_PRINTF(2, 3);
 static void print_line(const char *text, const char *format, ...)
 {
@@ -514,7 +514,7 @@ static int run_render(const struct command *self, int argc, char **argv)
     if (!read_render(self, argc, argv, &render, &status))
         return status;
     if (render_file(argv[optind], &render, &text, &left, &error) != FACET_OK) {
-        /* Only what the form cannot say can be left out; `workload`: then nothing would remain. */
+        /* Only a member that the form lacks can be left out; `workload`: then nothing would remain. */
         bool partial = error.status == FACET_UNSUPPORTED && strcmp(error.argument, "workload") != 0;
         command_refuse(self, render.json, &error, partial ? "use --partial to render the rest" : NULL);
         return EXIT_REFUSED;

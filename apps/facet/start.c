@@ -60,8 +60,10 @@ static enum facet_status open_log(int *ret_fd, struct facet_error *error)
     return FACET_OK;
 }
 
-/* In the daemon's process: keeps nothing of ours but the log, the pipe, and of the environment what surroundings.h
- * says: the daemon is everybody's of this user, and who happened to start it is nobody special. */
+/*
+ * In the daemon's process: keeps only the log, the pipe, and the variables that surroundings.h allows, because the
+ * daemon serves all of this user's programs, not just the one that happened to start it.
+ */
 _Noreturn static void become_daemon(const char *program, int log, int ready)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -81,7 +83,7 @@ _Noreturn static void become_daemon(const char *program, int log, int ready)
     _exit(1);
 }
 
-/* Forks twice, so that the daemon is nobody's child and nobody has to wait for it. */
+/* Forks twice, so that init adopts the daemon and this process need not wait for it. */
 static enum facet_status detach(const char *program, int log, int ready, struct facet_error *error)
 {
     pid_t middle = fork();
@@ -128,7 +130,7 @@ static bool wait_with_progress(int fd)
     return ready;
 }
 
-/* One byte or the end of the pipe: go on. A line: why not. */
+/* One byte or the end of the pipe: success. A line: the reason for the failure. */
 static enum facet_status read_verdict(int fd, struct facet_error *error)
 {
     char line[320];

@@ -6,7 +6,7 @@
 #include <facet/error.h>
 
 /*
- * Starts `facetd --private` in a session of its own and waits until it is ready, has said why it cannot be, or has left
+ * Starts `facetd --private` in a session of its own and waits until it is ready, has reported why not, or has left
  * because another daemon was quicker (which is success). Shows that it waits on a terminal, after a second.
  */
 enum facet_status daemon_start(struct facet_error *error);

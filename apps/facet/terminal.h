@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a terminal can do, and the passing note that something is waited for. Never: writes to anything else. */
+/* Owns: the abilities of a terminal, and the passing note about a wait. Never: writes to anything else. */
 #ifndef FACET_TERMINAL_H
 #define FACET_TERMINAL_H
 

@@ -55,13 +55,13 @@ static enum facet_status take(struct client *client, struct top_sample *sample, 
     return FACET_OK;
 }
 
-/* False when it is time to leave: ^C, or whoever read our output has gone. */
+/* False when it is time to leave: ^C, or the reader of the output has gone. */
 static bool pause_for(uint64_t ns, const sigset_t *leaving)
 {
     const struct timespec interval = facet_ns_timespec(ns);
     int number;
 
-    /* An interrupted wait (the window was resized, we were stopped and continued) simply refreshes early. */
+    /* An interrupted wait (the window was resized, the process was stopped and continued) simply refreshes early. */
     number = sigtimedwait(leaving, NULL, &interval);
     return number < 0 && !ferror(stdout);
 }

@@ -7,7 +7,7 @@
 #include "vgpu_view.h"
 #include "view.h"
 
-/* What the verbs' options say together. */
+/* The options of all verbs together. */
 struct options {
     struct request request;
     bool json, force, no_start;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "view.h"
 
-/* What nobody measures, or cannot be believed. */
+/* For a value that is not measured, or cannot be believed. */
 #define NOT_KNOWN "not known"
 
 /* "partitioned 1g.10gb" */
@@ -86,7 +86,7 @@ static bool add_amounts(struct libscols_table *card, const json_t *vgpu)
                                                         : NOT_KNOWN);
 }
 
-/* What the device itself gave, in the modes hard and partitioned. */
+/* The device's own part, in the modes hard and partitioned. */
 static bool add_part(struct libscols_table *card, const json_t *vgpu)
 {
     char memory[VIEW_SIZE], compute[VIEW_SIZE], units[VIEW_SIZE];

@@ -19,7 +19,7 @@ struct libscols_table *view_table(const struct view_column *columns)
 
     if (!table)
         return NULL;
-    /* Not on a terminal: every column at its full width, whatever COLUMNS says. */
+    /* Not on a terminal: every column at its full width, regardless of COLUMNS. */
     if (!isatty(STDOUT_FILENO))
         scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
     scols_table_enable_colors(table, view_color());
@@ -76,7 +76,7 @@ char *view_memory(uint64_t bytes, char *buffer)
     return buffer;
 }
 
-/* Half made, it has no limit yet; not served, nobody measures it. */
+/* A half-made vGPU has no limit yet; one that is not served is not measured. */
 char *view_memory_of(const json_t *vgpu, char *buffer)
 {
     char left[VIEW_SIZE] = "-", right[VIEW_SIZE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How amounts and tables look to people.
+ * The form of amounts and tables for people.
  *
  * Owns: short forms of sizes and shares; tables through libsmartcols, whole when piped, fitted on a terminal.
  * Never: prints colours anywhere but on a terminal, or at all with NO_COLOR or TERM=dumb.
