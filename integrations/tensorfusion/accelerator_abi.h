@@ -77,7 +77,7 @@ typedef struct {
     VirtualizationCapabilities virtualizationCapabilities;
 } ExtendedDeviceInfo;
 
-/* No function uses it any more; it is part of the header all the same. */
+/* No function uses it any more, but it is part of the header. */
 typedef struct {
     char templateId[64];
     char name[128];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: devices as that ABI describes them, and the driver's files for workers.
- * Never: lists partitions as devices: whoever schedules by this list would hand them out as whole ones.
+ * Never: lists partitions as devices: a scheduler would hand them out as whole ones.
  *
- * What was not measured cannot be told apart from zero in that ABI. Properties hold what Facet knows beyond its fields;
- * of a simulated device the property "simulated" says so.
+ * That ABI cannot tell a value that was not measured from zero. Properties hold Facet's facts beyond its fields; of a
+ * simulated device the property "simulated" says so.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static bool has_property(const DeviceProperties *all, const char *key)
     return false;
 }
 
-/* What is listed stays: a provider may say itself what the facade said of it before. */
+/* The first value stays: a provider may itself report a property that the facade has added. */
 static void add_property(struct facade_call *call, ExtendedDeviceInfo *device, const char *key, const char *value)
 {
     DeviceProperties *all = &device->props;
@@ -195,7 +195,7 @@ AccelResult AccelGetAllDevices(ExtendedDeviceInfo *devices, size_t maxCount, siz
 
 struct mounts {
     MountPath *items;
-    size_t capacity, count; /* `count` is also what would have been needed */
+    size_t capacity, count; /* `count` is also the number that would have been needed */
 };
 
 static void add_mount(struct mounts *mounts, const struct facet_container_item *item)

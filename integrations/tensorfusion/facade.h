@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the facade share: a call from TensorFusion, the providers behind it, and their devices.
+ * The parts that the files of the facade share: a call from TensorFusion, the providers behind it, and their devices.
  *
- * Owns: the structs, and the rule of every exported function: facade_begin(), then its arguments are judged, then
+ * Owns: the structs, and the rule of every exported function: facade_begin(), then its arguments are checked, then
  * facade_enter(), and facade_leave() at the end.
- * Never: keeps a device list: providers are asked each time, so what came or went is seen.
+ * Never: keeps a device list: providers are asked each time, so that a device that came or went is seen.
  *
  * Locks. A call holds its side's lock (providers or limiter) for reading from enter to leave; init, shutdown, and a
  * call that opens providers or revives lost ones hold it for writing. No call takes both. Messages are kept in the call
@@ -20,7 +20,7 @@
 
 #include "accelerator_abi.h"
 
-#define FACADE_MESSAGES 8 /* one call keeps; of more only the number is told */
+#define FACADE_MESSAGES 8 /* kept by one call; of the others only the number is logged */
 
 struct facade_message {
     const char *level;
@@ -52,7 +52,7 @@ struct facade_devices {
 /* ---- call.c: results and messages ---- */
 
 void facade_begin(struct facade_call *call, const char *function);
-/* Lets go of the lock, hands the messages to the callback, and returns `result`. */
+/* Releases the lock, hands the messages to the callback, and returns `result`. */
 AccelResult facade_leave(struct facade_call *call, AccelResult result);
 
 FACET_PRINTF(3, 4) void facade_log(struct facade_call *call, const char *level, const char *format, ...);
@@ -68,16 +68,15 @@ void facade_text(char *target, size_t size, const char *source);
 
 /* Takes the providers' lock, and opens them where neither AccelInit() nor an earlier call has. A failure was logged. */
 AccelResult facade_enter(struct facade_call *call);
-/* The same, after what was lost has been opened again. */
+/* facade_enter(), after lost providers have been opened again. */
 AccelResult facade_enter_discovery(struct facade_call *call);
 
 const struct facade_provider *facade_providers(uint32_t *ret_count);
 
-/* The devices of all providers, to be freed with free(items). A provider that does not answer is logged and left out.
- */
+/* The devices of all providers, to be freed with free(items). A provider without an answer is logged and left out. */
 enum facet_status facade_devices_list(struct facade_call *call, struct facade_devices *ret_devices,
                                       struct facet_error *error);
-/* The device with that uuid, whatever the case of its letters: TensorFusion folds it. FACET_NOT_FOUND. */
+/* The device with that uuid in any case of its letters: TensorFusion folds it. FACET_NOT_FOUND. */
 enum facet_status facade_device_find(struct facade_call *call, const char *uuid, struct facade_device *ret_device,
                                      struct facet_error *error);
 
@@ -89,8 +88,10 @@ struct facade_known {
     uint64_t memory_bytes;
 };
 
-/* The same for a call that holds no lock yet; holds none afterwards. Opens nothing: FACET_BAD_STATE where no provider
- * is open. */
+/*
+ * facade_device_find() for a call that holds no lock yet; holds none afterwards. Opens nothing: FACET_BAD_STATE where
+ * no provider is open.
+ */
 enum facet_status facade_device_know(struct facade_call *call, const char *uuid, struct facade_known *ret_known,
                                      struct facet_error *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the hooks' side of that limiter: admission of memory and compute, freezing.
- * Never: guesses whose process it is: one that is in no worker is refused.
+ * Never: guesses the worker of a process: one that is in no worker is refused.
  *
  * These functions work in the process that called LimiterInit(): one process manages a folder. Programs elsewhere are
  * limited by Facet's interposers, which share the same segments.
@@ -20,7 +20,7 @@
 #define MAX_IDLE_MS     (UINT64_C(24) * 3600 * 1000)
 #define BOTH            (FACET_RESOURCE_MEMORY | FACET_RESOURCE_COMPUTE)
 
-/* ---- who and where ---- */
+/* ---- processes and their workers ---- */
 
 static bool parse_pid(const char *text, int32_t *ret_pid)
 {
@@ -152,7 +152,7 @@ AccelResult CheckAndRecordComputeOps(const char *processId, const char *deviceUU
     return facade_leave(&call, record_compute(&call, processId, deviceUUID, computeTokens, record));
 }
 
-/* That ABI does not say which worker the process is of, so the device must leave no choice. */
+/* That ABI does not name the worker of the process, so the device must have only one. */
 static AccelResult add_process(struct facade_call *call, const char *uuid, const char *process)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
@@ -283,7 +283,7 @@ AccelResult ResumeWorker(const char *workerId, WorkerFreezeState *freezeState)
     return facade_leave(&call, switch_worker(&call, facet_limiter_resume, workerId, freezeState));
 }
 
-/* The setting, when there is one, is checked: a typing error must not become a minute. */
+/* The setting is checked if present: a typing error must not become a minute. */
 static enum facet_status read_idle(uint64_t *ret_ns, struct facet_error *error)
 {
     const char *text = secure_getenv("FACET_TENSORFUSION_IDLE_MS");

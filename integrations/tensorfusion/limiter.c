@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the hypervisor's side of that limiter: workers, their processes and limits.
- * Never: writes into a tenant's memory what only the owner may say: the segments behind it are Facet's, where limits
- * are read-only for tenants.
+ * Never: lets a tenant write limits: the segments behind it are Facet's, where limits are read-only for tenants.
  *
- * What TensorFusion's hypervisor computes for its own token bucket (the utilization in LimiterUpdateERL) is not used:
+ * The utilization in LimiterUpdateERL, which TensorFusion's hypervisor computes for its own token bucket, is not used:
  * it is the device's, not the worker's. The limit that comes with it is.
  */
 #include "limiter.h"
@@ -104,7 +103,7 @@ AccelResult LimiterInit(const char *shmBasePath)
     return facade_leave(&call, result);
 }
 
-/* Workers stay on disk: the next LimiterInit() and LimiterCreateWorker() take them up. */
+/* Workers stay on disk: the next LimiterInit() and LimiterCreateWorker() adopt them. */
 static void stop(void)
 {
     facet_limiter_close(state.limiter);
@@ -134,8 +133,10 @@ AccelResult LimiterShutdown(void)
 
 /* ---- names ---- */
 
-/* Names become names of folders, so what TensorFusion itself refuses is refused, and everything but letters, digits
- * and "._-" with it. */
+/*
+ * Names become names of folders: names that TensorFusion itself refuses are refused, and all others with more than
+ * letters, digits and "._-".
+ */
 static AccelResult check_name(struct facade_call *call, const char *what, const char *name, size_t size)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -156,7 +157,7 @@ static AccelResult check_names(struct facade_call *call, const char *space, cons
     return result == ACCEL_SUCCESS ? check_name(call, "pod", pod, TF_POD_SIZE) : result;
 }
 
-/* Readable, and its own for each worker and device: 64 bits of FNV-1a over what had to be cut. */
+/* Readable, and unique to a worker and device: 64 bits of FNV-1a over the part that was cut. */
 static void make_id(const char *space, const char *pod, uint32_t index, char id[FACET_NAME_SIZE])
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -205,7 +206,7 @@ static AccelResult check_config(struct facade_call *call, const LimiterDeviceCon
     return ACCEL_SUCCESS;
 }
 
-/* Without AccelInit() the device is not known, and its memory is what the worker may have. */
+/* Without AccelInit() the device is not known, and its memory is taken as the worker's limit. */
 static AccelResult know_device(struct facade_call *call, const LimiterDeviceConfig *config, struct facade_known *known)
 {
     struct facet_error error = {0};
@@ -236,7 +237,7 @@ static void fill_part(const LimiterDeviceConfig *config, const char *space, cons
     part->limits.mode = FACET_MODE_SOFT;
 }
 
-/* One that an earlier hypervisor left is taken up, so that a restart loses nothing. */
+/* A worker that an earlier hypervisor left is adopted, so that a restart loses nothing. */
 static AccelResult make_part(struct facade_call *call, const struct facade_known *known, struct tf_part *part)
 {
     const struct facet_limiter_worker worker = {.size = sizeof worker,
@@ -289,7 +290,7 @@ static AccelResult make_parts(struct facade_call *call, struct tf_worker *worker
     return ACCEL_SUCCESS;
 }
 
-/* All that can be wrong with what was asked, before anything is made. */
+/* Checks the whole request before anything is made. */
 static AccelResult prepare(struct facade_call *call, const LimiterDeviceConfig *configs, struct tf_worker *worker,
                            struct facade_known *known)
 {
@@ -365,7 +366,7 @@ static AccelResult remove_worker(struct facade_call *call, const char *space, co
     return ACCEL_SUCCESS;
 }
 
-/* A pod that is removed is over: what still runs in it is refused from now on. */
+/* A removed pod is over: processes that still run in it are refused from now on. */
 AccelResult LimiterRemoveWorker(const char *space, const char *podName)
 {
     struct facade_call call;
@@ -374,7 +375,7 @@ AccelResult LimiterRemoveWorker(const char *space, const char *podName)
     return facade_leave(&call, remove_worker(&call, space, podName));
 }
 
-/* ---- what happens to workers ---- */
+/* ---- operations on workers ---- */
 
 static AccelResult register_process(struct facade_call *call, const char *space, const char *pod, uint32_t pid)
 {
@@ -472,8 +473,10 @@ AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint6
     return facade_leave(&call, beat(&call, space, podName));
 }
 
-/* Charges `part` until `bytes` are used in all, as far as its quota goes; what this process charged before and is too
- * much is given back. What the pod's processes recorded themselves stays. */
+/*
+ * Charges `part` until `bytes` are used in all, as far as its quota goes; an excess that this process charged before is
+ * given back. Amounts that the pod's processes recorded themselves stay.
+ */
 static AccelResult charge(struct facade_call *call, struct tf_part *part, uint64_t bytes)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the two files of the limiter share: TensorFusion's workers, and which of Facet's stand for them.
+ * The parts that the two files of the limiter share: TensorFusion's workers, and their counterparts in Facet.
  *
  * Owns: the structs and the limiter's own lock (see facade.h).
- * Never: keeps who is in a worker; the limiter knows.
+ * Never: keeps the processes of a worker; the limiter knows them.
  */
 #ifndef FACET_TENSORFUSION_LIMITER_H
 #define FACET_TENSORFUSION_LIMITER_H
@@ -34,8 +34,10 @@ struct tf_worker {
     struct tf_part parts[];
 };
 
-/* Takes the limiter's lock, once the arguments were judged. A failure, before LimiterInit(), was logged: only the
- * caller knows the folder that it names. */
+/*
+ * Takes the limiter's lock, once the arguments were checked. A failure, before LimiterInit(), was logged: only the
+ * caller knows the folder that it names.
+ */
 AccelResult tf_enter(struct facade_call *call);
 /* For calls that change the table. */
 AccelResult tf_enter_writing(struct facade_call *call);

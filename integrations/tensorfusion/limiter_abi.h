@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TensorFusion's limiter ABI: what its hooks and its hypervisor call to admit work.
+ * TensorFusion's limiter ABI: the functions that its hooks and its hypervisor call to admit work.
  *
- * Owns: names and layouts of that ABI, in our own words; static asserts hold them.
+ * Owns: names and layouts of that ABI, in Facet's own words; static asserts hold them.
  * Never: adds to it.
  *
- * What it leaves open, and what this facade makes of it:
+ * Points that it leaves open, as this facade decides them:
  *  - a token of compute is one microsecond of device time;
  *  - a process is a pid in decimal; it belongs to the worker that LimiterRegisterPID() or AddWorkerProcess() put it in;
  *  - a worker's id is "namespace/pod", or the pod alone where only one namespace has it;

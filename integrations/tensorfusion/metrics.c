@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what processes and devices do, as that ABI tells it.
- * Never: makes up a figure. What was not measured is 0 in the fields of that ABI, which has nothing else, and is not
- * among the extra metrics.
+ * Owns: the metrics of processes and devices in that ABI's form.
+ * Never: makes up a figure. A value that was not measured is 0 in the fields of that ABI, which has nothing else, and
+ * is left out of the extra metrics.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void fill_process(const struct facade_device *device, const struct facet_
 
 struct processes {
     ProcessInformation *items;
-    size_t capacity, count; /* `count` is also what would have been needed */
+    size_t capacity, count; /* `count` is also the number that would have been needed */
     uint32_t asked, failed; /* devices */
     struct facet_error error;
 };

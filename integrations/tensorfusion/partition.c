@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: partitions, assigned by template and removed by identity.
- * Never: leaves a partition behind that the caller was not told of, or removes one of several that look alike.
+ * Never: leaves a partition behind that the caller does not know, or removes one of several that look alike.
  *
  * The ABI's header has AccelRemovePartition() take the template, and its hypervisor passes the partition's uuid; both
- * are taken. A template that more than one partition of the device has is refused: which one was meant is not known.
+ * are taken. A template that more than one partition of the device has is refused, because the one that was meant is
+ * not known.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which providers there are, opening and closing them, finding devices. AccelInit() opens them, and so does any
- * call that finds none open: callers ask before the first AccelInit() and after the last AccelShutdown().
- * AccelShutdown() closes them in either case.
+ * Owns: the list of providers, opening and closing them, finding devices. AccelInit() opens them, and so does any call
+ * that finds none open: callers ask before the first AccelInit() and after the last AccelShutdown(). AccelShutdown()
+ * closes them in either case.
  * Never: lets vendor code into the hypervisor unasked: each provider runs in a child of its own.
  *
  *     FACET_PROVIDER_PATH           files and folders, separated by colons; else the folder that this library is in
- *     FACET_TENSORFUSION_PLACE      "process": run the providers in the calling process; "child", the default: in
- * children
+ *     FACET_TENSORFUSION_PLACE      "process": run the providers in the calling process;
+ *                                   "child", the default: in children
  */
 #include <dlfcn.h>
 #include <glob.h>
@@ -37,7 +37,7 @@ const struct facade_provider *facade_providers(uint32_t *ret_count)
 
 static void add_file(const char *path, glob_t *paths)
 {
-    /* A file that is not there is kept as it is written, so that opening it says what is wrong. */
+    /* A missing file is kept as it is written, so that opening it reports the error. */
     glob(path, GLOB_NOCHECK | GLOB_NOMAGIC | (paths->gl_pathc ? GLOB_APPEND : 0), NULL, paths);
 }
 

@@ -9,7 +9,7 @@
 #include "facade.h"
 
 #define FIRST_CAPACITY 32u
-#define MAX_ROUNDS     8 /* a list that grows faster than it is read is somebody's defect */
+#define MAX_ROUNDS     8 /* a list that grows faster than it is read is a provider's defect */
 
 struct facade_query facade_query_of(const struct facade_device *device)
 {

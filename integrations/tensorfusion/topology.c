@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: how far apart devices are, in that ABI's levels.
- * Never: says that two devices are near because nothing is known of them.
+ * Never: takes two devices for near because nothing is known about them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static TopoLevelType level_by_link(const struct part *part, uint32_t one, uint32
     return TOPO_LEVEL_UNKNOWN;
 }
 
-/* Without a link, what the NUMA nodes tell. */
+/* Without a link, the level by NUMA nodes. */
 static TopoLevelType level_by_numa(const struct facet_device_info *one, const struct facet_device_info *other)
 {
     if (!(one->valid & other->valid & FACET_DEVICE_HAS_NUMA) || one->numa_node < 0 || other->numa_node < 0)

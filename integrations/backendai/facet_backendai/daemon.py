@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What facetd is asked over its socket: vGPUs and readings (docs/api.md).
+"""Calls to facetd over its socket: vGPUs and readings (docs/api.md).
 
-Owns: one connection a call, and errors as FacetError. Never: starts the daemon; its owner does. Never: asks one of
+Owns: one connection a call, and errors as FacetError. Never: starts the daemon; its owner does. Never: calls one of
 another user, or in a folder that others can change.
 """
 import http.client
@@ -26,7 +26,7 @@ def _labels(text):
 
 
 def socket_path():
-    """As the daemon finds its own."""
+    """The folder by the daemon's own rules."""
     runtime = os.environ.get("FACET_RUNTIME_DIR")
     if not runtime and os.geteuid() == 0:
         runtime = "/run/facet"
@@ -50,7 +50,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Daemon:
-    """Every call is one of its own: any thread may make it."""
+    """Every call has its own connection: any thread may make it."""
 
     def __init__(self, path=None):
         self.path = path or socket_path()
@@ -97,7 +97,7 @@ class Daemon:
         return self.call("DELETE", "/v1/vgpus/" + quote(name, safe="") + ("?force=1" if force else ""))
 
     def readings(self):
-        """(metric, labels, Decimal) of what was measured; what was not is not there."""
+        """(metric, labels, Decimal) of the measured values; others are absent."""
         status, raw = self._ask("GET", "/metrics")
         found = []
         for line in raw.decode(errors="replace").splitlines() if status == 200 else ():

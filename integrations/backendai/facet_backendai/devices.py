@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of this machine, as the C library lists them.
 
-Owns: a snapshot of plain values. Never: guesses: what a device does not say is None.
+Owns: a snapshot of plain values. Never: guesses: a value that a device does not report is None.
 """
 from ctypes import byref, c_char_p, c_void_p
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ MODE_SOFT = 1 << 1
 
 @dataclass(frozen=True)
 class Device:
-    facet_id: str   # "opencl:0", what the daemon knows it by
-    device_id: str  # what the agent knows it by
+    facet_id: str   # "opencl:0", the daemon's name for it
+    device_id: str  # the agent's name for it
     name: str
     vendor: str
     driver_version: str
@@ -29,7 +29,7 @@ class Device:
 
 
 def safe_id(text):
-    """Their resource file separates by these; a uuid has none."""
+    """Backend.AI's resource file separates by these; a uuid has none."""
     return text.translate(str.maketrans(":,= \n", "-----"))
 
 

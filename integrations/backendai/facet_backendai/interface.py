@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of Backend.AI that this package uses: theirs where ai.backend is installed, else plain ones like them.
+"""The names of Backend.AI that this package uses: its own where ai.backend is installed, else plain ones like them.
 
-Owns: where those names are looked for. Never: behaves differently by which of them it found.
+Owns: the places where those names are looked for. Never: behaves differently by the one that was found.
 """
 import enum
 import importlib
@@ -84,7 +84,8 @@ class ResourceAllocationError(Exception):
 
 
 def make_error(kind, message, **details):
-    """Theirs differ by release in which details they take. What has no place for the message gets it as a note."""
+    """Backend.AI's errors differ by release in the details they take. An error without a place for the message gets it
+    as a note."""
     error = None
     for arguments in (((message,), details), ((), details), ((message,), {}), ((), {})):
         try:
@@ -199,5 +200,5 @@ class AbstractComputePlugin(ABC):
 
 
 def find_spec_reader():
-    """Their get_resource_spec_from_container(), None without ai.backend: then nothing can be restored by v21."""
+    """Backend.AI's get_resource_spec_from_container(), None without ai.backend: then nothing can be restored by v21."""
     return _find("get_resource_spec_from_container")

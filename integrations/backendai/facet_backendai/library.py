@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libfacet.so.0 through ctypes: its structs, its functions, and its errors as exceptions.
 
-Owns: finding the library, the layouts of what crosses the border, and freeing the texts that come back.
+Owns: finding the library, the layouts of the structs passed, and freeing the texts that come back.
 Never: decides anything; a rule that the C library has is not written a second time here.
 """
 import ctypes
@@ -15,7 +15,7 @@ SONAME = "libfacet.so.0"
 MICRO = 1_000_000
 LARGEST = 2**63 - 1
 
-# enum facet_status, as far as it is asked about here
+# enum facet_status, the values that are compared here
 INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION, OUT_OF_RANGE, BAD_STATE, TOO_SMALL = range(-1, -8, -1)
 IO = -402
 
@@ -31,7 +31,7 @@ RENDER_DOCKER, RENDER_OCI, RENDER_CDI, RENDER_ENVIRONMENT = range(4)
 
 
 class FacetError(Exception):
-    """What libfacet refused: `status` (a number of enum facet_status) and its `name`, `argument` and `message`."""
+    """A refusal by libfacet: `status` (a number of enum facet_status) and its `name`, `argument` and `message`."""
 
     def __init__(self, status, name, argument, message):
         super().__init__(message or name)
@@ -109,7 +109,7 @@ class ResourcesRecord(ctypes.Structure):
                 ("text", c_char_p * 4), ("number", c_int64)]
 
 
-# What the test compares with the headers.
+# The test compares these with the headers.
 LAYOUTS = {
     "facet_error": Error, "facet_map_config": MapConfig, "facet_map_device": MapDevice,
     "facet_maps_config": MapsConfig, "facet_maps_place": MapsPlace, "facet_maps_item": MapsItem,
@@ -155,7 +155,7 @@ FALLIBLE = {
     "resources_parse_legacy": (c_char_p, c_size_t, SLOT_TYPE_FUNC, c_void_p, POINTER(c_void_p)),
     "resources_format_legacy": (c_void_p, SLOT_TYPE_FUNC, c_void_p, TEXT),
 }
-# The others: what they return, and their arguments.
+# The other functions: their results and arguments.
 PLAIN = {
     "maps_destroy": (None, c_void_p),
     "maps_place_count": (c_uint32, c_void_p),
@@ -203,7 +203,7 @@ class Library:
                              error.message.decode(errors="replace"))
 
     def text(self, name, *arguments, size=None):
-        """The same for a function whose last output is a text of ours to free; `size`, when it tells its length."""
+        """call() for a function whose last output is a text to be freed; `size`, when the function returns its length."""
         pointer = c_void_p()
         self.call(name, *arguments, byref(pointer), *([] if size is None else [byref(size)]))
         try:
@@ -212,7 +212,7 @@ class Library:
             self._free(pointer)
 
     def render(self, workload, form):
-        """JSON of a workload configuration; what the form cannot say is an error that names it."""
+        """JSON of a workload configuration; a member that the form lacks is an error that names it."""
         pointer = c_void_p()
         self.call("workload_render", workload, form, None, byref(pointer), None)
         try:
@@ -227,7 +227,7 @@ def _open(path):
 
 
 def load():
-    """The library of $FACET_LIB_DIR, else the one that the linker finds. OSError names what was tried."""
+    """The library of $FACET_LIB_DIR, else the one that the linker finds. OSError names the places tried."""
     folder = os.environ.get("FACET_LIB_DIR")
     beside = os.path.join(folder, SONAME) if folder else ""
     if beside and os.path.exists(beside):
@@ -251,7 +251,7 @@ def encode(text, argument):
 
 
 def to_micro(value, argument="amount"):
-    """Micro-units of a Decimal (or int, or text), exactly; what is no such number is refused, never rounded."""
+    """Micro-units of a Decimal (or int, or text), exactly; any other value is refused, never rounded."""
     try:
         value = value if isinstance(value, Decimal) else Decimal(str(value))
     except InvalidOperation as error:

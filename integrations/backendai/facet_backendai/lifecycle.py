@@ -13,18 +13,18 @@ from .workload import Workload
 
 
 class WorkloadDenied(Exception):
-    """Never so: creating it again fails again."""
+    """A permanent failure: creating it again fails again."""
 
 
 class WorkloadDeferred(Exception):
-    """Not now; `retry_s` is when asking again makes sense."""
+    """A failure for now; `retry_s` is when to try again."""
 
     def __init__(self, reason, retry_s=1.0):
         super().__init__(reason)
         self.retry_s = retry_s
 
 
-MARK = "w-"  # behind the prefix, so that nobody else takes these back
+MARK = "w-"  # behind the prefix, so that only this module takes these back
 
 
 def vgpu_name(prefix, workload_id):
@@ -32,8 +32,8 @@ def vgpu_name(prefix, workload_id):
 
 
 def _raise(error):
-    """By the ranges of facet/status.h: what the caller asked wrong, what is not now, and what is broken. A daemon that
-    is away, or does not answer, is not now."""
+    """By the ranges of facet/status.h: a wrong request, a refusal for now, or a defect. A daemon that is away, or does
+    not answer, is a refusal for now."""
     if error.argument == "facetd" or -200 < error.status <= -100:
         raise WorkloadDeferred(error.message) from error
     if -100 < error.status < 0 or -400 < error.status <= -300:
@@ -48,7 +48,7 @@ class FacetLifecycleHook:
 
     def _create(self):
         if self._name:
-            try:  # of an attempt that broke off; one with processes in it is somebody's
+            try:  # of an attempt that broke off; one with processes in it is in use
                 self._plugin.daemon.delete(self._name)
             except lib.FacetError as error:
                 if error.status != lib.NOT_FOUND or error.argument == "facetd":
@@ -62,8 +62,8 @@ class FacetLifecycleHook:
             self._plugin.take_back(self._name)
 
     async def pre_create(self):
-        """Their WorkloadConfig as a dict: mounts, env_vars, resource_data, networks, extra_gids, extra_syscalls. What
-        these six cannot say (CDI, capabilities, ...) is in `document`, our own form of all of it."""
+        """Backend.AI's WorkloadConfig as a dict: mounts, env_vars, resource_data, networks, extra_gids, extra_syscalls.
+        Members beyond these six (CDI, capabilities, ...) are in `document`, the whole in Facet's own form."""
         try:
             document = await self._plugin.complete(self._create, self._take_back)
         except lib.FacetError as error:
@@ -87,7 +87,7 @@ class FacetLifecycleHook:
         """A workload always ends, and nothing here has to be waited for."""
 
     async def post_terminate(self):
-        """Takes the vGPU back. Again, or without one, is fine; one that a process is still in is deferred."""
+        """Takes the vGPU back. Again, or without one, is fine; one with a process in it is deferred."""
         if self._name is None:
             return
         try:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backend.AI's allocation map on Facet's: allocate, apply_allocation, free.
 
-Owns: their vocabulary over ours: amounts by slot and device, hints, error classes; which grant an amount is part of.
-Never: decides who gets what, rounds an amount, or changes anything when it refuses.
+Owns: Backend.AI's terms over Facet's: amounts by slot and device, hints, error classes; which grant an amount is part
+of. Never: decides a grant, rounds an amount, or changes anything when it refuses.
 
 One lock stands around each operation, so threads may share a map. `allocations` is a copy: changing it changes nothing;
-assigning it replaces what is taken.
+assigning it replaces the amounts taken.
 """
 import ctypes
 import threading
@@ -26,17 +26,17 @@ REFUSED_SLOT, REFUSED_AMOUNT, REFUSED_QUANTUM, REFUSED_EXCLUSIVE, REFUSED_SHORT,
 
 
 def _word(value):
-    """Of an enumeration of theirs, or of a plain text."""
+    """Of an enumeration of Backend.AI, or of a plain text."""
     return str(getattr(value, "value", value)).lower()
 
 
 class FacetAllocMap(interface.AbstractAllocMap):
-    """`numa_nodes`: by device id. `unhealthy`: ids, or a function that says which there are now: of those nothing is
+    """`numa_nodes`: by device id. `unhealthy`: ids, or a function that returns the present ones: none of those is
     granted. `most_devices`: a grant on more devices than this is refused; None: any number."""
 
     def __init__(self, *, device_slots, device_mask=(), exclusive_slot_types=(), kind="fraction", strategy="evenly",
                  quantum=None, rules=EXACT, numa_nodes=None, unhealthy=(), most_devices=None, name="facet"):
-        self._pointer, self._lock = None, threading.RLock()  # whatever fails below, closing finds them
+        self._pointer, self._lock = None, threading.RLock()  # closing finds them if a step below fails
         slots = {key: info for key, info in device_slots.items() if key not in frozenset(device_mask or ())}
         self._set_up(kind, rules, dict(numa_nodes or {}), most_devices, name)
         self.strategy = strategy
@@ -72,7 +72,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
         self._pointer = pointer
 
     def close(self):
-        """Ends it, with what is taken. Twice is fine."""
+        """Ends it, with all amounts taken. Twice is fine."""
         with self._lock:
             pointer, self._pointer = self._pointer, None
             if pointer:
@@ -93,7 +93,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
         memo[id(self)] = twin
         return twin
 
-    # --- what is taken ---
+    # --- amounts taken ---
 
     def _place(self, number):
         place = MapsPlace(size=ctypes.sizeof(MapsPlace))
@@ -102,7 +102,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     @property
     def allocations(self):
-        """By slot and device; devices of which nothing is taken are there with 0."""
+        """By slot and device; devices without a taken amount are there with 0."""
         taken = defaultdict(dict)
         with self._lock:
             for number, (slot, device) in enumerate(self._places):
@@ -167,7 +167,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
             self._look_at_health()
             least = 0 if min_memory is None else to_micro(min_memory, "min_memory")
             guard = 0 if allow_resource_fragmentation else 1
-            # What is near may be nearly full: one device elsewhere is better than two near ones that are one too many.
+            # Near devices may be nearly full: one device elsewhere is better than two near ones that exceed the bound.
             again = self.most_devices is not None and affinity_hint is not None
             for hint in (affinity_hint, None) if again else (affinity_hint,):
                 grant, parts = self._take(items, hint, guard, least, context_tag)
@@ -195,7 +195,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     @contextmanager
     def _refusals(self):
-        """The agent takes back what others were given for a ResourceError, and for nothing else."""
+        """The agent takes the grants of other plugins back after a ResourceError, and after nothing else."""
         try:
             yield
         except FacetError as error:
@@ -227,7 +227,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
         return PREFER_SINGLE_NODE if getattr(policy, "name", policy) == "PREFER_SINGLE_NODE" else INTERLEAVED
 
     def _near(self, hint):
-        """Devices of a hint may be another plugin's: a place of ours on the same NUMA node stands for each."""
+        """Devices of a hint may be another plugin's: a place of this map on the same NUMA node stands for each."""
         nodes = [getattr(device, "numa_node", None) for device in getattr(hint, "devices", None) or ()]
         by_node = {}
         for number, (_, device) in enumerate(self._places):
@@ -255,12 +255,12 @@ class FacetAllocMap(interface.AbstractAllocMap):
     # --- restoring and giving back ---
 
     def apply_allocation(self, existing_alloc):
-        """Takes this again, as after a restart: what does not fit is refused, and then nothing of it is taken."""
+        """Takes these amounts again, as after a restart: if one does not fit, none is taken."""
         with self._lock, self._refusals():
             self._commit(self._parts(existing_alloc))
 
     def free(self, existing_alloc):
-        """Gives these amounts back: of the grant that they are, else of those on the same devices."""
+        """Gives these amounts back: of their own grant, else of others on the same devices."""
         with self._refusals(), self._transaction():
             wanted = self._parts(existing_alloc)
             grants = {grant: self._grant(grant) for grant in self._handles()} if wanted else {}
@@ -337,7 +337,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
 
 class _Transaction:
-    """Several steps of one map: all of them, or as it was."""
+    """Several steps of one map: all of them, or none."""
 
     def __init__(self, owner):
         self._owner, self._saved = owner, c_void_p()

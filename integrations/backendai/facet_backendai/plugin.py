@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FacetPlugin: the nineteen methods of backendai_accelerator_v21, and create_lifecycle_hook() of what follows it.
+"""FacetPlugin: the nineteen methods of backendai_accelerator_v21, and create_lifecycle_hook() of its successor.
 
-Owns: the slot facet.shares (or facet.device), vGPUs that containers were given, and when they are taken back.
-Never: reports what was not measured, blocks the agent's loop, or hands out a fraction that nobody is held to.
+Owns: the slot facet.shares (or facet.device), the vGPUs of containers, and the time at which they are taken back.
+Never: reports a value that was not measured, blocks the agent's loop, or hands out a fraction that is not enforced.
 """
 import asyncio
 import contextlib
@@ -31,15 +31,15 @@ READINGS = {
 
 
 async def _settled(work):
-    """Waits until it is over, whoever is cancelled meanwhile."""
+    """Waits until it is over, also when this task is cancelled meanwhile."""
     while not work.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([work])
 
 
 async def complete(function, undo):
-    """function() in a thread, which nothing can stop half-way: who is cancelled meanwhile waits for it, and undo() then
-    takes back what it made."""
+    """function() in a thread, which nothing can stop half-way: a task that is cancelled meanwhile waits for it, and
+    undo() then takes its result back."""
     loop = asyncio.get_running_loop()
     work = loop.run_in_executor(None, function)  # no task: the end of the loop does not cancel it
     try:
@@ -52,7 +52,7 @@ async def complete(function, undo):
 
 
 class FacetDevice(interface.AbstractComputeDevice):
-    """Theirs, with what it is called."""
+    """Backend.AI's device, with its name."""
 
     def __init__(self, device):
         super().__init__(device_id=device.device_id, hw_location=device.pci_address or device.facet_id,
@@ -72,9 +72,9 @@ class FacetPlugin(interface.AbstractComputePlugin):
         super().__init__(plugin_config, local_config)
         self._read_config(plugin_config)
         self._devices, self._refusals = {}, []
-        # vGPU -> its container, None while it is not known; and of those that nobody names any more, since when
+        # vGPU -> its container, None while it is not known; and since when a vGPU has had no container that names it
         self._live, self._lost, self._began = {}, {}, time.monotonic()
-        self._health = {}  # by facet_id, as the daemon said last; before that it is what the list of devices said
+        self._health = {}  # by facet_id, the daemon's last answer; before that, the value in the list of devices
 
     def _read_config(self, given):
         config = settings.read(given)
@@ -123,7 +123,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return [FacetDevice(device) for device in self._devices.values()]
 
     def _offered(self):
-        """A fraction is offered only where a program can be held to it."""
+        """A fraction is offered only where it can be enforced."""
         return [device for device in self._devices.values()
                 if self._config["enforce"] == "none" or device.takes_programs]
 
@@ -177,15 +177,16 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._live = {}
 
     def _name(self, name, container):
-        """It is alive, and whose it is."""
+        """The vGPU is alive, and in this container."""
         self._live[name] = container
         self._lost.pop(name, None)
 
     async def restore_from_container(self, container, alloc_map):
-        """An image can have any label: it keeps a vGPU alive, but only who was granted something of ours has one."""
+        """An image can have any label: it keeps a vGPU alive, but only a container with a grant of this plugin owns
+        one."""
         names = [name for name in str((getattr(container, "labels", None) or {}).get(LABEL, "")).split(",")
                  if name.startswith(self._prefix)]
-        for name in names:  # first: whatever fails below, it is alive
+        for name in names:  # first: it is alive, even if a step below fails
             self._name(name, self._live.get(name))
         reader = interface.find_spec_reader()
         spec = await reader(getattr(container, "backend_obj", container)) if reader else None
@@ -197,7 +198,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         alloc_map.apply_allocation(ours)
 
     def _granted(self, device_alloc):
-        """[(device, micro-units)] of our slots."""
+        """[(device, micro-units)] of this plugin's slots."""
         found = []
         for slot, devices in device_alloc.items():
             for device_id, amount in devices.items() if str(slot).split(".")[0] == KEY else ():
@@ -212,7 +213,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
     # --- containers ---
 
     def make_vgpu(self, name, granted):
-        """Of one device. The memory is a wall; the share is guaranteed, and with `cap` also the most."""
+        """Of one device. The memory is a hard limit; the share is guaranteed, and with `cap` also the most."""
         if len(granted) > 1:
             raise interface.make_error(interface.ResourceAllocationError,
                                        f"facet: {len(granted)} devices for one container: a process has one vGPU; set "
@@ -227,7 +228,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                                   milli if self._config["cap"] else None)
 
     def take_back(self, name):
-        """Whatever there is of it. What cannot be taken back now is left to the reaper, as nobody names it."""
+        """Removes it as far as it exists. If that fails now it is left to the reaper, because no container names it."""
         try:
             self.daemon.delete(name, force=True)
         except FacetError as error:
@@ -236,7 +237,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._live.pop(name, None)
 
     def fill(self, workload, granted, name):
-        """What the devices need, and the way into the vGPU `name`; None: there is none to make."""
+        """The needs of the devices, and the entrance to the vGPU `name`; None: there is none to make."""
         for device, _ in granted:
             access = self._config["devices"]
             add_access(workload, access.get(device.device_id) or access.get(device.facet_id) or access.get("*") or {})
@@ -262,7 +263,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
             return workload.render(RENDER_DOCKER)
 
     def _make(self, granted, name):
-        """Named before it is there, so that nobody takes it for one that is left over."""
+        """Named before it exists, so that it is not taken for a leftover."""
         self._reap()
         if name is None:
             return self._docker_args(granted, None)
@@ -283,8 +284,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return await complete(lambda: self._make(granted, name), lambda: name and self.take_back(name))
 
     def _is_left(self, vgpu, now):
-        """Nobody has named it for a while, and no process is in it: how many there are is absent where it was not
-        measured. Those of lifecycle hooks are not among them: a hook is told when its workload ends."""
+        """No container has named it for a while, and no process is in it: a count that was not measured is absent.
+        Those of lifecycle hooks are not among them: a hook is told when its workload ends."""
         name = vgpu["name"]
         if not name.startswith(self._prefix) or name.startswith(self._prefix + lifecycle.MARK) or name in self._live:
             return False
@@ -302,7 +303,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
             names = {vgpu["name"] for vgpu in listed}
             for name in [name for name in list(self._lost) if name not in names]:
                 self._lost.pop(name, None)
-        except FacetError as error:  # another time
+        except FacetError as error:  # tried again later
             log.warning("facet: vGPUs that nobody uses stay: %s", error)
 
     async def generate_mounts(self, source_path, device_alloc):
@@ -327,7 +328,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                 for device, micro in self._granted(device_alloc)]
 
     async def get_hooks(self, distro, arch):
-        """Programs are entered by the OpenCL layer, which is no preloaded object."""
+        """Programs enter by the OpenCL layer, which is no preloaded object."""
         return []
 
     async def get_docker_networks(self, device_alloc):
@@ -398,12 +399,12 @@ class FacetPlugin(interface.AbstractComputePlugin):
         for name, labels, value in await self._read():
             pid = labels.get("pid", "")
             if name == "facet_process_memory_used_bytes" and pid.isdecimal() and int(pid) in pid_map:
-                memory[int(pid)] = memory.get(int(pid), Decimal(0)) + value  # of all devices that it is on
+                memory[int(pid)] = memory.get(int(pid), Decimal(0)) + value  # of all devices that it uses
         memory = {pid: interface.Measurement(value) for pid, value in memory.items()}
         return [interface.ProcessMeasurement(key="facet_mem", type=interface.MetricTypes["GAUGE"],
                                              per_process=memory, unit_hint="bytes")] if memory else []
 
-    # --- the interface after this one ---
+    # --- the successor of this interface ---
 
     async def create_lifecycle_hook(self, workload, device_alloc):
         return lifecycle.FacetLifecycleHook(self, workload, self._granted(device_alloc))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource files: theirs (resource.txt) and ours, read and written by the C library.
+"""Resource files: Backend.AI's (resource.txt) and Facet's, read and written by the C library.
 
 Owns: records as tuples. Never: parses a file itself.
 """
@@ -77,7 +77,7 @@ def format_legacy(records, slot_types):
 
 
 def parse(raw):
-    """Records of our own file; FacetError (corrupt) says which line is damaged."""
+    """Records of Facet's own file; FacetError (corrupt) names the damaged line."""
     with _Resources() as resources:
         resources.library.call("resources_parse", raw, len(raw), byref(resources.pointer))
         return resources.records()

@@ -18,7 +18,7 @@ _CHOICES = {"allocation_mode": ("fractional", "discrete"), "rules": tuple(RULES)
 _FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _ACCESS = ("device_nodes", "cdi_devices", "groups", "capabilities", "mounts")
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
-_OF_MILLI = MICRO // 1000  # micro-units in the smallest share that a program can be held to
+_OF_MILLI = MICRO // 1000  # micro-units in the smallest share that can be enforced
 
 
 def _wrong(name, value, expected):
@@ -79,7 +79,7 @@ def _prefix(name, value):
 
 
 def _quantum(name, value, enforced):
-    """Programs are held to thousandths: a finer share would be one of nothing, or of all."""
+    """Shares are enforced in thousandths: a finer one would mean none, or all."""
     try:
         micro = to_micro(Decimal(str(value)), name)
     except (FacetError, InvalidOperation) as error:
@@ -110,7 +110,7 @@ def _access(name, value):
 
 
 def read(given):
-    """All keys, with defaults; ValueError names what is wrong."""
+    """All keys, with defaults; ValueError names the wrong key."""
     given = _mapping("plugin_config", given)
     found = {name: _choice(name, given.pop(name, allowed[0])) for name, allowed in _CHOICES.items()}
     enforced = found["enforce"] == "vgpu" and found["allocation_mode"] == "fractional"

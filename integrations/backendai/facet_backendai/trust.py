@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether nobody but this user and root can change what a path leads to; as src/base/path_trust.c judges it.
+"""Whether only this user and root can change what a path leads to; as src/base/path_trust.c checks it.
 
-Owns: the rule. Never: opens what it judges.
+Owns: the rule. Never: opens the path.
 """
 import os
 import stat
@@ -27,7 +27,7 @@ def _judge(path, status, last):
 
 
 def check_folder(path):
-    """FileNotFoundError when something on the way is not there; FacetError names the component that others can change."""
+    """FileNotFoundError when a component is missing; FacetError names the component that others can change."""
     left, reached, links = os.path.abspath(path).split("/")[1:], "/", 0
     _judge("/", os.lstat("/"), False)
     while left:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload configuration of the C library, and what a container needs to be inside a vGPU.
+"""A workload configuration of the C library, and the needs of a container inside a vGPU.
 
 Owns: the object and its end. Never: renders by itself; every form comes from facet_workload_render().
 """
@@ -12,7 +12,7 @@ from ctypes import byref, c_void_p
 from . import library as lib
 
 LAYER = "libfacet-opencl-layer.so"
-# Of the names of NVIDIA's driver and its management library, in a folder of their own (ADR 19).
+# Named like NVIDIA's driver and its management library, in a folder of their own (ADR 19).
 CUDA_FOLDERS, CUDA_TARGET = ("interpose/cuda", "cuda"), "/opt/facet/cuda"
 CUDA_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 VGPU_VARIABLE = "FACET_VGPU_DIR"
@@ -68,7 +68,7 @@ class Workload:
 
 
 def _find(names, what):
-    """Beside the library, or where that is installed. FacetError lists what was tried."""
+    """Beside the library, or in its installed place. FacetError lists the places tried."""
     folders = [os.environ.get("FACET_LIB_DIR"), os.path.dirname(lib.load().path)]
     folders += [os.path.join(base, "facet") for base in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                                          "/usr/lib", "/usr/local/lib/x86_64-linux-gnu",
@@ -92,7 +92,7 @@ def find_cuda():
 
 
 def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
-    """What `facet run` gives a process, given to a container: the segment, the layer, and the variables of both."""
+    """Gives a container the surroundings of `facet run`: the segment, the layer, and the variables of both."""
     segment = vgpu["segment"]
     workload.add_mount(segment, segment, writable=True)
     workload.add_mount(layer, layer_target)
@@ -104,7 +104,7 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
 
 
 def enter_cuda(workload, uuid, folder, own=None):
-    """The same for a device that is an NVIDIA GPU; `own` is the container's environment so far, whose lists follow."""
+    """enter() for a device that is an NVIDIA GPU; `own` is the container's environment so far, whose lists follow."""
     def put_in_front(name, first):
         before = (own or {}).get(name)
         workload.set(lib.ENVIRONMENT, name, f"{first}:{before}" if before else first)
@@ -121,7 +121,7 @@ def is_cuda(uuid):
 
 
 def add_access(workload, access):
-    """How a container reaches a device is its vendor's; this is what the configuration says of it."""
+    """A container reaches a device by its vendor's means; this adds those in the configuration."""
     for node in access.get("device_nodes", ()):
         path, _, permissions = node.partition(":")
         workload.add_device_node(path, permissions or "rw")
