@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what surroundings.h says. Never: raises a hard limit that is no hindrance. */
+/*
+ * Owns: undoing a process's inherited environment, limits and priorities; see surroundings.h. Never: raises a hard
+ * limit that is high enough.
+ */
 #include "base/surroundings.h"
 
 #include <errno.h>
@@ -40,7 +43,7 @@ bool facet_surroundings_open_streams(void)
 
 static const char *const personal[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
                                        "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
-/* Folders that drivers and providers write to, which may be wrong in the shell that starts a daemon alone. */
+/* Folders that drivers and providers write to; only the starting shell's value may be wrong. */
 static const char *const written[] = {"HOME", "XDG_CACHE_HOME"};
 static const char *const of_terminals[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
 
@@ -92,7 +95,7 @@ bool facet_surroundings_clean_environment(bool terminal)
 {
     char **entry = environ;
 
-    /* The strings and their array stay where they are, the array with a shorter end. */
+    /* The strings and their array stay in place; the array gets a shorter end. */
     for (char **next = environ; next && *next; next++)
         if (is_kept(*next, terminal))
             *entry++ = *next;
@@ -108,7 +111,7 @@ bool facet_surroundings_clean_environment(bool terminal)
 
 #define MIB (UINT64_C(1) << 20)
 
-/* What a daemon with its providers needs; PoCL alone takes 600 MiB of address space. */
+/* The needs of a daemon with its providers; PoCL alone takes 600 MiB of address space. */
 static const struct need {
     __rlimit_resource_t resource;
     rlim_t least; /* of the hard limit; 0: as it is */
@@ -122,7 +125,7 @@ static const struct need {
     {RLIMIT_STACK, 1 * MIB, 8 * MIB, true, "the stack", "s"},
     {RLIMIT_MEMLOCK, 0, 0, true, "locked memory", "l"},
     {RLIMIT_NOFILE, 256, 65536, false, "open files", "n"},
-    {RLIMIT_NPROC, 512, 0, false, "processes", "u"}, /* all of the user's count */
+    {RLIMIT_NPROC, 512, 0, false, "processes", "u"}, /* all of the user's processes count */
     {RLIMIT_CPU, 600, 0, false, "seconds of processor time", "t"},
 };
 
@@ -130,7 +133,7 @@ static rlim_t wanted_soft(const struct need *need, const struct rlimit *now)
 {
     rlim_t most = need->most && need->most < now->rlim_max ? need->most : now->rlim_max;
 
-    /* Threads have the soft limit as their stack: there is one right size, and more is none. */
+    /* Threads have the soft limit as their stack: there is one right size, and more is worse. */
     return need->resource == RLIMIT_STACK || now->rlim_cur < most ? most : now->rlim_cur;
 }
 
@@ -178,8 +181,10 @@ enum facet_status facet_surroundings_check_limits(struct facet_error *error)
 
 /* ---- the rest ---- */
 
-/* The C library refuses to touch the signals that it keeps for itself (32 and 33), but they are inherited as ignored
- * like any other. Where it has handlers for them, those stay. */
+/*
+ * The C library refuses to touch the signals that it keeps for itself (32 and 33), but they are inherited as ignored
+ * like any other. Its own handlers for them stay.
+ */
 static void stop_ignoring(int number)
 {
     /* The kernel's structure, which is not that of <signal.h>: its first word is the handler. */
@@ -193,13 +198,13 @@ static void stop_ignoring(int number)
 void facet_surroundings_reset_signals(void)
 {
     for (int number = 1; number < NSIG; number++)
-        if (signal(number, SIG_DFL) == SIG_ERR) /* SIGKILL and SIGSTOP are refused, too, and never ignored */
+        if (signal(number, SIG_DFL) == SIG_ERR) /* SIGKILL and SIGSTOP are refused too, and never ignored */
             stop_ignoring(number);
     signal(SIGXFSZ, SIG_IGN);
 }
 
 #define OOM             "/proc/self/oom_score_adj"
-#define TIMER_SLACK_NS  50000UL /* what the kernel's first process has, and all that nobody changed it for */
+#define TIMER_SLACK_NS  50000UL /* the value of the kernel's first process, which others inherit unchanged */
 #define OF_THIS_PROCESS 1       /* ioprio_set()'s IOPRIO_WHO_PROCESS; the priority 0 is the one that follows niceness */
 
 static int read_oom(void)
@@ -218,14 +223,16 @@ static void reset_oom(void)
         (void)!write(fd, "0", 1);
 }
 
-/* When and where it runs, what memory it has, and who ends first when there is none. What is refused to who may not
- * stays as it was: facet_surroundings_tell_rest(). */
+/*
+ * Time slices, processors, memory nodes, and the order in which processes are killed without memory. A setting that
+ * this process may not change stays as it was: facet_surroundings_tell_rest().
+ */
 static void reset_turns(void)
 {
     const struct sched_param usual = {0};
     cpu_set_t all;
 
-    memset(&all, 0xff, sizeof all); /* the kernel leaves out those that there are none, and that a cpuset has not */
+    memset(&all, 0xff, sizeof all); /* the kernel ignores processors that do not exist, or are outside the cpuset */
     (void)sched_setaffinity(0, sizeof all, &all);
     (void)sched_setscheduler(0, SCHED_OTHER, &usual);
     (void)setpriority(PRIO_PROCESS, 0, 0);
