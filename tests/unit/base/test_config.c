@@ -98,7 +98,7 @@ static bool is_value(const char *word)
     return word[0];
 }
 
-/* Whoever types what the message names is not refused again. */
+/* A user who types a value that the message names is not refused again. */
 static void what_a_refusal_names_is_taken(void **state)
 {
     static const char *const wrong[] = {"?", "0", "1", "50%", "-", "99999999999999999999", "1.5"};
@@ -139,7 +139,7 @@ static void a_text_is_no_number(void **state)
     assert_int_equal(value, 4711);
 }
 
-/* What facet_log() writes to stderr. */
+/* The text that facet_log() writes to stderr. */
 static const char *logged(enum facet_log_level level, const char *text)
 {
     static char line[2048];

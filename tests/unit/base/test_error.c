@@ -47,7 +47,7 @@ static void control_bytes_are_shown_as_question_marks(void **state)
     assert_string_equal(error.message, "a?b: '1?2?[31mX??\xc3\xa4'");
 }
 
-/* So that JSON can hold every message, whatever it quotes and wherever it is cut. */
+/* So that JSON can hold every message, with any quoted text and any cut. */
 static void messages_are_utf8(void **state)
 {
     struct facet_error error;

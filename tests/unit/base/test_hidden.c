@@ -74,7 +74,7 @@ static void one_that_runs_is_waited_for_or_not(void **state)
     close(ends[1]);
 }
 
-/* What a program started this way writes, to the end of its output. */
+/* The output of a program that was started this way, to its end. */
 static int run(const char *path, const char *script, char *text, size_t size, int *ret_pidfd)
 {
     char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)script, NULL};
@@ -156,7 +156,7 @@ static void an_orphan_of_ours_is_buried(void **state)
     prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-/* The caller's mask is its own again, and what it blocked it still blocks. */
+/* The caller's mask is its own again, and signals that it blocked stay blocked. */
 static void the_mask_is_left_as_it_was(void **state)
 {
     sigset_t before, after;

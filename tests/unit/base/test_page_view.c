@@ -20,7 +20,7 @@
 #define POPULATE 23 /* MADV_POPULATE_WRITE */
 #define COLLAPSE 25 /* MADV_COLLAPSE */
 
-/* What madvise() answers: to each collapse but the lucky one, and to having pages. */
+/* madvise()'s answers: to each collapse but the lucky one, and to populating pages. */
 static struct {
     int collapse, populate, collapses, lucky;
 } errors;
@@ -86,7 +86,7 @@ static void give_back(struct fixture *fixture, uint64_t offset, uint64_t bytes)
     facet_page_view_forget(&fixture->view, offset, bytes);
 }
 
-/* It is there before anybody touches it, is what the file has, and can be had again when it was given back. */
+/* The pages exist before the first access, hold the file's bytes, and can be had again after they were given back. */
 static void test_it_is_there(void **state)
 {
     struct fixture *fixture = *state;
@@ -111,7 +111,7 @@ static void test_it_is_there(void **state)
     }
 }
 
-/* What is no whole huge page is had all the same. */
+/* A size that is no multiple of a huge page works as well. */
 static void test_odd_sizes(void **state)
 {
     static const struct {

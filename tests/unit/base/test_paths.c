@@ -181,7 +181,7 @@ static void folders_that_others_may_write_are_refused(void **state)
     assert_non_null(strstr(error.message, "1777"));
 }
 
-/* Who may write a folder on the way may exchange what is below it. */
+/* A user who may write a folder on the way can exchange everything below it. */
 static void folders_below_one_that_others_may_write_are_refused(void **state)
 {
     struct facet_error error;
@@ -211,7 +211,7 @@ static void folders_that_a_group_may_write_are_refused(void **state)
     assert_int_equal(chmod(in_folder("shared/run"), 0700), 0);
     if (geteuid() != 0)
         skip();
-    /* On the way, the group that a user has for itself is nobody else. */
+    /* On the way, a user's private group does not count as other users. */
     assert_int_equal(chmod(in_folder("shared"), 0770), 0);
     assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_OK);
     assert_int_equal(chown(in_folder("shared"), 0, 12345), 0);
@@ -282,7 +282,7 @@ static void folders_of_others_are_refused(void **state)
     assert_int_equal(mkdir(in_folder("theirs"), 0700), 0);
     assert_int_equal(chown(in_folder("theirs"), 65534, 65534), 0);
     assert_int_equal(facet_path_make(in_folder("theirs"), 0700, NULL), FACET_PERMISSION);
-    /* A link of ours to a folder of ours is fine, a link that somebody else laid is not. */
+    /* A link of this user to a folder of this user is fine, another user's link is not. */
     assert_int_equal(mkdir(in_folder("ours"), 0700), 0);
     assert_int_equal(symlink(in_folder("ours"), in_folder("link")), 0);
     assert_int_equal(facet_path_make(in_folder("link"), 0700, NULL), FACET_OK);

@@ -54,7 +54,7 @@ static void the_tail_must_be_zero(void **state)
                                        "use a newer library");
     newer.known.size = sizeof newer.known; /* then it is not of this struct */
     assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, NULL), FACET_OK);
-    newer.known.size = UINT32_MAX; /* nobody reads so far */
+    newer.known.size = UINT32_MAX; /* no caller's struct is that large */
     assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, &error), FACET_INVALID_ARGUMENT);
     assert_string_equal(error.message, "x: size 4294967295, expected that of its struct, 16");
     assert_int_equal(facet_sized_reserved("x", &newer.c, sizeof newer.c, NULL), FACET_OK);

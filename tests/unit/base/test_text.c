@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what stands in a line for what speaks to terminals, deceives people, or is no text. Never: prints it. */
+/* Owns: the replacement of bytes that control terminals, deceive people, or are no text. Never: prints them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
