@@ -90,8 +90,7 @@ static inline void model_serve(struct model *model, struct model_tenant *tenant,
         model_complete(model, tenant);
 }
 
-/* Runs the device for one step: all of it for the kernel that was submitted first, or a part for each tenant's first.
- */
+/* Runs the device for one step: the kernel that was submitted first has all of it, or each tenant's first a part. */
 static inline void model_run_device(struct model *model)
 {
     struct model_tenant *next = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of programs that launch through the gate, in virtual time: what each launch waits.
+ * A model of programs that launch through the gate, in virtual time: it measures each launch's wait.
  *
  * Owns: the device, which runs one kernel after the other in the order of submission; launching threads, the helpers
- * that report completions, the scheduler, and how long each takes to wake. Never: real time, or chance: what varies is
- * drawn from a fixed row of numbers.
+ * that report completions, the scheduler, and how long each takes to wake. Never: real time, or chance: varying times
+ * are drawn from a fixed row of numbers.
  *
  * Finer than device_model.h, which goes in steps of 10 us: here time goes from event to event.
  */
@@ -45,7 +45,7 @@ struct gate_model {
     struct gate_tenant tenants[GATE_TENANTS];
     uint32_t count, random;
     uint64_t now_ns, busy_until_ns, step_ns, steps;
-    uint64_t wake_least_ns, wake_most_ns; /* what it takes a thread to run once there is something to do */
+    uint64_t wake_least_ns, wake_most_ns; /* how long a thread takes to run once there is work */
 };
 
 static inline void gate_model_init(struct gate_model *model, const struct facet_fair_config *config)
@@ -176,7 +176,7 @@ static inline void gate_report(struct gate_model *model, struct gate_tenant *ten
         tenant->try_ns = gate_wakes_ns(model);
 }
 
-/* What a process says of itself: who lives shows itself all the time. */
+/* A process's report about itself: a living process shows itself all the time. */
 static inline struct facet_fair_demand gate_demand(const struct gate_model *model, const struct gate_tenant *tenant)
 {
     struct facet_fair_demand demand = {.busy_ns = tenant->work_ns};
@@ -225,7 +225,7 @@ static inline void gate_step(struct gate_model *model)
     model->step_ns = gate_sooner(model->step_ns, model->now_ns + GATE_LOOK_NS);
 }
 
-/* Its threads do nothing any more; what it has launched runs to its end. */
+/* Its threads do nothing any more; its launches run to their end. */
 static inline void gate_stop(struct gate_model *model, struct gate_tenant *tenant)
 {
     tenant->stopped_ns = model->now_ns;
@@ -270,7 +270,7 @@ static inline void gate_model_run(struct gate_model *model, uint64_t duration_ns
     model->now_ns = until_ns;
 }
 
-/* What one launch in a hundred waits at least. */
+/* The wait that one launch in a hundred reaches or exceeds. */
 static inline uint64_t gate_p99_ns(const struct gate_tenant *tenant)
 {
     uint64_t left = tenant->waits / 100;
@@ -289,7 +289,7 @@ static inline uint64_t gate_work_ns(const struct gate_tenant *tenant)
     return tenant->work_ns - tenant->forgotten_ns;
 }
 
-/* What was until now does not count. */
+/* Measurements up to now do not count. */
 static inline void gate_model_forget(struct gate_model *model)
 {
     for (uint32_t i = 0; i < model->count; i++) {

@@ -120,7 +120,7 @@ static void test_weighted_is_exact_over_any_window(void **state)
     }
 }
 
-/* Who is away saves nothing up and loses nothing, and hardly disturbs how the others share. */
+/* A member that is away saves nothing up and loses nothing, and hardly disturbs how the others share. */
 static void test_weighted_with_members_that_come_and_go(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_WEIGHTED);
@@ -143,7 +143,7 @@ static void test_weighted_with_members_that_come_and_go(void **state)
     assert_in_range(had[2], 0, 2);
 }
 
-/* A credit that the caller left in a member that is now another one harms nobody. */
+/* A credit that the caller left in a member that was replaced harms no other member. */
 static void test_weighted_survives_any_credit(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_WEIGHTED);

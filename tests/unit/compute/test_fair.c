@@ -144,7 +144,7 @@ static void test_cap_alone_makes_no_long_waits(void **state)
 
             model_init(&model, &facet_fair_defaults);
             model_add(&model, &capped, kernels_ns[i]);
-            model_run(&model, 1 * S); /* what was saved up before is used */
+            model_run(&model, 1 * S); /* credit saved before is used up */
             model.tenants[0].longest_wait_ns = 0;
             model_run(&model, 4 * S);
             assert_true(model.tenants[0].longest_wait_ns < own_ns + 4 * MS);
@@ -199,7 +199,7 @@ static void test_best_effort_shares_what_guarantees_leave(void **state)
     assert_share(&model, 2, 200, 10);
 }
 
-/* One that is there and wants nothing, and one that ceased to want something, take nothing from who does. */
+/* A client that is idle, and one that stopped wanting time, take nothing from a client that wants some. */
 static void test_idle_best_effort_takes_no_part(void **state)
 {
     static const struct facet_fair_config *const configs[] = {&facet_fair_defaults, &facet_fair_queue};
@@ -229,7 +229,7 @@ static void test_requests_above_the_whole_are_weights(void **state)
     assert_share(&model, 0, 667, 10);
 }
 
-/* Its own kernel, and what it does between two, let it want more than its guarantee. */
+/* Its own kernel, and its time between two, let it want more than its guarantee. */
 static struct model_tenant *run_beside_two(struct model *model, uint32_t priority)
 {
     struct facet_limits wanted = limits(200, 1000);
@@ -346,8 +346,8 @@ static void test_stalls_are_bounded(void **state)
         assert_true(model.tenants[i].longest_wait_ns < 25 * MS);
 }
 
-/* What a hand-over takes is hidden behind the end of the drain, and shares stay what they were. */
-/* Who is let in early is told when the other's work is off the device, and whether somebody saw it end. */
+/* The time of a hand-over is hidden behind the end of the drain, and shares stay as they were. */
+/* A client that is let in early is told when the other's work is off the device, and whether its end was observed. */
 static void told_when_clear(const struct facet_fair_config *config, uint64_t ended_ns, bool queue)
 {
     const struct facet_limits half = limits(500, 1000);
@@ -358,7 +358,7 @@ static void told_when_clear(const struct facet_fair_config *config, uint64_t end
     fair.clients[first].demand.waiting = 1;
     facet_fair_step(&fair, 1 * S);
     assert_int_not_equal(fair.clients[first].gate, FACET_FAIR_CLOSED);
-    assert_int_equal(facet_fair_clear_ns(&fair, first), 0); /* nobody was there before */
+    assert_int_equal(facet_fair_clear_ns(&fair, first), 0); /* no other client was there before */
     fair.clients[first].demand = (struct facet_fair_demand){.inflight = 1, .inflight_ns = 2 * MS};
     fair.clients[second].demand.waiting = 1;
     for (uint64_t now_ns = 1 * S; now_ns < 1 * S + 1900 * US; now_ns += 100 * US)

@@ -65,7 +65,7 @@ static void stop_all_and_go_on(const struct facet_fair_config *config, uint32_t 
     for (uint32_t i = 1; i <= others; i++)
         stop(&model.tenants[i], in_flight);
     gate_model_run(&model, 200 * MS);
-    /* Launches are not lost yet: turns are short while somebody is taken to be in the round. */
+    /* Launches are not lost yet: turns are short while another client is taken to be in the round. */
     assert_true(share_milli(&model.tenants[0], 1 * S) > 800);
     uint64_t alone_milli = share_milli(&model.tenants[0], 2 * S);
     if (alone_milli < 970)
@@ -73,7 +73,7 @@ static void stop_all_and_go_on(const struct facet_fair_config *config, uint32_t 
                  in_flight ? "with work in flight" : "at the gate", alone_milli);
     for (uint32_t i = 1; i <= others; i++)
         gate_continue(&model, &model.tenants[i]);
-    gate_model_run(&model, 20 * MS); /* a head start as any idle tenant's is not what is asked here */
+    gate_model_run(&model, 20 * MS); /* not the head start that any idle tenant gets */
     uint64_t milli = share_milli(&model.tenants[0], 1 * S);
     if (milli < 180 || milli > 220)
         fail_msg("%u that were stopped %s: their neighbour has %lu milli, expected 200", others,
@@ -105,7 +105,7 @@ static void test_parallel_leases_are_not_held_back(void **state)
     }
 }
 
-/* It goes at once, and what it missed while it slept is not made up for. */
+/* It goes at once, and the time that it missed while asleep is not made up for. */
 static void test_who_goes_on_has_its_turn_at_once_and_no_more(void **state)
 {
     for (int in_flight = 0; in_flight < 2; in_flight++) {
@@ -144,7 +144,7 @@ static struct facet_fair_demand said(const struct facet_fair_process *process, u
     return demand;
 }
 
-/* Who has a kernel of a known length in flight may be out of sight for that long and longer. */
+/* A client with a kernel of a known length in flight may be silent for that long and longer. */
 static void test_long_kernels_are_not_lost(void **state)
 {
     struct facet_fair_process process = {

@@ -52,7 +52,7 @@ static int model_add(struct model *model, uint32_t request, uint32_t limit, uint
     return entity;
 }
 
-/* Ends the unit's turn if it is over, and begins one if somebody may have it. Returns when to look at it again. */
+/* Ends the unit's turn if it is over, and begins one if an entity may have it. Returns when to look at it again. */
 static uint64_t model_unit(struct model *model, uint32_t unit)
 {
     uint64_t again;
@@ -152,8 +152,7 @@ static void test_best_effort_shares_what_weights_leave(void **state)
     assert_part(&model, nothing, 2, 3, 200, 10);
 }
 
-/* A thousand of it that want nothing, and one that wants something now and then, take nothing from the one that does.
- */
+/* A thousand entities that want nothing, and one that wants time now and then, take nothing from the one that does. */
 static void test_idle_best_effort_takes_no_part(void **state)
 {
     uint64_t before[FACET_PICK_ENTITIES];

@@ -21,7 +21,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below)
     return *seed % below;
 }
 
-/* ---- what a plain loop over all entities says ---- */
+/* ---- the answers of a plain loop over all entities ---- */
 
 /* On a copy: looking at a cap fills it. */
 static struct facet_pick copied;
@@ -58,7 +58,7 @@ static uint64_t plain_floor(const struct facet_pick *pick, uint64_t before)
     return least != UINT64_MAX && least > before ? least : before;
 }
 
-/* Of best effort who wants something counts, and who is charged. */
+/* Among best effort an entity counts when it wants time, and when it is charged. */
 static uint64_t plain_weight(const struct facet_pick *pick, int entity)
 {
     uint64_t guaranteed = 0, best_effort = 0;
@@ -81,7 +81,7 @@ static uint64_t plain_weight(const struct facet_pick *pick, int entity)
 struct life {
     struct facet_pick pick;
     uint64_t seed, now_ns;
-    uint64_t decided; /* turns that somebody got */
+    uint64_t decided; /* turns that an entity got */
     int among;        /* entities are of 0 to among - 1 */
 };
 
@@ -94,7 +94,7 @@ static struct facet_pick_share any_share(uint64_t *seed)
     };
 }
 
-/* The lowest unused index is given; what is above `among` goes back. */
+/* Adds at the lowest unused index; one that is above `among` goes back. */
 static void add_one(struct life *life, const struct facet_pick_share *share)
 {
     int lowest = 0, entity;
@@ -196,7 +196,7 @@ static void test_weights_follow_every_change(void **state)
             facet_pick_set_share(&pick, big, &less, 0);
         if (i == 2 || i == 3)
             second = facet_pick_add(&pick, &none, 0);
-        if (i == 3) /* it is there only from now on: who wants nothing takes nothing away */
+        if (i == 3) /* idle until now, so it takes nothing away */
             facet_pick_set_want(&pick, second, FACET_PICK_SERVED);
         if (i == 4)
             facet_pick_remove(&pick, big);
@@ -237,16 +237,16 @@ static void test_policy_changes_while_entities_compete(void **state)
     facet_pick_set_want(&pick, first, FACET_PICK_READY);
     facet_pick_set_want(&pick, second, FACET_PICK_READY);
     assert_int_equal(serve(&pick, &now, S, first), S);
-    facet_pick_set_policy(&pick, FACET_PICK_FAIR); /* what it had by its priority is not owed: shares hold at once */
+    facet_pick_set_policy(&pick, FACET_PICK_FAIR); /* its time by priority is not owed: shares hold at once */
     assert_in_range(serve(&pick, &now, 100 * MS, first), 25 * MS, 35 * MS);
     assert_in_range(serve(&pick, &now, 100 * MS, first), 25 * MS - 200 * US, 25 * MS + 200 * US);
     facet_pick_set_policy(&pick, FACET_PICK_ROUND_ROBIN);
     assert_in_range(serve(&pick, &now, 100 * MS, first), 50 * MS - 100 * US, 50 * MS + 100 * US);
-    facet_pick_set_policy(&pick, FACET_PICK_FIFO); /* who came first is still known */
+    facet_pick_set_policy(&pick, FACET_PICK_FIFO); /* the order of arrival is still known */
     assert_int_equal(serve(&pick, &now, 100 * MS, first), 100 * MS);
 }
 
-/* A policy set again forgets nothing: who was behind is served first. */
+/* A policy set again forgets nothing: the entity that is behind is served first. */
 static void test_same_policy_again_forgets_nothing(void **state)
 {
     static struct facet_pick pick;

@@ -208,7 +208,7 @@ static void test_idle_share_is_lent_and_given_back(void **state)
     work->running = true;
     world.members[0].active_kernels = 1;
     assert_true(rebalance(&world) >= 2);
-    assert_int_equal(world.members[0].share_milli, 700); /* 300, 100 that nobody has, 300 of the one that is idle */
+    assert_int_equal(world.members[0].share_milli, 700); /* 300, 100 that no member has, 300 of the one that is idle */
     assert_int_equal(world.members[1].share_milli, 0);
     assert_int_equal(world.members[2].share_milli, 300);
     assert_int_equal(world.actions[world.action_count - 1].member, 0); /* the donor first */
@@ -271,7 +271,7 @@ static void test_preempt_lets_higher_priority_in(void **state)
     running->running = true;
     waiting->running = false;
     waiting->priority = FACET_PRIORITY_NORMAL;
-    assert_int_equal(rebalance(&world), 0); /* among equals nobody is stopped */
+    assert_int_equal(rebalance(&world), 0); /* among equals no work is preempted */
 }
 
 /* ---- convergence ---- */
@@ -347,7 +347,7 @@ static void test_random_loads_come_to_rest(void **state)
     assert_true(moved > effort(1000, 200));
 }
 
-/* Loads that change all the time: what was moved is not moved forth and back with them. */
+/* Loads that change all the time: moved work does not move back and forth with them. */
 static void test_changing_loads_do_not_toss_works(void **state)
 {
     static struct world world;
@@ -419,7 +419,7 @@ static void small_world(struct world *world, uint64_t *seed, bool equal)
         world->members[i].request_milli = world->members[i].limit_milli = world->members[i].share_milli;
 }
 
-/* Members that are equally fast: whatever can be brought below the threshold is. */
+/* Members that are equally fast: any imbalance that can be brought below the threshold is. */
 static void test_equal_members_are_balanced_whenever_possible(void **state)
 {
     static struct world world;
@@ -442,8 +442,10 @@ static void test_equal_members_are_balanced_whenever_possible(void **state)
     assert_true(possible > 100);
 }
 
-/* Members that are not: the mean falls when work goes to faster ones, and imbalance can be low because all wait long.
- * Either it is below the threshold, or nobody waits longer than in the best distribution that is. */
+/*
+ * Members of different speed: the mean falls when work goes to faster ones, and imbalance can be low because all wait
+ * long. Either it is below the threshold, or no member waits longer than in the best distribution.
+ */
 static void test_unequal_members_are_balanced_or_wait_less(void **state)
 {
     static struct world world;

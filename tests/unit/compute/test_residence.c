@@ -25,7 +25,7 @@ struct tenant {
 struct model {
     struct facet_residence residence;
     uint64_t now_ns;
-    uint32_t count, asked; /* asked: steps in which somebody was to give way */
+    uint32_t count, asked; /* asked: steps in which a tenant was to give way */
     struct tenant tenants[TENANTS];
 };
 
@@ -174,7 +174,7 @@ static void test_who_is_idle_gives_way_at_once(void **state)
     one->idle = true;
     run(&model, 2000);
     assert_true(other->worked_ms > 1000);
-    assert_int_equal(one->resident, 250); /* what was missing, and no more */
+    assert_int_equal(one->resident, 250); /* the missing amount, and no more */
 }
 
 static void test_who_is_frozen_gives_way_and_does_not_come_in(void **state)
@@ -222,7 +222,7 @@ static struct tenant *add_one_that_stops(struct model *model, uint64_t set)
     return one;
 }
 
-/* As its program is: told that nobody is left to make room, it gives up. */
+/* As its program does: told that no vGPU is left to make room, it gives up. */
 static void refuse(struct model *model, struct tenant *tenant)
 {
     tenant->idle = true;
@@ -243,14 +243,17 @@ static void test_who_gives_nothing_is_waited_for_only_so_long(void **state)
     assert_true(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_LAST);
 
-    /* Who is behind in the row, and fits, has its turn. */
+    /* A tenant that is behind in the row, and fits, has its turn. */
     struct tenant *third = add(&model, 200, 500);
     refuse(&model, other);
     run(&model, 2000);
     assert_true(third->worked_ms > 1500);
 }
 
-/* A driver takes its time with what a program had that ended: until then nobody is told that there is nothing left. */
+/*
+ * A driver frees the memory of a program that ended with a delay: until then no tenant is told that there is nothing
+ * left.
+ */
 static void test_memory_of_one_that_ended_is_waited_for(void **state)
 {
     struct model model;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what scaling promises, held against random demands. Never: real time, or a randomness that differs from run to
- * run. */
+/*
+ * Owns: the promises of scaling, checked against random demands. Never: real time, or a randomness that differs from
+ * run to run.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +66,7 @@ static void test_unused_is_lent_and_comes_back_at_once(void **state)
     assert_int_equal(members[1].share_milli, 500); /* a step at a time */
     assert_int_equal(members[0].share_milli, 500);
     steps(members, 2, 20);
-    assert_int_equal(members[1].share_milli, 120); /* what it uses, and headroom */
+    assert_int_equal(members[1].share_milli, 120); /* its use, and headroom */
     assert_int_equal(members[0].share_milli, 880);
     quiet(&members[1], 0);
     steps(members, 2, 20);
@@ -121,7 +123,7 @@ static void test_units_follow(void **state)
     config.device_units = 6;
     press(&members[0]);
     facet_scale_step(&config, members, 2);
-    assert_int_equal(members[0].units, 3); /* what its half of the device can use */
+    assert_int_equal(members[0].units, 3); /* as many as its half of the device can use */
     for (int i = 0; i < 10; i++)
         facet_scale_step(&config, members, 2);
     assert_int_equal(members[0].units, 5); /* all but the other's least */
@@ -141,7 +143,7 @@ static void test_units_follow(void **state)
     assert_int_equal(members[1].units, 4);
 }
 
-/* Units that nobody counts: kept while they are used. */
+/* Units that no provider counts: kept while they are used. */
 static void test_units_not_counted(void **state)
 {
     struct facet_scale_member member = member_of(500, 1000);
@@ -237,7 +239,7 @@ static void test_promises_under_random_demand(void **state)
     }
 }
 
-/* The same demand again and again comes to rest: nothing flaps. And nothing is left over that somebody is short of. */
+/* The same demand again and again comes to rest: nothing flaps. And no part is left over that a member is short of. */
 static void test_the_same_demand_comes_to_rest(void **state)
 {
     struct facet_scale_member members[MEMBERS], before[MEMBERS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs, in virtual time, that what is published of a device's time is never more than the time that passed, and
- * that nothing is lost where nothing overlaps. Never: real time.
+ * Owns: proofs, in virtual time, that the published device time never exceeds the time that passed, and that nothing is
+ * lost where nothing overlaps. Never: real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 /* ---- vGPUs that take turns on a modelled device ---- */
 
-/* What a tenant measures: from the start of its work to the end, whoever else is on the device meanwhile. */
+/* A tenant's measurement: from the start of its work to the end, including others' work on the device meanwhile. */
 struct meter {
     uint64_t measured_ns, begun_ns, covered_ns, kernels;
 };
@@ -176,7 +176,7 @@ static void test_long_launch_is_published_as_time_passes(void **state)
     assert_int_equal(place(0)->total.published_ns, 5 * S);
 }
 
-/* What is measured of small launches beside a long one is published at once. */
+/* The measured time of small launches beside a long one is published at once. */
 static void test_long_launch_holds_up_nobody(void **state)
 {
     facet_settle_init(&settle, 1 * S);
@@ -271,7 +271,9 @@ static void test_new_scheduler_goes_on_where_the_last_one_was(void **state)
     assert_int_equal(place(1)->total.published_ns, 1100 * MS);
 }
 
-/* A launch that was in flight while there was none is settled when it ends, and what is measured beside it is, too. */
+/*
+ * A launch that was in flight without a scheduler is settled when it ends, together with the time measured beside it.
+ */
 static void test_launch_outlives_a_scheduler(void **state)
 {
     const struct facet_settled before = {.at_ns = 2 * S, .measured_ns = 0, .settled_ns = 0};
