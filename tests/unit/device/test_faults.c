@@ -113,7 +113,7 @@ static int open_descriptors(void)
     return count;
 }
 
-/* What a table of these providers is like when nothing fails. */
+/* The table of these providers when nothing fails. */
 struct expectation {
     uint32_t loaded;
     uint32_t known; /* devices whose health is known */

@@ -137,7 +137,7 @@ static void structs_keep_to_the_host_s_size(void **state)
     assert_int_equal(facet_kit_struct(&source, sizeof source, NULL, NULL), FACET_INVALID_ARGUMENT);
 }
 
-/* A host of 1.1 has room for no more than 112 bytes: what is behind them is not its launch. */
+/* A host of 1.1 has room for no more than 112 bytes: the bytes behind them are not its launch. */
 static void launches_of_any_version_are_taken(void **state)
 {
     struct {
@@ -153,7 +153,7 @@ static void launches_of_any_version_are_taken(void **state)
     newer.known.size = sizeof newer;
     assert_int_equal(facet_kit_launch(&newer.known, &target, NULL), FACET_OK);
     assert_memory_equal(&target, &source, sizeof source);
-    newer.more[63] = 1; /* what this provider does not know is not lost */
+    newer.more[63] = 1; /* a field that this provider does not know is not lost */
     assert_int_equal(facet_kit_launch(&newer.known, &target, &error), FACET_UNSUPPORTED);
     assert_string_equal(error.message, "launch: byte 191 of 192 is set, and this provider knows 128");
     newer.known.size = UINT32_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of what becomes of broken providers: each is refused, with its own reason, and harms nobody. */
+/* Owns: the tests of broken providers: each is refused, with its own reason, and harms no other. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -150,8 +150,7 @@ static void the_later_of_two_with_one_name_is_refused(void **state)
     facet_device_table_close(table);
 }
 
-/* A host program that ignores SIGCHLD has its children waited for by the kernel; how one crashed is told all the same.
- */
+/* When a host program ignores SIGCHLD the kernel waits for its children; a crash is still reported. */
 static void a_host_that_ignores_its_children_sees_a_crash_too(void **state)
 {
     signal(SIGCHLD, SIG_IGN);

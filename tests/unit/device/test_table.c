@@ -170,7 +170,7 @@ static void a_device_is_found_by_id_uuid_and_place(void **state)
     facet_device_table_close(table);
 }
 
-/* Wherever its provider stands: the places of the others, and what is meant by none, stay as they were. */
+/* Wherever its provider stands: the places of the others, and the default device, stay as they were. */
 static void what_takes_no_programs_stands_last(void **state)
 {
     static const char *const ids[] = {"fixture:0", "fixture:1", "kernels:0", "kernels:1"};
@@ -244,7 +244,7 @@ static void a_provider_without_devices_is_named(void **state)
     assert_non_null(strstr(error.message, "the runtime is older than 12.4"));
     assert_int_equal(facet_device_table_find(table, "fixture:7", &device, &error), FACET_NOT_FOUND);
     assert_null(strstr(error.message, "provider"));
-    /* Nobody's in particular: what it could have been is with those that were refused. */
+    /* Of no particular provider: the possible reason is with the refused ones. */
     assert_int_equal(facet_device_table_find(table, "7", &device, &error), FACET_NOT_FOUND);
     assert_non_null(strstr(error.message, "the runtime is older than 12.4"));
     assert_null(strstr(error.message, "null"));
