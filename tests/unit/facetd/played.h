@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the registry stands on, played: devices, the scheduler, and inner calls that fail or kill when told to.
+ * The parts that the registry uses, played: devices, the scheduler, and inner calls that fail or kill when told to.
  *
  * Owns: the counting of inner calls, three devices, a scheduler that only remembers.
  * Never: starts threads; is used by more than one test program.

@@ -43,7 +43,7 @@ static void provider_reset(void)
     memset(played, 0, sizeof *played);
 }
 
-/* What is held, without uuids: one that is made again has another. */
+/* The present parts, without uuids: one that is made again has another. */
 static void provider_describe(char *text, size_t size)
 {
     size_t used = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A registry on played ground, and what shows whether a change happened everywhere or nowhere.
+ * A registry over played parts, and functions that show whether a change happened everywhere or nowhere.
  *
- * Owns: starting and killing it, snapshots of all that anybody could see, failing every step of a change.
+ * Owns: starting and killing it, snapshots of the whole visible state, failing every step of a change.
  * Never: starts threads; is used by more than one test program.
  */
 #ifndef FACETD_TEST_REGISTRY_SETUP_H
@@ -120,7 +120,7 @@ static void append_folders(char *text, size_t size)
         snprintf(text + strlen(text), size - strlen(text), " folder %s", names[i]);
 }
 
-/* Everything that anybody could see: rows, the scheduler's clients, folders. */
+/* The whole visible state: rows, the scheduler's clients, folders. */
 static void snapshot(char *text, size_t size)
 {
     struct vgpu_info *infos = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A database in a folder of its own, rows for it, and what is in it as one line of text.
+ * A database in a folder of its own, rows for it, and its content as one line of text.
  *
  * Owns: making and removing the folder for each test.
  * Never: is used by more than one test program.
@@ -38,7 +38,7 @@ static void remove_database(void)
 static int make_folder(void **state)
 {
     disk_arm(0, false, 0);
-    /* What is on the disk is made up as well: thousands of syncs need not reach a real one. */
+    /* The disk's faults are made up as well: thousands of syncs need not reach a real one. */
     snprintf(folder, sizeof folder, "%s/facet-store-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     return mkdtemp(folder) ? 0 : -1;
 }

@@ -104,7 +104,7 @@ static void test_length_is_bounded(void **state)
     free(endless);
 }
 
-/* Whatever is in a head that is good, its path has no NUL, and it ends in an empty line. */
+/* In any good head the path has no NUL, and the head ends in an empty line. */
 static void test_mutations(void **state)
 {
     static const char odd[] = "\0\r\n :%?/0-+9\x7f\xff\tC";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the ledger makes of a document: what is held of what is there, what is withheld, what words it has for it.
+ * Owns: the ledger of a document: parts that are held, amounts that are withheld, and its words for missing ones.
  * Never: writes anything down, or has a registry (test_reservations.c).
  */
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static enum facet_status grant(struct ledger *ledger, const char *slot, int64_t 
     return ledger_grant(ledger, &reservation, NULL);
 }
 
-/* What no daemon writes; a device that became smaller looks like it. */
+/* No daemon writes this; a device that became smaller looks like it. */
 static void more_than_a_device_is_held_by_the_oldest(void **state)
 {
     struct facet_spec *spec = one_device("x.device", FACET_SLOT_COUNT);

@@ -61,7 +61,7 @@ static void destroying_hard_limits_is_all_or_nothing(void **state)
     assert_int_equal(registry_count(registry), 0);
 }
 
-/* From one step on everything fails, rolling back included: what is left is seen, and goes when it can. */
+/* From one step on everything fails, rolling back included: the rest is visible, and goes when it can. */
 static void what_cannot_be_rolled_back_is_seen_and_goes_later(void **state)
 {
     char before[2048], after[2048];
@@ -109,7 +109,7 @@ static bool die_in(act_func act, unsigned step)
     return WEXITSTATUS(status) == 0;
 }
 
-/* The commit is the last step: whoever is killed at it or before has acknowledged nothing, and nothing has happened. */
+/* The commit is the last step: a daemon killed at it or before has acknowledged nothing, and nothing has happened. */
 static void kill_at_every_step(act_func act, unsigned least_steps)
 {
     char before[2048], after[2048];
@@ -144,7 +144,7 @@ static void a_kill_while_a_partition_is_removed_leaves_all_or_nothing(void **sta
     assert_int_equal(played->parts[0].length + played->parts[2].length, 0);
 }
 
-/* --- what is granted -------------------------------------------------------------------------------------------- */
+/* --- grants ----------------------------------------------------------------------------------------------------- */
 
 static void a_partition_is_what_the_vgpu_stands_for(void **state)
 {

@@ -160,7 +160,7 @@ static void guarantees_above_the_whole_are_said(void **state)
     assert_non_null(strstr(info.warning, "test:0"));
 }
 
-/* The devices have 1 GiB each. Who names no amount knows that he has the device's, with others. */
+/* The devices have 1 GiB each. A user who names no amount knows that it is the device's, shared with others. */
 static void limits_above_the_whole_are_said_once(void **state)
 {
     struct request request = request_of("{\"memory_limit_bytes\":838860800}");

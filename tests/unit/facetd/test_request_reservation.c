@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a request for a reservation may say, and that its written form comes back. Never: grants anything. */
+/* Owns: the valid requests for a reservation, and that their written form comes back. Never: grants anything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reservations as transactions: every inner call fails, or the daemon is killed at it; what comes back after a
- * restart; devices that have gone; what vGPUs and reservations leave each other.
+ * Owns: reservations as transactions: every inner call fails, or the daemon is killed at it; the state after a restart;
+ * devices that have gone; the division between vGPUs and reservations.
  * Never: asks a real provider.
  */
 #include "registry_setup.h"
@@ -31,7 +31,7 @@ static void must_reserve(int64_t amount, const char *name)
         fail_msg("%s", error.message);
 }
 
-/* "a=1.5[test:0 1, test:1 0.5 !trouble]": what anybody can see of the reservations. */
+/* "a=1.5[test:0 1, test:1 0.5 !trouble]": the visible state of the reservations. */
 static void describe(char *text, size_t size)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
@@ -215,7 +215,7 @@ static bool die_in(enum facet_status (*act)(struct facet_error *error), unsigned
     return WEXITSTATUS(status) == 0;
 }
 
-/* The commit is the last step: whoever is killed at it or before has acknowledged nothing. */
+/* The commit is the last step: a daemon killed at it or before has acknowledged nothing. */
 static void kill_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
 {
     char before[1024];
@@ -368,7 +368,8 @@ static int64_t release_any(unsigned which)
     return registry_reservation_release(registry, chosen->id, NULL) == FACET_OK ? chosen->items[0].amount : 0;
 }
 
-/* Requests, releases, restarts and steps that fail, in any order: what is granted is what was, less what was released.
+/*
+ * Requests, releases, restarts and failing steps, in any order: the grants are the earlier ones, less those released.
  */
 static void no_order_of_things_grants_too_much_or_loses_anything(void **state)
 {
@@ -455,7 +456,7 @@ static void a_vgpu_in_a_reservation_stays_within_it(void **state)
     assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_OK);
 }
 
-/* Whoever reserves a part and names no limits does not get the whole device. */
+/* A request for a vGPU in a reservation without limits does not get the whole device. */
 static void a_soft_vgpu_in_a_reservation_has_what_that_has(void **state)
 {
     struct vgpu_info *infos = NULL;
@@ -476,7 +477,7 @@ static void a_soft_vgpu_in_a_reservation_has_what_that_has(void **state)
     free(infos);
 }
 
-/* It is not sent to a device of somebody else; and what is over is not in the way. */
+/* It is not sent to a device outside the reservation; and an obstacle that is gone does not count. */
 static void a_vgpu_in_a_reservation_whose_devices_are_away_is_told_so(void **state)
 {
     struct facet_error error = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the database keeps when its disk fails at any step, and how it refuses what it cannot read.
+ * Owns: the content of the database when its disk fails at any step, and its refusal to read a damaged file.
  * Never: depends on time; failures come from an SQLite VFS that counts the steps.
  */
 #include "store_setup.h"
@@ -169,7 +169,7 @@ static void a_newer_schema_is_refused(void **state)
     assert_refused(FACET_ABI_MISMATCH);
 }
 
-/* The database of the first release, as it was: what it holds must be served by every later one. */
+/* The original database of the first release: every later one must serve its rows. */
 static void a_database_of_version_1_is_brought_up_to_date(void **state)
 {
     struct vgpu_row *rows = NULL;
@@ -219,7 +219,7 @@ static void an_id_that_would_leave_its_folder_is_corrupt(void **state)
     store_close(store);
 }
 
-/* As a database is that somebody edited: no number of it is cut to fit, or loses its sign. */
+/* A database that was edited by hand: no number of it is cut to fit, or loses its sign. */
 static void numbers_that_cannot_be_are_corrupt(void **state)
 {
     static const char *const columns[] = {
@@ -320,7 +320,7 @@ static enum facet_status transact(struct store *store, change_func change, struc
 struct fault {
     bool stays;
     int code;
-    enum facet_status status; /* what it is reported as; opening may say FACET_PERMISSION */
+    enum facet_status status; /* the reported status; opening may say FACET_PERMISSION */
 };
 
 static const struct fault faults[] = {
@@ -384,7 +384,7 @@ static bool fail_change_and_die(change_func change, const char *before, const ch
     bool failed = disk_failed();
     disk_arm(0, false, 0);
 
-    /* What is on the disk at this moment is what a killed process leaves. */
+    /* The disk's content at this moment is that after a killed process. */
     snprintf(copy, sizeof copy, "%s/killed", folder);
     snprintf(command, sizeof command, "mkdir %s && cp %s/" STORE_FILE "* %s/", copy, folder, copy);
     assert_int_equal(system(command), 0);
