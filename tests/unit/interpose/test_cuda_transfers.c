@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what is expected of each of CUDA's copies and fills (transfers.h). Never: leaves one of the list out. */
+/* Owns: the expectations for each of CUDA's copies and fills (transfers.h). Never: leaves one of the list out. */
 #include "interpose/cuda/hooks.h"
 #include "transfers.h"
 
@@ -66,7 +66,7 @@ static const struct row rows[] = {
     {"cuMemsetD2D32_v2", FIRST(5), AREA_AT(4, 3)},
 };
 
-/* Whatever else is in an entry, of its extent or sizes alone it is told how much it moves. */
+/* The extent or the sizes of an entry alone give the bytes that it moves, regardless of its other fields. */
 static int setup(void **state)
 {
     memset(boxes, 0xA5, sizeof boxes);

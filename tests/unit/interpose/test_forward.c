@@ -44,7 +44,7 @@ static int same(int value)
 
 void *facet_forward_target(const char *name)
 {
-    volatile double scratch = 1.5; /* what a C function may leave in the registers of arguments */
+    volatile double scratch = 1.5; /* a value that a C function may leave in the registers of arguments */
 
     atomic_fetch_add(&asked, 1);
     errno = EIO;

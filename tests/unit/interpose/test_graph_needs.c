@@ -105,7 +105,7 @@ static void test_a_row_is_found_by_its_edges(void **state)
     assert_int_equal(needed(&graph), 12 * MIB);
 }
 
-/* What was freed makes room for another under its address: each release is of the latest one there. */
+/* Freed memory makes room for another at its address: each release is of the latest one there. */
 static void test_addresses_are_used_again(void **state)
 {
     struct facet_graph_node nodes[] = {TAKES(1, 2 * MIB), GIVES(1), TAKES(1, 8 * MIB), GIVES(1), TAKES(1, 9 * MIB)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what is expected of each of HIP's copies and fills (transfers.h). Never: leaves one of the list out. */
+/* Owns: the expectations for each of HIP's copies and fills (transfers.h). Never: leaves one of the list out. */
 #include "interpose/hip/begin.h"
 #include "interpose/hip/hooks.h"
 #include "transfers.h"
@@ -13,7 +13,7 @@ static const size_t sizes[WORDS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 static hipMemcpy3DBatchOp boxes[WORDS];
 #define SUM(count) ((UINT64_C(1) << (count)) - 1)
 
-/* A pitched pointer and an extent lie on the stack, whatever registers are free; other processors do it otherwise. */
+/* A pitched pointer and an extent lie on the stack even when registers are free; other processors differ. */
 #ifdef __x86_64__
 #define FILL_BOX(registers)                                                                                            \
     .words = FIRST(registers) | FIRST(4 + 3) << REGISTERS, .unit = 1,                                                  \
@@ -62,7 +62,7 @@ static const struct row rows[] = {
     {"hipMemsetD2D32Async", FIRST(6), AREA_AT(4, 3)},
     {"hipMemcpy3DPeerAsync", FIRST(2), POINTED(&box_of_peer, 315)},
     {"hipMemcpyParam2DAsync", FIRST(2), POINTED(&rows_2d, 105)},
-    {.name = "hipDrvMemcpy3DAsync"}, /* large, whatever it is: tests/integration/hip */
+    {.name = "hipDrvMemcpy3DAsync"}, /* always large: tests/integration/hip */
     {.name = "hipDrvMemcpy3D"},
     {"hipMemcpyAtoHAsync", FIRST(5), SIZE_AT(3)},
     {"hipMemcpyHtoAAsync", FIRST(5), SIZE_AT(3)},
@@ -92,7 +92,7 @@ static const struct row rows[] = {
     {"hipMemsetD2D32", FIRST(5), AREA_AT(4, 3)},
 };
 
-/* Whatever else is in an entry, of its extent it is told how much it moves, and of its types whether of an array. */
+/* The extent of an entry alone gives the bytes that it moves, and its types whether there is an array. */
 static int setup(void **state)
 {
     memset(boxes, 0xA5, sizeof boxes);

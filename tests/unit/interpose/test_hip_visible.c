@@ -48,7 +48,7 @@ static void test_second_list_counts_what_the_first_left(void **state)
     assert_string_equal(shown("2,0", "1,0"), ONE "," THREE);
     assert_string_equal(shown("2,0", "2"), "-1");
     assert_string_equal(shown(NULL, "1,GPU-bb"), TWO "," THREE);
-    assert_string_equal(shown("0", "GPU-bb"), "-1"); /* not what the first left */
+    assert_string_equal(shown("0", "GPU-bb"), "-1"); /* not the first one's rest */
 }
 
 static void test_first_that_names_nothing_ends_the_list(void **state)

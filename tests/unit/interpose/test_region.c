@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that each region is paid for exactly while a block is in it, by threads, too. Never: a vendor, or time.
+/*
+ * Owns: proofs that each region is paid for exactly while a block is in it, by threads too. Never: a vendor, or time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +104,7 @@ static void test_a_note_is_taken_once_from_the_device_it_is_of(void **state)
     assert_int_equal(device, 3);
     assert_int_equal(owner, 0x7fff1230);
     assert_false(facet_regions_take_note(BASE + 512, &device, &owner));
-    assert_true(facet_regions_note(3, BASE + 512, 512, 0)); /* nobody is an owner, too */
+    assert_true(facet_regions_note(3, BASE + 512, 512, 0)); /* owner 0 is one as well */
     assert_true(facet_regions_take_note(BASE + 512, &device, &owner));
     assert_int_equal(owner, 0);
     assert_int_equal(facet_regions_leave(3, BASE + 512, 512), REGION);
@@ -164,7 +165,8 @@ static void *take_all(void *argument)
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         pthread_barrier_wait(&together); /* all is noted */
         atomic_fetch_add(&awake, 1);
-        while (atomic_load(&awake) < (pass + 1) * THREADS) /* who wakes first would be done before others are up */
+        while (atomic_load(&awake) <
+               (pass + 1) * THREADS) /* a thread that wakes first would be done before others are up */
             sched_yield();
         for (uint64_t at = BASE; at < BASE + REGION; at += 512)
             if (facet_regions_take_note(at, &device, &owner))

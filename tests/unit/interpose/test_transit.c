@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the gate between who allocates and who reads. Never: a vendor, or a wait for a time. */
+/*
+ * Owns: proofs of the gate between threads that allocate and threads that read. Never: a vendor, or a wait for a time.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +123,7 @@ static void test_who_comes_while_it_is_shut_waits_outside(void **state)
     end(&other);
 }
 
-/* What is still there has not gone through; what has may have made way for others that are in transit now. */
+/* A block that is still there has not passed; one that has may have made way for others that are in transit now. */
 static void test_growth_is_explained_by_what_has_gone_through(void **state)
 {
     struct facet_transit left;

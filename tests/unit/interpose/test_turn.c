@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: that one thread at a time has the turn, and that nobody waits for it without end. */
+/* Owns: that one thread at a time has the turn, and that no thread waits for it without end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

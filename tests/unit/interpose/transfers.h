@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every hook of a copy or fill, one by one: what it was given reaches the vendor's function of the same form, and it
- * counts as many bytes as it moves.
+ * Every hook of a copy or fill, one by one: its arguments reach the vendor's function of the same form, and it counts
+ * as many bytes as it moves.
  *
- * Owns: a vendor's function that writes down what it is given; the row that says what is expected of a call.
+ * Owns: a vendor's function that records its arguments; the row with the expectations for a call.
  * Never: opens a library or enters a vGPU: nothing here is large enough to wait for one.
  *
- * A call is made in words, as the processor passes what is not floating point: the first six in registers, the others
- * behind one another on the stack. A word is a small number and no two are alike, so that one in another's place is
- * seen whatever its width; and an address of nothing, so that who looks where it need not look does not come back.
+ * A call is made in words, as the processor passes all arguments but floating point: the first six in registers, the
+ * others behind one another on the stack. A word is a small number and no two are alike, so that a misplaced one is
+ * seen at any width; and it is not a valid address, so that a hook that follows it needlessly crashes.
  */
 #ifndef FACET_TEST_TRANSFERS_H
 #define FACET_TEST_TRANSFERS_H
@@ -55,7 +55,7 @@ static uint64_t write_down(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint6
     return 0;
 }
 
-/* The upper bits of a word that is narrower are nobody's. */
+/* The upper bits of a narrower word have no meaning. */
 static bool is_same(uint64_t one, uint64_t other)
 {
     return one == other || (uint32_t)one == other || (uint16_t)one == other || (uint8_t)one == other;
@@ -86,7 +86,7 @@ static void fill_words(const struct row *row, uint64_t words[WORDS])
         words[i] = i < POINTERS && row->pointers[i] ? (uintptr_t)row->pointers[i] : WORD(i);
 }
 
-/* What is larger than there are numbers is the vendor's to refuse, and no bytes. */
+/* Sizes beyond the range of numbers are the vendor's to refuse, and count no bytes. */
 static void check_overflow(const char *name, const struct row *row, void *hook, void **own)
 {
     uint64_t words[WORDS];
