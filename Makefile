@@ -29,7 +29,7 @@ coverage: setup-test       ## which lines of each room the tests run, as a table
 gpu-suite: all             ## on this machine's NVIDIA GPUs; skips with a reason where there is none
 	@tests/gpu/run $(BUILD)
 
-bench: setup-bench all     ## measure, print ratios, write bench/results/
+bench: setup-bench all     ## measure, print ratios, write tables to bench/results/
 	@bench/run $(BUILD)
 
 lint: setup-test all       ## include rules, format, static analysis, spelling

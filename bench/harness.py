@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benches share: a Facet of their own, the record of the machine, medians, and the files of results.
 
-Owns: folders and environment of a run, bench/results/<date>-<name>.{json,md}.
-Never: asserts a time. Benches measure two things in one run and print their ratio.
+Owns: folders and environment of a run, bench/results/<date>-<name>.md, and the raw samples beside the build.
+Never: asserts a time, or writes raw samples into the tree. Benches measure two things in one run and print their ratio.
 """
 import datetime
 import json
@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "bench" / "results"
+RESULTS = ROOT / "bench" / "results"  # of tables
+RAW = None  # the folder of raw samples, which are too large for the tree; None: they are not kept
 LIMIT_S = 300  # no single program of a bench may take longer
 
 
@@ -145,12 +146,14 @@ def markdown_table(header, rows):
 
 
 def save(name, result, tables):
-    """Writes the raw numbers and the tables for people, and prints the tables."""
+    """Writes the tables to RESULTS and the raw samples to RAW, and prints the tables."""
     date = datetime.date.today().isoformat()
     where = machine()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    record = {"bench": name, "date": date, "machine": where, "result": result}
-    (RESULTS / f"{date}-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    if RAW:
+        RAW.mkdir(parents=True, exist_ok=True)
+        record = {"bench": name, "date": date, "machine": where, "result": result}
+        (RAW / f"{date}-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     facts = ", ".join(f"{key} {value}" for key, value in where.items() if value is not None)
     body = "\n\n".join(tables)
     (RESULTS / f"{date}-{name}.md").write_text(f"# {name}, {date}\n\nMeasured on: {facts}.\n\n{body}\n")

@@ -98,7 +98,7 @@ def lists_table(measured):
     return [harness.markdown_table(["list", "FGD published", *names], rows),
             f"Per cent of the GPUs allocated when 100 / 130 % were requested, mean of {SEEDS} seeds. "
             f"{measured['runs']} runs in {measured['seconds']:.0f} s on {measured['processors']} processors. Seeds and a "
-            "hash of the order of the nodes of each run are in the JSON file."]
+            "hash of the order of the nodes of each run are among the raw samples."]
 
 
 def run(bench, options):

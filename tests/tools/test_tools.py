@@ -7,6 +7,7 @@ Owns: made-up trees, logs and package lists. Never: changes the real tree or ins
 import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import re
 import stat
@@ -469,6 +470,33 @@ def test_words_goal_is_a_tenth_in_every_room():
     assert tool.above_goal(ten, tool.read_baseline("# old\nsrc/base 20\n")) == []
     assert tool.above_goal(ten, {"src/base": 19}) == ["src/base"] and tool.above_goal(ten, {}) == ["src/base"]
     assert set(tool.read_baseline((ROOT / tool.BASELINE).read_text())) > {"src/base", "include", "tests/unit"}
+
+
+# ---- what documents and results weigh ----
+
+
+def test_results_are_the_latest_tables():
+    names = sorted(path.name for path in (ROOT / "bench" / "results").iterdir())
+    assert all(name.endswith(".md") for name in names), f"raw samples in {names}"
+    runs = {}
+    for name in names:
+        if name != "README.md":
+            text = (ROOT / "bench" / "results" / name).read_text(encoding="utf-8")
+            runs.setdefault((name[11:], re.search("Measured on: cpu ([^,]*)", text)[1]), []).append(name)
+    several = [found for found in runs.values() if len(found) > 1]
+    assert several == [["2026-11-24-kernel.md", "2026-11-26-kernel.md"]], several  # a Zen 5 and a Zen 4 of one name
+
+
+def test_a_bench_leaves_raw_samples_outside_the_tree():
+    sys.path.insert(0, str(ROOT / "bench"))
+    import harness
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        harness.RESULTS = Path(folder, "tables")
+        harness.save("one", {"samples": [1]}, ["| a |"])
+        assert [path.suffix for path in Path(folder).rglob("*one.*")] == [".md"]
+        harness.RAW = Path(folder, "raw")
+        harness.save("two", {"samples": [1]}, ["| a |"])
+        assert sorted(path.parent.name for path in Path(folder).rglob("*two.*")) == ["raw", "tables"]
 
 
 def main():
