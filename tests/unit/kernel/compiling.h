@@ -63,7 +63,7 @@ UNUSED static bool is_llvm_19(void)
     return strstr(backend->version, "LLVM 19.");
 }
 
-/* Of `targets`, what LLVM 19 does not make: its processors end at sm_90a, and it may be built without SPIR-V. */
+/* The `targets` that LLVM 19 does not make: its processors end at sm_90a, and it may be built without SPIR-V. */
 UNUSED static bool is_beyond(const char *target)
 {
     if (!is_llvm_19())

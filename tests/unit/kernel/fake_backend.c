@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel compiler that knows no language, in the place of facet-kernel-compiler.so: what it does is in the source.
+ * A kernel compiler that knows no language, in the place of facet-kernel-compiler.so: the source names its behaviour.
  *
- * Owns: one kernel, `saxpy`, whatever the source; a letter in the file $FACET_TEST_COMPILES for each compile.
+ * Owns: one kernel, `saxpy`, for any source; a letter in the file $FACET_TEST_COMPILES for each compile.
  * Never: ships.
  *
  *     warn     a warning of line 2, column 5

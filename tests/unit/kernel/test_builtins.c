@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the builtin functions: linking them, and what they compute on the host.
+ * Owns: tests of the builtin functions: linking them, and their results on the host.
  * Never: needs clang: kernels are written in LLVM's language. FACET_LIB_DIR says where the archives are.
  */
 #include <math.h>
@@ -32,8 +32,7 @@
 
 static struct facet_builtins *library;
 
-/* --- the file ------------------------------------------------------------------------------------------------------
- */
+/* --- the file ----------------------------------------------------------------------------------------------------- */
 
 static void names_a_file_that_is_not_there(void **state)
 {

@@ -94,7 +94,7 @@ static void what_the_compiler_says_is_checked(void **state)
     facet_compiler_destroy(compiler);
 }
 
-/* --- what a source includes ------------------------------------------------------------------------------------- */
+/* --- included files ----------------------------------------------------------------------------------------------- */
 
 static void put_file(const char *path, const char *text)
 {
@@ -169,7 +169,7 @@ static void a_folder_and_a_file_are_two_things(void **state)
     assert_false(hits(FACET_CACHE_USE, source));
     assert_true(hits(FACET_CACHE_USE, source));
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes into it: who opens it to read must not wait */
+    assert_int_equal(mkfifo(path, 0600), 0); /* it has no writer: opening it for reading must not wait */
     assert_false(hits(FACET_CACHE_USE, source));
     assert_false(hits(FACET_CACHE_USE, source));
 }
@@ -331,7 +331,7 @@ static void who_dies_while_compiling_holds_up_nobody(void **state)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WEXITSTATUS(status), 9);
-    assert_int_equal(files(".lock", path), 1); /* left behind, and held by nobody */
+    assert_int_equal(files(".lock", path), 1); /* left behind, and not locked */
 
     struct facet_compiler_options options = {.size = sizeof options, .cache_dir = folder};
     struct facet_cache_key key = {{0}};
@@ -351,7 +351,7 @@ static void who_dies_while_compiling_holds_up_nobody(void **state)
     facet_cache_close(&cache);
 }
 
-/* Who has waited for long enough compiles beside the one he waited for, and both keep what they made. */
+/* A compiler that has waited for long enough compiles beside the one it waited for, and both keep their result. */
 enum { KEEPS = 200 };
 
 struct keeper {

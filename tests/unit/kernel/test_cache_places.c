@@ -8,8 +8,7 @@
 
 #include "caching.h"
 
-/* --- folders of no use ---------------------------------------------------------------------------------------------
- */
+/* --- unusable folders --------------------------------------------------------------------------------------------- */
 
 /* Each time it compiles, and says why. */
 static void expect_no_use(enum facet_status expected)
@@ -72,8 +71,7 @@ static void without_a_folder_nothing_is_kept(void **state)
     expect_no_use(FACET_IO);
 }
 
-/* --- disks of no use -----------------------------------------------------------------------------------------------
- */
+/* --- unusable disks ----------------------------------------------------------------------------------------------- */
 
 static void put_line(const char *path, const char *text)
 {

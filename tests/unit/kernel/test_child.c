@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what children of the kernel compiler may take, and what is told of them.
+ * Owns: the limits of the kernel compiler's children, and the reports about them.
  * Never: asserts how long one takes.
  */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the built kernel compiler, through its one symbol: what it makes, what it refuses and how it says so.
+ * Owns: proofs of the built kernel compiler, through its one symbol: its images, its refusals and their wording.
  * Never: measures; needs a device.
  */
 #include "compiling.h"
@@ -283,7 +283,7 @@ static void unknown_things_are_refused_by_name(void **state)
     assert_false(backend->knows("vax", "780"));
 }
 
-/* And what LLVM 22 knows too is known. */
+/* And targets that LLVM 22 knows too are known. */
 static void what_llvm_19_lacks_is_refused_by_name(void **state)
 {
     static const char *const newer[] = {"sm_100", "sm_103", "sm_121"};
@@ -455,7 +455,7 @@ static void nothing_is_printed(void **state)
     close(fd);
 }
 
-/* What a thread is to say: cmocka fails in the main one only. */
+/* A thread's failure: cmocka fails in the main thread only. */
 struct said {
     char text[sizeof((struct facet_error *)0)->message + 64]; /* of the first compile that failed */
 };
@@ -495,7 +495,7 @@ static void threads_compile_at_the_same_time(void **state)
 
 /* --- goldens ------------------------------------------------------------------------------------------------------ */
 
-/* The first word of each line of PTX: what is done, without the registers that it is done with. */
+/* The first word of each line of PTX: the operations, without their registers. */
 static void shape_of(const struct facet_backend_result *result, char *ret_shape, size_t size)
 {
     const char *at = result->image, *end = at + result->bytes;

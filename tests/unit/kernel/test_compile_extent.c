@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that what is aligned too far, or too large as a variable or as a value, is refused by name before code
- *       is made of it, on every target. That what is taken is kept, tests/integration/kernel/test_group.py says.
+ * Owns: proofs that variables and values that are too large or too strictly aligned are refused by name before code is
+ * made of them, on every target. That accepted alignments are kept, tests/integration/kernel/test_group.py proves.
  * Never: measures.
  */
 #include "growing.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: sources with much control flow, and what their compiles take beside those of as much straight-line code.
+ * Owns: sources with much control flow, and the cost of their compiles beside that of as much straight-line code.
  * Never: asserts a time; both are measured in one run, as processor time, which others on the machine do not change
  * much.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that no source ends the process that compiles it, and that what is too much, or what a target cannot do,
- *       is refused at compile time, by name, value and limit or with its place.
- * Never: measures; asserts what a compile makes.
+ * Owns: proofs that no source ends the process that compiles it, and that a source with too much, or beyond a target,
+ * is refused at compile time, by name, value and limit or with its place.
+ * Never: measures; asserts the result of a compile.
  */
 #include <errno.h>
 #include <signal.h>
@@ -130,7 +130,7 @@ static void write_header(const char *path, const char *text)
     fclose(file);
 }
 
-/* Nothing of a result may be lost on the way out of the copy, whatever there is of it. */
+/* No part of a result may be lost on the way out of the copy, at any length. */
 static void long_sources_compile_as_short_ones_do(void **state)
 {
     static const char source[] = "#include \"four.h\"\n#warning one\n#warning two\n"
@@ -255,7 +255,7 @@ static void many_compile_at_the_same_time(void **state)
         pthread_join(threads[i], NULL);
 }
 
-/* --- what no image can say ---------------------------------------------------------------------------------------- */
+/* --- beyond any image --------------------------------------------------------------------------------------------- */
 
 static void expect_everywhere(struct text *source, enum facet_status expected, const char *said)
 {
@@ -370,7 +370,7 @@ static void local_memory_has_limits(void **state)
     free(source.bytes);
 }
 
-/* --- what a target cannot do -------------------------------------------------------------------------------------- */
+/* --- beyond a target ---------------------------------------------------------------------------------------------- */
 
 static void expect_places(const char *source, const char *target, const char *text, const uint32_t places[][2],
                           uint32_t count)
@@ -462,7 +462,7 @@ static void a_variable_that_is_a_kernel_is_an_error(void **state)
     expect_usual("host");
 }
 
-/* What clang had just read, also where a macro made it, or a header of which the source has the line. */
+/* The line that clang had just read, also where a macro made it, or a header of which the source has the line. */
 static void a_crash_has_a_place(void **state)
 {
     static const char *const sources[][2] = {

@@ -58,8 +58,7 @@ static void expect_refused(uint32_t kind, const void *source, size_t bytes, enum
     backend->clear(&result);
 }
 
-/* --- what a module may bring along ----------------------------------------------------------------------------------
- */
+/* --- the content of a module -------------------------------------------------------------------------------------- */
 
 #define MODULE "target triple = \"spir64-unknown-unknown\"\n"
 #define KERNEL "define spir_kernel void @k(ptr addrspace(1) %x) {\n"
@@ -79,7 +78,7 @@ static void compile_for(const char *target, const char *source, enum facet_statu
     backend->clear(&result);
 }
 
-/* What copies where checked images do not look, what asks the system, and what changes the thread that it runs on. */
+/* Intrinsics that copy where checked images do not look, call the system, or change the thread that runs them. */
 static void intrinsics_are_refused_unless_they_are_known(void **state)
 {
     static const struct {
@@ -155,7 +154,7 @@ static void intrinsics_that_compute_are_taken(void **state)
     compile_for("ptx:sm_75", source, FACET_OK, "", "");
 }
 
-/* What runs when an image is loaded, or where nobody looks. */
+/* Code that runs when an image is loaded, or where no check sees it. */
 static void what_would_run_unseen_is_refused(void **state)
 {
     static const struct {
@@ -311,8 +310,7 @@ static void aliases_are_what_they_name(void **state)
             compile_at_all(targets[t], source, FACET_OK, "");
 }
 
-/* --- what is none ---------------------------------------------------------------------------------------------------
- */
+/* --- broken modules ----------------------------------------------------------------------------------------------- */
 
 static void broken_modules_are_refused(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of images from bytes: formats, descriptions, and what is refused. */
+/* Owns: the tests of images from bytes: formats, descriptions, and refusals. */
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -217,7 +217,7 @@ static const struct rounding {
 } roundings[] = {
     {"floor", floor, floorf},   {"ceil", ceil, ceilf}, {"trunc", trunc, truncf},
     {"round", round, roundf},   {"rint", rint, rintf}, {"nearbyint", nearbyint, nearbyintf},
-    {"roundeven", rint, rintf}, /* to nearest even, as long as nobody asks for another direction */
+    {"roundeven", rint, rintf}, /* to nearest even, as long as no caller sets another direction */
 };
 
 static void check_rounding(const struct rounding *rounding, round_func ours, roundf_func ours_of_float, double x)
@@ -257,7 +257,7 @@ typedef float (*widen_func)(uint16_t bits);
 
 enum { HALF_INFINITY = 0x7c00, HALF_SIGN = 0x8000 };
 
-/* What the bits of a half that is not negative mean; of infinity's, what would come next. */
+/* The value of a half's bits, not negative; for infinity's bits, the next value in line. */
 static double value_of(unsigned bits)
 {
     unsigned exponent = bits >> 10;

@@ -446,7 +446,7 @@ static void test_refused(void **state)
         "\"again\"");
 }
 
-/* Sizes are counted in 32 bits: what does not fit is refused, never wrapped around. */
+/* Sizes are counted in 32 bits: a larger one is refused, never wrapped around. */
 static void test_memory_beyond_measure(void **state)
 {
     (void)state;
@@ -491,7 +491,7 @@ static void test_private_memory_off_the_stack(void **state)
     }
 }
 
-/* What is left of one atomic instruction, "" when nothing that is atomic is. */
+/* The rest of one atomic instruction, "" when nothing atomic is left. */
 static void check_atomic(const char *processor, const char *instruction, const char *left)
 {
     struct way way = {.optimize = 3, .features = ""};
@@ -519,7 +519,7 @@ static void check_atomic(const char *processor, const char *instruction, const c
     LLVMContextDispose(context);
 }
 
-/* Nobody else sees a group's memory while it runs; and a wrap at the largest number is a sum. */
+/* Only the group sees its memory while it runs; and a wrap at the largest number is a sum. */
 static void test_what_stays_atomic(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@
 
 enum { ITEMS = 24, LINES = 64, ARGUMENT_INTS = 7 };
 
-/* What was asked, by line; and what to refuse: odd items in one line. */
+/* The checks that were asked, by line; and those to refuse: odd items in one line. */
 struct recorder {
     const struct facet_host_site *sites;
     uint32_t refused_line;
@@ -70,7 +70,7 @@ static struct recorder run(const struct way *way, const char *name, uint32_t ref
     return run_with(way, name, lowered_pointers, 0, refused_line);
 }
 
-/* What `each` leaves behind for one item. */
+/* The memory after `each` for one item. */
 static void expect_each(int item, uint32_t refused_line)
 {
     uint32_t no = item % 2 ? refused_line : 0;
@@ -150,7 +150,7 @@ static uint64_t range(int first, int end)
 }
 
 /* `wild` has, item by item, a write into 4 ints at item - 2; a read of the same by odd items, and by even ones of one
- * of 8 at item - 3; and a fill of the first 2 * (item - 2) bytes of the 4 ints. Whoever is told allows it all. */
+ * of 8 at item - 3; and a fill of the first 2 * (item - 2) bytes of the 4 ints. The recorder allows it all. */
 static void test_private_memory_is_told_where_it_ends(void **state)
 {
     const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555);
@@ -193,7 +193,7 @@ static void test_local_memory_and_barriers(void **state)
 
 /* `ends` accesses, item by item, element item - 2 of: 5 ints of local memory (line 52), a local argument (53), 5 ints
  * of constant memory (54); odd items one of 3 ints of local memory, even ones of 5 other constants (56); and the last
- * constant (57) and what is behind it (58). The sizes in memory are rounded up: nothing else tells. */
+ * constant (57) and the place behind it (58). The sizes in memory are rounded up: only the checks tell. */
 static void expect_ends(const struct recorder *recorder)
 {
     const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555), all = range(0, ITEMS);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that unusual control flow and values come out right, and that what cannot be lowered is refused by name.
+ * Owns: proofs that unusual control flow and values come out right, and that code that cannot be lowered is refused by
+ * name.
  * Never: measures.
  */
 #include "lower/lowered.h"
@@ -203,7 +204,7 @@ static void test_refused(void **state)
            "cannot be inlined");
 }
 
-/* Dividends and divisors: the ends of all widths, and what is near 0. */
+/* Dividends and divisors: the ends of all widths, and numbers near 0. */
 static const int64_t corners[] = {0,   1,   -1,   2,         -2,        7,         -7,        100,
                                   127, 128, -128, INT16_MIN, INT32_MIN, INT32_MAX, INT64_MIN, INT64_MAX};
 enum { CORNERS = sizeof(corners) / sizeof(*corners), PAIRS = CORNERS * CORNERS };

@@ -95,7 +95,7 @@ static void sources_are_known_by_their_first_bytes(void **state)
         assert_int_equal(facet_source_detect(sources[i].bytes, strlen(sources[i].bytes)), sources[i].kind);
 }
 
-/* What editors and other systems put before a text. */
+/* Marks that editors and other systems put before a text. */
 static void marks_of_encodings_are_no_source(void **state)
 {
     static const char marked[] = "\xef\xbb\xbf" SOURCE, wide[] = "\xff\xfek\0e\0", other[] = "\xfe\xff\0k\0e";

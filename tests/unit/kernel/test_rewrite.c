@@ -174,7 +174,7 @@ static void alignments_of_128_have_no_sign(void **state)
     free(made);
 }
 
-/* What a compile that crashed had not yet removed. */
+/* Files that a crashed compile had not yet removed. */
 static void a_folder_goes_with_its_files(void **state)
 {
     static const struct facet_folder none = {.path = ""};
@@ -193,7 +193,7 @@ static void a_folder_goes_with_its_files(void **state)
     facet_folder_remove(&none);
 }
 
-/* In a child: what is mounted there is of a namespace of its own. The exit status says which step failed. */
+/* In a child: its mounts are in a namespace of its own. The exit status says which step failed. */
 static int made_elsewhere(void)
 {
     struct facet_folder folder;
@@ -208,7 +208,7 @@ static int made_elsewhere(void)
     return strncmp(folder.path, "/tmp/", 5) == 0 ? 0 : 2;
 }
 
-/* What is linked in the folder is run. */
+/* The compiler runs the objects linked in this folder. */
 static void a_folder_that_others_could_exchange_is_not_used(void **state)
 {
     int status = 0;
