@@ -86,7 +86,7 @@ static void test_counters_that_fall_or_leap(void **state)
             assert_int_equal(look(&totals), FACET_BELIEVED_ALL);
             *counter(&totals, i) = wrong[j];
             assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~bits[i]);
-            *counter(&totals, i) = 100; /* nobody knows what it was */
+            *counter(&totals, i) = 100; /* its true value is lost */
             assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~bits[i]);
         }
 }
@@ -98,8 +98,7 @@ static void test_absurd_from_the_first_look_on(void **state)
     assert_int_equal(look(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_BUSY | FACET_BELIEVED_LAUNCHES));
 }
 
-/* One process that was stopped since the vGPU was made reports all that time, by each of its clocks; no more is true.
- */
+/* One process that was stopped since the vGPU was made reports all that time, by each of its clocks, and no more. */
 static void test_no_slot_has_more_than_the_vgpu_is_old(void **state)
 {
     struct facet_usage_totals totals = {0};

@@ -167,7 +167,7 @@ static void test_goes_on_without_an_owner(void **state)
         facet_owner_beat(fixture->owner, facet_clock_now_ns());
         facet_tenant_supervise(&tenant, facet_clock_now_ns());
         start(&user, &tenant, uses[i]);
-        pthread_join(user.thread, NULL); /* nobody beats any more; a wait for ever ends the test by its time limit */
+        pthread_join(user.thread, NULL); /* the heartbeat has ended; a wait for ever ends the test by its time limit */
         assert_true(user.granted);
         assert_int_equal(atomic_load(&tenant.orphan), 1);
     }

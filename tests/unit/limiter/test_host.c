@@ -181,7 +181,10 @@ static void test_adopt_refuses(void **state)
     host_adopt(host);
 }
 
-/* What another version of Facet left is told from what is broken; either is removed by force only, and made anew. */
+/*
+ * A segment of another Facet version is distinguished from a broken one; either is removed by force only, and made
+ * anew.
+ */
 static void test_segment_of_another_version(void **state)
 {
     struct host *host = *state;
@@ -223,7 +226,7 @@ static void test_remove(void **state)
     assert_int_equal(facet_limiter_worker_remove(host->limiter, "../vgpu", true, &error), FACET_INVALID_ARGUMENT);
 }
 
-/* A link in the place of a worker's folder, or of one in the making: what it leads to is neither read nor changed. */
+/* A link in the place of a worker's folder, or of one in the making: its target is neither read nor changed. */
 static void test_links_are_not_followed(void **state)
 {
     struct host *host = *state;
@@ -318,7 +321,7 @@ static void test_the_ended_are_no_processes(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* All slots but the last two are somebody else's. */
+/* All slots but the last two belong to another process. */
 static void test_slots_run_out(void **state)
 {
     struct host *host = *state;
@@ -414,7 +417,7 @@ static void test_the_dead_give_back_before_a_refusal(void **state)
     assert_int_equal(facet_limiter_memory_check(host->limiter, "w", other, 1, &verdict, &error), FACET_NOT_FOUND);
 }
 
-/* Who asks may be dead itself by the time it is refused. */
+/* The asking process may be dead itself by the time it is refused. */
 static void test_a_dead_asker_is_not_refused_but_unknown(void **state)
 {
     struct host *host = *state;
@@ -549,7 +552,7 @@ static void test_eight_threads(void **state)
     for (unsigned i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
     assert_true(atomic_load(&most) <= 64 * MIB);
-    assert_true(atomic_load(&most) > 20 * MIB); /* what one thread alone holds */
+    assert_true(atomic_load(&most) > 20 * MIB); /* more than one thread alone holds */
     assert_int_equal(host_state(host).memory_bytes, 0);
     assert_int_equal(host_state(host).busy_ns, 8 * 1000 * ((20000 + 96) / 97));
     host_end_process(other);

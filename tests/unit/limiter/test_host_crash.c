@@ -6,8 +6,10 @@
 
 #include "limiter/tenant.h"
 
-/* What the processes of a race share: the bytes that they hold in all, never more than they really do, and the most
- * seen. */
+/*
+ * State shared by the processes of a race: the bytes that they hold in all, never more than they really do, and the
+ * most seen.
+ */
 struct race {
     _Atomic uint64_t held, most;
 };
@@ -88,14 +90,14 @@ static void test_registered_and_interposed_share_one_quota(void **state)
         tenants[i] = start_tenant(host, i + 1, race);
     for (int i = 0; i < 200000; i++)
         check_once(host, registered, &mine, &seed, race);
-    /* Read before the first is killed: what the dead held is given to others while `held` still counts it. */
+    /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
     uint64_t most = atomic_load(&race->most);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(waitpid(tenants[i], NULL, WNOHANG), 0); /* still at it */
         host_end_process(tenants[i]);
     }
     assert_true(most <= 64 * MIB);
-    assert_true(most > 20 * MIB); /* what one process alone holds */
+    assert_true(most > 20 * MIB); /* more than one process alone holds */
     assert_int_equal(host_state(host).memory_bytes, mine);
     host_end_process(registered);
     assert_int_equal(host_state(host).memory_bytes, 0);
@@ -149,7 +151,7 @@ static pid_t start_manager(struct host *host, pid_t registered, unsigned seed, i
     }
 }
 
-/* Whatever the second worker was in the middle of: it is there whole, or it is not there. */
+/* The creation of the second worker was cut short at any step: the worker is there whole, or it is not there. */
 static void assert_second_is_whole(struct host *host)
 {
     struct facet_limiter_worker second = host->worker;

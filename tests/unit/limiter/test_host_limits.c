@@ -43,7 +43,7 @@ static void test_unlimited_is_admitted_and_recorded(void **state)
     assert_int_equal(host_state(host).busy_ns, 100000 * MS);
 }
 
-/* At one milli the budget hardly fills meanwhile: what is refused, and for how long, is then known to some ns. */
+/* At one milli the budget hardly fills meanwhile: the refused amounts, and their waits, are then known to some ns. */
 static void test_budget_and_wait(void **state)
 {
     struct host *host = *state;
@@ -136,7 +136,7 @@ static void test_threads_share_one_budget(void **state)
         pthread_join(threads[i], NULL);
     uint64_t elapsed_ns = facet_clock_now_ns() - began_ns, busy_ns = host_state(host).busy_ns;
     assert_true(busy_ns <= elapsed_ns * 300 / 1000 + 1 + 10 * MS + 2 * MS);
-    assert_true(busy_ns > 12 * MS); /* more than what was saved up at first */
+    assert_true(busy_ns > 12 * MS); /* more than was saved up at first */
 }
 
 /* ---- freezing by hand ---- */
@@ -226,7 +226,7 @@ static void become_idle(const struct host *host)
     assert_true(host_state(host).idle_ns >= 20 * MS);
 }
 
-/* What tenants see, without the look that asking for the state is. */
+/* The state that tenants see, without the look that reading it through the host implies. */
 static uint32_t auto_frozen(const struct facet_tenant *tenant)
 {
     return atomic_load(&tenant->policy->frozen) / FACET_FROZEN_AUTO(1);
@@ -324,7 +324,7 @@ static void test_interposed_launch_waits_while_frozen_by_hand(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* What a registered process used up is not there for an interposed one. */
+/* Time that a registered process used up is not available to an interposed one. */
 static void test_registered_and_interposed_share_one_budget(void **state)
 {
     struct host *host = *state;

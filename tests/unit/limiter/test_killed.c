@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that whoever is killed while it reports is charged once: by itself or by who clears up behind it.
- * Never: asserts how long anything takes. A process is stopped behind each instruction in turn, and killed there.
+ * Owns: the proof that a process killed while it reports is charged once: by itself or by the process that clears its
+ * slot. Never: asserts how long anything takes. A process is stopped behind each instruction in turn, and killed there.
  */
 #include "segment_fixture.h"
 
@@ -12,7 +12,7 @@
 
 #define STEPS_MOST 100000
 
-/* What is reported of the time since the launches began, and whether another one stays in flight. */
+/* The report about the time since the launches began, and whether another one stays in flight. */
 struct report {
     uint64_t in_flight_ns, busy_ns;
     uint32_t launches;
@@ -100,7 +100,7 @@ static void test_a_launch_is_charged_once_wherever_its_process_is_killed(void **
     check(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns, .launches = 1});
 }
 
-/* What is reported of one of two is no part of what the other one is charged. */
+/* The reported time of one launch of two is not charged for the other one. */
 static void test_what_stays_in_flight_is_charged_for_the_rest(void **state)
 {
     const struct fixture *fixture = *state;

@@ -88,7 +88,7 @@ static void test_depth_is_of_all_lanes(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* What lanes admit without a look at each other stays an eighth of the depth. */
+/* Launches that lanes admit without a look at each other exceed the depth by at most an eighth. */
 static void test_lanes_together_stay_near_the_depth(void **state)
 {
     struct fixture *fixture = *state;
@@ -159,7 +159,7 @@ static void *report_main(void *argument)
     return NULL;
 }
 
-/* A reader at any moment sees no lane below zero: what a thread counted is taken out of the lane where it was. */
+/* A reader at any moment sees no lane below zero: a launch leaves the lane in which its thread counted it. */
 static void test_no_reader_sees_less_than_nothing(void **state)
 {
     static struct worker workers[THREADS];

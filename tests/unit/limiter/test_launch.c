@@ -66,7 +66,7 @@ static void test_open_gate_costs_no_wait(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* What was charged for it is taken back, and the program's other launches stay. */
+/* Its charge is taken back, and the program's other launches stay. */
 static void test_refused_launch_counts_as_none(void **state)
 {
     struct fixture *fixture = *state;
@@ -114,7 +114,8 @@ static struct facet_owner_slot first_slot(const struct fixture *fixture)
     return slot;
 }
 
-/* A scheduler takes who waits and has shown itself long ago for stopped: after a rest that would be every first launch.
+/*
+ * A scheduler takes a waiting process without recent signs for stopped: after a rest that would be every first launch.
  */
 static void test_who_waits_or_launches_after_a_rest_gives_a_sign(void **state)
 {
@@ -202,8 +203,7 @@ static void test_one_kernel_longer_than_the_depth_goes(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* What is in flight may wait for something that only this thread does next: waiting for it for ever would be a
- * dead-lock. */
+/* The work in flight may wait for a later step of this thread: waiting for it for ever would be a deadlock. */
 static void test_depth_never_dead_locks(void **state)
 {
     struct fixture *fixture = *state;
@@ -233,7 +233,7 @@ static bool goes_before_a_report(const struct fixture *fixture, uint64_t clear_n
     facet_tenant_launch(&tenant, estimate_ns);
     uint64_t begun_ns = facet_clock_now_ns();
     start(&second, &tenant, estimate_ns);
-    /* A busy machine makes these 60 ms long enough for who goes without waiting any more. */
+    /* On a busy machine these 60 ms may suffice for a thread that goes on without waiting. */
     bool through = through_within(60, &second.through) && second.through_ns < begun_ns + DEPTH_WAIT_NS;
     assert_true(!through || second.through_ns >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
     facet_tenant_complete(&tenant, 1, estimate_ns, 0, facet_clock_now_ns());
@@ -242,7 +242,7 @@ static bool goes_before_a_report(const struct fixture *fixture, uint64_t clear_n
     return through;
 }
 
-/* What ends is reported late: on a device that does nothing else the next launch goes when it fits by the clock. */
+/* Ends are reported late: on a device without other work the next launch goes when it fits by the clock. */
 static void test_depth_is_worked_off_by_the_clock(void **state)
 {
     struct fixture *fixture = *state;
@@ -282,8 +282,7 @@ static void test_frozen_waits_even_without_a_daemon(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Without a daemon a closed gate opens by itself, and the vGPU keeps to its share: here 250 milli of pretended kernels.
- */
+/* Without a daemon a closed gate opens by itself, and the vGPU keeps to its share: here 250 milli of fake kernels. */
 static void test_paces_itself_without_a_daemon(void **state)
 {
     struct fixture *fixture = *state;
@@ -339,7 +338,7 @@ static void test_returns_to_the_daemon_when_it_is_back(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Who was without a daemon when it last looked, and then rested, is not let by a gate that is closed. */
+/* A closed gate holds a process that was without a daemon when it last looked, and then rested. */
 static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
 {
     struct fixture *fixture = *state;
@@ -357,7 +356,7 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* ---- what the device did for the dead ---- */
+/* ---- device time of the dead ---- */
 
 /* Launches, reports what it is told to, says so, and is killed; meanwhile it shows that it lives, and says when it has
  * shown that for long enough; or does not. */
@@ -414,7 +413,7 @@ static void report_up_to_now(struct facet_tenant *tenant)
     facet_tenant_unsettled(tenant, UINT64_MAX);
 }
 
-/* What the vGPU was charged when such a process is cleared away, and how long all that was. */
+/* The charge when such a process is cleared away, and the length of all that. */
 static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
                            uint64_t *ret_took_ns)
 {
@@ -437,7 +436,7 @@ static void test_the_dead_are_charged_while_they_lived(void **state)
     assert_true(charged_ns <= took_ns);
 }
 
-/* Nobody can tell when one died that showed no life: it is not charged for all that went by. */
+/* The time of death is unknown for a process that showed no life: it is not charged for all that went by. */
 static void test_the_dead_are_not_charged_for_what_came_later(void **state)
 {
     uint64_t took_ns, charged_ns = charge_for(*state, NULL, false, &took_ns);
@@ -454,7 +453,7 @@ static void test_the_dead_are_not_charged_twice(void **state)
     assert_int_equal(charge_for(*state, report_up_to_now, true, &took_ns), 77);
 }
 
-/* Without a daemon whoever takes the slot over charges the budget that all share. */
+/* Without a daemon the process that takes the slot over charges the budget that all share. */
 static void test_the_dead_are_charged_without_a_daemon(void **state)
 {
     struct fixture *fixture = *state;

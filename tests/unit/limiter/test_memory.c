@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a quota is never exceeded by a byte and comes back whatever dies. Never: compute. */
+/* Owns: proofs that a quota is never exceeded by a byte and comes back after any process's death. Never: compute. */
 #include "segment_fixture.h"
 
 #include <fcntl.h>
@@ -69,8 +69,10 @@ static void test_quota_changes_live(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* What the children of a race share: the bytes that they hold in all, never more than they really do, and the most
- * seen. */
+/*
+ * State shared by the children of a race: the bytes that they hold in all, never more than they really do, and the most
+ * seen.
+ */
 struct race {
     _Atomic uint64_t held, most;
 };
@@ -121,7 +123,7 @@ static void test_never_exceeded_by_racing_processes(void **state)
     for (unsigned i = 0; i < 4; i++)
         children[i] = start_hammer(*state, i * 77 + 1, race);
     usleep(400000);
-    /* Read before the first is killed: what the dead held is given to others while `held` still counts it. */
+    /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
     uint64_t most = atomic_load(&race->most);
     for (int i = 0; i < 4; i++) {
         int status;
@@ -193,7 +195,7 @@ static void test_neighbour_takes_over_from_the_dead_without_a_daemon(void **stat
     facet_tenant_detach(&tenant);
 }
 
-/* Who has reaped a child, and asks then, is told of a free vGPU; of a living one nothing changes. */
+/* A process that has reaped a child, and then asks, sees a free vGPU; a living neighbour changes nothing. */
 static void test_free_memory_is_without_the_dead(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
@@ -220,7 +222,7 @@ static void test_free_memory_beside_what_the_device_says(void **state)
     for (int round = 0; round < 4; round++) {
         pid_t child = start_holder(*state, 60 * MIB);
 
-        /* For long enough, so that nobody is looked for any more. */
+        /* For long enough, so that no slot is checked any more. */
         while (steady != device + 60 * MIB) {
             assert_int_equal(facet_tenant_memory_free_beside(&tenant, device), 4 * MIB);
             steady = atomic_load(&tenant.steady_bytes);
@@ -235,7 +237,7 @@ static void test_free_memory_beside_what_the_device_says(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* A program that closed our descriptor and has its number: nobody living is taken for dead. */
+/* A program that closed the tenant's descriptor and reused its number: no living process is taken for dead. */
 static void test_free_memory_with_a_descriptor_that_is_the_programs(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
@@ -352,7 +354,7 @@ static void test_refused_requests_do_not_disturb_others(void **state)
     facet_tenant_detach(&modest);
 }
 
-/* All slots but the last `free` are somebody else's; closing the descriptor lets them go. */
+/* All slots but the last `free` belong to another process; closing the descriptor frees them. */
 static int occupy(const struct fixture *fixture, uint32_t free)
 {
     struct flock range = {.l_type = F_WRLCK,

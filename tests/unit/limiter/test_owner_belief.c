@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that what an owner doubts of its segment is doubted by the next one. Never: proves the bounds. */
+/* Owns: proofs that a total doubted by one owner is doubted by the next one. Never: proves the bounds. */
 #include "segment_fixture.h"
 
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static void test_damage_between_two_owners_is_seen(void **state)
     assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
-/* What was held under a larger quota stays held, and the peak stays what it was. */
+/* Memory held under a larger quota stays held, and the peak stays as it was. */
 static void test_the_largest_quota_is_remembered(void **state)
 {
     struct fixture *fixture = *state;
@@ -126,7 +126,7 @@ static void test_without_its_file_it_begins_anew(void **state)
     assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
-/* The clock begins anew with the machine: what was counted before is older than it, and doubts stay. */
+/* The clock begins anew with the machine: earlier counts are older than it, and doubts stay. */
 static void test_a_machine_that_was_started_again(void **state)
 {
     struct fixture *fixture = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a budget of device time holds its bound and keeps nobody waiting longer. Never: sleeps for one. */
+/* Owns: proofs that a budget of device time keeps its bound and delays no caller longer. Never: sleeps for one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static uint64_t random_cost(unsigned *seed)
     return (uint64_t)rand_r(seed) % scale % (100 * MS);
 }
 
-/* What may have been taken at most in `elapsed_ns`. */
+/* The most that may have been taken in `elapsed_ns`. */
 static uint64_t bound_ns(uint32_t milli, uint64_t elapsed_ns, uint64_t largest_ns)
 {
     return elapsed_ns * milli / FACET_MILLI_WHOLE + 1 + FACET_PACE_BURST_NS + largest_ns;
@@ -53,7 +53,7 @@ static void test_never_more_than_its_share(void **state)
     }
 }
 
-/* Whoever waits as long as it is told is admitted then, and not a nanosecond before. */
+/* A caller that waits for the returned time is admitted then, and not a nanosecond before. */
 static void test_wait_is_exact(void **state)
 {
     unsigned waits = 0;
@@ -77,7 +77,7 @@ static void test_wait_is_exact(void **state)
     assert_true(waits > 10000);
 }
 
-/* A worker that always wants more gets all of its share: what it owes it pays once. */
+/* A worker that always wants more gets all of its share: it pays each debt once. */
 static void test_whole_share_is_handed_out(void **state)
 {
     for (size_t s = 0; s < SHARE_COUNT; s++) {

@@ -284,7 +284,7 @@ static void test_processes_are_known_by_number_and_start(void **state)
     assert_int_equal(facet_segment_read_processes("/nonexistent", NULL, NULL, NULL), FACET_NOT_FOUND);
 }
 
-/* What stands in the place of a segment's folder may be somebody else's. */
+/* A link in the place of a segment's folder may lead to another user's files. */
 static void test_nobody_reads_through_a_link(void **state)
 {
     struct fixture *fixture = *state;
@@ -305,8 +305,10 @@ static void test_nobody_reads_through_a_link(void **state)
     assert_int_equal(facet_segment_read_device(fixture->dir, &device, NULL), FACET_OK);
 }
 
-/* In a namespace of its own, where it is process 1: attaches, and stays until the pipe is closed. Tells who it is here:
- * 0 where there can be no such namespace. */
+/*
+ * In a namespace of its own, where it is process 1: attaches, and stays until the pipe is closed. Reports its pid here:
+ * 0 where there can be no such namespace.
+ */
 static void live_elsewhere(const struct fixture *fixture, int tell, int stay)
 {
     pid_t inner = unshare(CLONE_NEWPID) == 0 ? fork() : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that what a process keeps spare is never in anybody's way, nor outlives what granted it (ADR 24). Never:
- * addresses; which region is meant is the interposer's.
+/*
+ * Owns: proofs that a process's spare regions are never in another's way, nor outlive the quota that granted them (ADR
+ * 24). Never: addresses; which region is meant is the interposer's.
  */
 #include "segment_fixture.h"
 
@@ -64,7 +65,7 @@ static void test_few_are_kept_and_none_below_zero(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* The peak is what was held, not what was kept beside it. */
+/* The peak counts memory held, not regions kept beside it. */
 static void test_a_process_fills_the_quota_beside_its_own(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
@@ -113,7 +114,7 @@ static void end_child(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* Nobody waits for who is stopped. */
+/* No process waits for one that is stopped. */
 static void test_who_would_be_refused_takes_them_back(void **state)
 {
     struct fixture *fixture = *state;
@@ -139,14 +140,14 @@ static void test_who_lost_them_asks_as_others_do(void **state)
     assert_false(facet_tenant_take_spare(&first));
     assert_false(facet_tenant_reserve_regions(&first, 1));
     facet_tenant_release_regions(&second, 1);
-    assert_true(facet_tenant_reserve_regions(&first, 1)); /* what the second keeps is taken back in turn */
+    assert_true(facet_tenant_reserve_regions(&first, 1)); /* the second's spare regions are taken back in turn */
     assert_int_equal(spare_of(&second), 0);
     assert_false(facet_tenant_reserve_regions(&second, 1));
     facet_tenant_detach(&first);
     facet_tenant_detach(&second);
 }
 
-/* While there is room nobody's is touched: else neighbours would make each other look without end. */
+/* While there is room no spare region is taken back: otherwise neighbours would check each other without end. */
 static void test_they_stay_while_there_is_room(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
@@ -251,7 +252,7 @@ static void test_a_destroyed_vgpu_grants_none(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* ---- races: who counts what is held asks first and gives back last, so never counts more than there is ---- */
+/* ---- races: a counter of held memory asks first and gives back last, so it never counts more than there is ---- */
 
 struct race {
     _Atomic uint64_t held, most, granted;
@@ -311,7 +312,7 @@ static void test_never_exceeded_by_racing_processes(void **state)
         children[i] = start_hammer(fixture, i * 77 + 1, race);
     for (int i = 0; i < 3000 && atomic_load(&race->granted) < 100000; i++)
         usleep(10000);
-    /* Read before the first is killed: what the dead held is given to others while `held` still counts it. */
+    /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
     uint64_t most = atomic_load(&race->most);
     for (int i = 0; i < 4; i++)
         end_child(children[i]);
