@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the proof that an address of a device in another process is never taken for a pointer of this one, nor the
- * other way round, when nobody says which it is.
+ * other way round, when the caller does not say which it is.
  */
 #include <setjmp.h>
 #include <stdarg.h>

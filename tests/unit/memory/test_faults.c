@@ -104,8 +104,7 @@ static void test_transfers(void **state)
     watched_end(&watched, memory);
 }
 
-/* Pages that the device does not let go of are nobody's until it does: not the next one's, and nobody trips over them.
- */
+/* Pages that the device does not let go of have no owner until it does: no space gets them or faults on them. */
 static void test_unmap(void **state)
 {
     struct watched watched;

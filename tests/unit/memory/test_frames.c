@@ -79,7 +79,7 @@ static void test_who_had_it_last(void **state)
     watched_end(&watched, memory);
 }
 
-/* What plans say is done to a model: chunk by chunk, until there is none. */
+/* Carries plans out on a model: chunk by chunk, until there is none. */
 static uint32_t carry_out(struct facet_frames *frames, uint32_t only, uint32_t most)
 {
     struct facet_frame_move move;
@@ -127,7 +127,7 @@ static void test_plans_end_in_the_least_chunks(void **state)
     watched_end(&watched, memory);
 }
 
-/* Within one chunk what is used slides together, so that what is free is one piece. */
+/* Within one chunk used pages slide together, so that the free ones are one piece. */
 static void test_one_chunk_slides_together(void **state)
 {
     struct watched watched;
@@ -169,7 +169,7 @@ static void test_only_one_space(void **state)
     watched_end(&watched, memory);
 }
 
-/* What changed since the plan was made is seen when it begins. */
+/* A change since the plan was made is seen when it begins. */
 static void test_stale_plans(void **state)
 {
     struct watched watched;

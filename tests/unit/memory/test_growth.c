@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that a limit can be raised to all that there is, whatever it was at first, and that what can never
- * fit is told as that.
+ * Owns: the proof that a limit can be raised to all memory, from any first value, and that a request that can never fit
+ * is refused as such.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void a_limit_is_raised_to_all_that_there_is(void **state)
     }
 }
 
-/* Neither "free some" nor a number that nobody gave: its limit, or the device. */
+/* Neither "free some" nor an arbitrary number: its limit, or the device. */
 static void what_can_never_fit_is_told_as_that(void **state)
 {
     struct facet_memory *memory = open_memory(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that what a device does not let go of yet stays charged, is used by nobody, and comes back; and that
- * nobody else waits for it.
+ * Owns: proofs that memory that a device does not let go of yet stays charged, is used by no space, and comes back; and
+ * that no other space waits for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void test_charge(void **state)
     assert_int_equal(facet_space_fill(space, address, 1, 1, NULL), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_space_copy(space, (uintptr_t)&byte, address, 1, FACET_COPY_TO_HOST, NULL),
                      FACET_OUT_OF_RANGE);
-    /* Nobody gets it. */
+    /* No space gets it. */
     assert_int_equal(facet_space_allocate(other, 3 * MIB + PAGE, NULL, &none, NULL), FACET_NO_SPACE);
     (void)allocate(other, 3 * MIB - 64 * PAGE);
     watched.keeps = FACET_OK;
@@ -147,7 +147,7 @@ static void test_resize(void **state)
     assert_int_equal(facet_space_resize(space, address, 32 * PAGE, &same, NULL), FACET_OK);
     assert_int_equal(same, address);
     assert_int_equal(usage_of(space).reserved_bytes, 64 * PAGE);
-    /* What is behind it is not free yet: it moves. */
+    /* The memory behind it is not free yet: it moves. */
     assert_int_equal(facet_space_resize(space, address, 64 * PAGE, &same, NULL), FACET_OK);
     assert_int_not_equal(same, address);
     watched.keeps = FACET_OK;
@@ -155,7 +155,7 @@ static void test_resize(void **state)
     watched_end(&watched, memory);
 }
 
-/* An allocation that fails in its middle, under launches: what it had been given is leaving. */
+/* An allocation that fails in its middle, under launches: its first pages are leaving. */
 static void test_failure(void **state)
 {
     bool done = false;
@@ -206,7 +206,7 @@ static void *free_it(void *data)
     return NULL;
 }
 
-/* A device that does wait when it is asked: only who frees waits for it. */
+/* A device that does wait when asked: only the thread that frees waits for it. */
 static void test_others(void **state)
 {
     struct facet_memory *memory = open_memory(0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof that what the configuration says of pools is seen by whoever allocates. Never: looks at anything but
- * what facet/memory.h tells; the arithmetic of the classes is test_classes.c's. */
+/*
+ * Owns: the proof that callers that allocate see the configuration of pools. Never: looks at anything but the results
+ * of facet/memory.h; the arithmetic of the classes is test_classes.c's.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +48,7 @@ static uint64_t take(uint64_t bytes)
     return address;
 }
 
-/* What a request for so many bytes is given. */
+/* The size that a request for so many bytes gets. */
 static uint64_t given(uint64_t bytes)
 {
     struct facet_allocation found = {.size = sizeof found};
@@ -78,12 +80,12 @@ static void test_block_size(void **state)
     }
 }
 
-/* What is above the largest class is given whole pages; so a request shows how many classes there are. */
+/* A request above the largest class gets whole pages; so requests show how many classes there are. */
 static void test_count_of_pools(void **state)
 {
     static const struct {
         uint32_t pools;
-        uint64_t bytes, given; /* the largest block, and what a byte more is given */
+        uint64_t bytes, given; /* the largest block, and the size for a byte more */
         uint64_t more;
     } cases[] = {{1, 1024, 1024, PAGE}, {4, 4096, 4096, PAGE}, {8, 8192, 8192, PAGE}, {0, 8193, 10240, 12288}};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a slab gives out each block once, and tells who made it useful or empty. */
+/* Owns: proofs that a slab gives out each block once, and tells the caller that made it useful or empty. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

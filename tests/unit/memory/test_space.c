@@ -141,7 +141,7 @@ static void test_the_limit_holds_to_the_page(void **state)
     assert_true(usage_of(fixture->space).reserved_bytes <= 8 * MIB);
 }
 
-/* Pages of pools that nobody uses do not stand in the way of a run. */
+/* Unused pages of pools do not stand in the way of a run. */
 static void test_empty_pools_make_room(void **state)
 {
     struct fixture *fixture = *state;
@@ -248,7 +248,7 @@ static void test_memory_is_cleared_between_spaces(void **state)
 
     assert_int_equal(facet_space_allocate(first, bytes, NULL, &address, &fixture->error), FACET_OK);
     memset((void *)address, 0xa5, bytes);
-    /* All but a page of it: the chunk of that page does not go back, its other pages may be had by somebody else. */
+    /* All but a page of it: the chunk of that page does not go back, but other spaces may have its other pages. */
     assert_int_equal(facet_space_destroy(first, NULL), FACET_OK);
     first = watched_space(fixture->memory, 3, 16 * MIB);
     uint64_t pages[64];
@@ -370,7 +370,7 @@ static void test_bad_memories(void **state)
 
 #define BLOCKS 40u
 
-/* Blocks that were freed last are given again first: not when their pages are somebody else's by then. */
+/* Blocks that were freed last are given again first, but not when their pages belong to another pool by then. */
 static void test_freed_blocks_whose_pages_went(void **state)
 {
     struct fixture *fixture = *state;

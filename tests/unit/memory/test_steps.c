@@ -95,7 +95,9 @@ static void grow_to(uint32_t wanted)
             FACET_OK);
 }
 
-/* Each processor has pools of its own (src/memory/space.h): who is moved to another one begins with empty ones. */
+/*
+ * Each processor has pools of its own (src/memory/space.h): a thread that moves to another one begins with empty ones.
+ */
 static void stay_on_one_processor(void)
 {
     int processor = sched_getcpu();

@@ -122,7 +122,7 @@ static void test_twice_the_device(void **state)
     assert_true(usage_of(fixture->tenants[1].space).swapped_out_total > 0);
 }
 
-/* What is pinned is there, as it was left; what was written there is kept when it goes. */
+/* Pinned memory is on the device, with its content; writes to it are kept when it goes. */
 static void test_pinned_is_there(void **state)
 {
     struct fixture *fixture = *state;
@@ -184,7 +184,7 @@ static void test_bad_pins(void **state)
                      FACET_NOT_FOUND);
     assert_string_equal(fixture->error.argument, "addresses");
     facet_pin_release(NULL);
-    /* Device and swap are 12 MiB less a page: what cannot be kept anywhere is not promised. */
+    /* Device and swap are 12 MiB less a page: memory that fits in neither is not promised. */
     assert_int_equal(facet_space_allocate(large, 4 * MIB, NULL, &address, &fixture->error), FACET_NO_SPACE);
     assert_int_equal(facet_space_allocate(large, 4 * MIB - PAGE, NULL, &address, &fixture->error), FACET_OK);
     assert_null(pin);
@@ -208,7 +208,7 @@ static void test_pins_are_counted(void **state)
     assert_non_null(strstr(fixture->error.message, "65535 times"));
     assert_int_equal(facet_space_copy(tenant->space, (uintptr_t)&byte, tenant->run[0], 1, FACET_COPY_TO_HOST, NULL),
                      FACET_QUOTA);
-    /* What was refused left nothing pinned, not what had to come first either. */
+    /* A refused pin left nothing pinned, not even memory that had to come first. */
     assert_int_equal(facet_space_pin(other->space, other->run, RUNS - 1, 60 * S, &pin, &fixture->error), FACET_OK);
     facet_pin_release(pin);
     assert_true(usage_of(tenant->space).pages_absent > 0);
@@ -284,7 +284,7 @@ static void *use_all(void *data)
     return NULL;
 }
 
-/* Two that do not fit together, each always wanting all: nobody starves, nothing is lost. Returns pages swapped in. */
+/* Two that do not fit together, each always wanting all: none starves, nothing is lost. Returns pages swapped in. */
 static uint64_t compete(struct fixture *fixture, uint64_t rounds)
 {
     struct worker workers[2];
@@ -318,7 +318,7 @@ static void test_without_turns_they_still_lose_nothing(void **state)
     compete(*state, 60);
 }
 
-/* Pins that overlap all the time are let go of once somebody waits; who is not in the way goes on meanwhile. */
+/* Pins that overlap all the time are released once another vGPU waits; one that is not in the way goes on meanwhile. */
 static void *overlap(void *data)
 {
     struct worker *worker = data;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: 64 threads on everything at once; what each wrote it must read again, and in the end nothing is left. */
+/*
+ * Owns: 64 threads on everything at once; each must read again the bytes that it wrote, and in the end nothing is left.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +28,7 @@ struct hammer {
     struct facet_memory *memory;
     struct facet_space *spaces[SPACES];
     _Atomic uint64_t wrong, refused, handed;
-    _Atomic uint64_t exchange[SPACES]; /* a block of that space that anybody may free; 0: none */
+    _Atomic uint64_t exchange[SPACES]; /* a block of that space that any thread may free; 0: none */
 };
 
 struct worker {

@@ -22,7 +22,7 @@ struct watched {
     bool closed;
     _Atomic uint64_t asks;   /* calls of unmap */
     _Atomic bool waits;      /* unmap does, while it is so */
-    enum facet_status keeps; /* what unmap answers; FACET_OK: it unmaps */
+    enum facet_status keeps; /* unmap's answer; FACET_OK: it unmaps */
 };
 
 static bool watched_fails(struct watched *watched, struct facet_error *error)
@@ -169,7 +169,7 @@ static uint64_t watched_huge_bytes(void *data)
     return watched->inner.ops->huge_bytes(watched->inner.data);
 }
 
-/* A memory of `bytes` on it. What the configuration leaves out is small: pages of 4 KiB, chunks of 16 pages. */
+/* A memory of `bytes` on it. Defaults of the configuration are small: pages of 4 KiB, chunks of 16 pages. */
 static inline struct facet_memory *watched_open(struct watched *watched, uint64_t bytes,
                                                 struct facet_memory_config config)
 {
