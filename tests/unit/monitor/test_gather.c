@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what is gathered from control groups, /proc and providers, and what is said of what cannot be. */
+/* Owns: the values gathered from control groups, /proc and providers, and the reasons for missing ones. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -263,7 +263,7 @@ static void a_process_is_what_proc_says(void **state)
     assert_int_equal(found[0].identity, 555);
 }
 
-/* Some kernels write the name as it is: who chooses it must not choose what is measured. */
+/* Some kernels write the name as it is: a user who chooses the name must not choose the measurements. */
 static void a_name_of_several_lines_hides_nothing(void **state)
 {
     static const char *const stats[] = {"42 (a\nb) " STAT_REST, "42 (\n\n\n) " STAT_REST, "42 () R 1 1\n) " STAT_REST};
@@ -469,7 +469,7 @@ static void long_lines_of_others_do_not_matter(void **state)
     tree_file(&tree, "42/status", text);
     look_at_process();
     value("memory_used", 12 * 1024);
-    reason("swap_used", FACET_UNMEASURED_MALFORMED); /* what was cut off is not known */
+    reason("swap_used", FACET_UNMEASURED_MALFORMED); /* the part that was cut off is not known */
 }
 
 /* ---- devices ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what happens when memory runs out, at every place where it can: said, nothing half done, nothing kept. */
+/* Owns: memory running out at every place where it can: an error, nothing half done, nothing kept. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

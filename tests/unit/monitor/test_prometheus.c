@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what Prometheus text looks like, byte for byte.
+ * Owns: the form of Prometheus text, byte for byte.
  * Never: asks promtool; tests/integration/daemon does, where there is one.
  */
 #include <setjmp.h>
