@@ -145,9 +145,7 @@ void ledger_close(struct ledger *ledger)
     free(ledger);
 }
 
-/*
- * --- existing holdings ---------------------------------------------------------------------------------------------
- */
+/* --- existing holdings -------------------------------------------------------------------------------------------- */
 
 /* The id by which people know a device: for a partition, the id of its device. */
 static void copy_facet_id(const struct ledger *ledger, const struct facet_spec_device *device, char *buffer)
