@@ -86,7 +86,7 @@ static inline void machine_file(const struct machine *machine, const char *path,
     machine_bytes(machine, path, text, strlen(text));
 }
 
-/* As if a reader hung in the kernel: until what is returned is closed. */
+/* As if a reader hung in the kernel: until the returned descriptor is closed. */
 static inline int machine_hang(const struct machine *machine, const char *address)
 {
     char path[96];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about addresses: what is one, that it comes back as it was, and their order. Never: needs a device. */
+/* Owns: proofs about addresses: valid ones, that each comes back as it was, and their order. Never: needs a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void every_address_comes_back(void **state)
     }
 }
 
-/* Texts near to addresses: what is taken is what is printed, but for case and the zeros of a domain. */
+/* Texts near to addresses: an accepted text is the printed form, but for case and the zeros of a domain. */
 static void whatever_is_taken_is_said_again(void **state)
 {
     static const char bytes[] = "0123456789abcdefABCDEF:. -x";

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about who is found to hold a function, by which nodes, and when that cannot be told. Never: opens a
- * device; what the kernel's own descriptors say is met in tests/integration/passthrough. */
+/*
+ * Owns: proofs about the holders of a function: by which nodes they are found, and when that is not known. Never: opens
+ * a device; the kernel's own descriptors are met in tests/integration/passthrough.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +51,7 @@ static void set_driver(const struct machine *machine, const char *directory, con
         assert_int_equal(symlinkat(target, machine->root, path), 0);
 }
 
-/* Expects these holders' nodes in their order, one string with spaces between, and what is known of them. */
+/* Expects these holders' nodes in their order, one string with spaces between, and these missing facts about them. */
 static void expect(const struct machine *machine, const char *address, uint8_t unread, const char *nodes)
 {
     struct facet_pci_snapshot *snapshot = machine_scan(machine, MACHINE_EVERYTHING);
@@ -107,7 +109,7 @@ static void a_disk_of_several_controllers_is_of_each(void **state)
     machine_remove(&machine);
 }
 
-/* Somebody has the keyboard open on each desktop; nobody waits for that. */
+/* Every desktop has the keyboard open, which does not make it a holder. */
 static void a_keyboard_holds_nothing(void **state)
 {
     struct machine machine;
@@ -143,7 +145,7 @@ static void of_nvidia_any_gpu_counts_where_nothing_tells_which(void **state)
     machine_remove(&machine);
 }
 
-/* ---- what cannot be told ---- */
+/* ---- unknown holders ---- */
 
 static void nodes_that_are_not_known_are_not_none(void **state)
 {
@@ -163,7 +165,8 @@ static void nodes_that_are_not_known_are_not_none(void **state)
         expect(&machine, "01:00.0", cases[i].unread, "");
     }
     set_driver(&machine, ASCEND, "devdrv_device_driver");
-    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4"); /* a wire of it, by which nobody computes */
+    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4",
+               "i2c-4"); /* a wire of it, which is not used to compute */
     expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
     plant_holder(&machine, 900, "/dev/i2c-4");
     expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "/dev/i2c-4");
@@ -174,7 +177,7 @@ static void nodes_that_are_not_known_are_not_none(void **state)
     machine_remove(&machine);
 }
 
-/* Who may look at no process does not get a warning for an answer. */
+/* In a pid namespace of its own a process cannot see all holders: the answer is missing, not "none". */
 static void a_container_hides_more_than_a_driver(void **state)
 {
     struct machine machine;

@@ -169,7 +169,7 @@ static void reasons_have_names_and_advice(void **state)
     assert_null(facet_passthrough_answer_name(3));
 }
 
-/* ---- what is stuck ---- */
+/* ---- stuck functions ---- */
 
 static void what_is_stuck_stops_itself_and_its_group(void **state)
 {
@@ -266,7 +266,7 @@ static void a_group_is_for_one_virtual_machine(void **state)
     end(&question);
 }
 
-/* ---- what was not measured ---- */
+/* ---- values that were not measured ---- */
 
 static void nobody_looked_for_holders(void **state)
 {

@@ -26,11 +26,11 @@
 
 enum { FUNCTIONS = 4 };
 
-/* What the readers do, in memory that they share with the test. */
+/* The readers' actions, in memory that they share with the test. */
 static struct {
     _Atomic int locks;    /* taken or asked for, of all readers */
     _Atomic int hang_at;  /* the lock behind which a reader hangs, counted from 1; 0: none */
-    _Atomic int busy_at;  /* the lock that somebody else has */
+    _Atomic int busy_at;  /* the lock that another process has */
     _Atomic int end_at;   /* the lock before which a reader ends; all do after that */
     _Atomic pid_t reader; /* that hangs */
     _Atomic int no_clone;
@@ -180,7 +180,7 @@ static void only_what_is_marked_is_read(void **state)
     assert_int_equal(tree->functions[2].unread[FACET_PCI_OVERRIDE], FACET_PCI_UNREAD_SKIPPED);
 }
 
-/* Nobody waits for the end of what a reader that hangs would have inherited. */
+/* The hanging reader has not inherited the pipe, which ends when this end is closed. */
 static void expect_its_end(const int ends[2])
 {
     struct pollfd end = {.fd = ends[0], .events = POLLIN};
@@ -206,7 +206,7 @@ static void a_reader_that_hangs_is_left_behind_once(void **state)
     assert_int_equal(kill(reader, 0), 0);
     expect_its_end(ends);
 
-    /* The next looks see that it is there: they leave nobody behind. */
+    /* The next looks see that it is there: they leave no reader behind. */
     for (int i = 0; i < 3; i++) {
         look(tree);
         expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
@@ -249,7 +249,7 @@ static void another_look_is_waited_for(void **state)
     assert_int_equal(told->locks, FUNCTIONS + 1);
 }
 
-/* Anybody may lock what anybody may read: root is not kept from looking by that. */
+/* Any user may lock a file that any user may read: that does not keep root from looking. */
 static void what_only_root_opens_is_locked_where_it_can_be(void **state)
 {
     struct tree *tree = *state;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about one look at a machine: who is in it, what of them is read, how far they are apart. Never: judges;
- * what a whole machine looks like is in the golden files of the command. */
+/*
+ * Owns: proofs about one look at a machine: its functions, the values read of them, the distances between them. Never:
+ * judges; the look of a whole machine is in the golden files of the command.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +95,7 @@ static void distance_counts_the_bridges_between(void **state)
     machine_remove(&machine);
 }
 
-/* Companions, members of the group and bridges above are read in full; what is far from an accelerator is not. */
+/* Companions, members of the group and bridges above are read in full; functions far from an accelerator are not. */
 static void only_what_matters_is_read_in_full(void **state)
 {
     struct machine machine;
@@ -281,7 +283,7 @@ static void another_list_of_ids(void **state)
     machine_remove(&machine);
 }
 
-/* ---- while somebody else changes it ---- */
+/* ---- while another program changes it ---- */
 
 struct shaker {
     struct machine *machine;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a look ends well whatever fails in it: memory, files, a function that goes in the middle. Never:
- * judges. */
+/*
+ * Owns: proofs that a look ends well after any failure in it: memory, files, a function that goes in the middle. Never:
+ * judges.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,7 +130,7 @@ static void take_away(void *context)
     renameat(machine->root, GONE, machine->root, "gone");
 }
 
-/* A branch goes while it is looked at: what is in the snapshot then was there, and what is not there is not lost. */
+/* A branch goes while it is read: functions in the snapshot were there, and functions that stayed are in it. */
 static void a_function_goes_in_the_middle(void **state)
 {
     struct machine machine;

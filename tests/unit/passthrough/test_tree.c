@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about reading below a directory: what is read, why not, and that no path leaves it. Never: waits. */
+/* Owns: proofs about reading below a directory: the values, the reasons, and that no path leaves it. Never: waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ static void what_is_no_file_is_not_read(void **state)
     char got[16];
 
     machine_folder(machine, "folder");
-    assert_int_equal(mkfifoat(machine->root, "pipe", 0600), 0); /* which nobody writes to */
+    assert_int_equal(mkfifoat(machine->root, "pipe", 0600), 0); /* without a writer */
     assert_int_equal(symlinkat("loop", machine->root, "loop"), 0);
     assert_int_equal(symlinkat("nowhere", machine->root, "dangling"), 0);
     assert_int_equal(tree_text(machine->root, "folder", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);

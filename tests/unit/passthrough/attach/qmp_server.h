@@ -17,13 +17,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* What goes wrong at one answer. */
+/* Faults of one answer. */
 enum server_fault {
     FAULT_NONE,
     FAULT_REFUSE,   /* an error, as QEMU refuses */
-    FAULT_CLOSE,    /* before the answer; what was asked is done */
+    FAULT_CLOSE,    /* before the answer; the command is done */
     FAULT_CUT,      /* in the middle of it */
-    FAULT_SILENCE,  /* what was asked is done, and nobody says so */
+    FAULT_SILENCE,  /* the command is done, but not answered */
     FAULT_GARBAGE,  /* no JSON */
     FAULT_ARRAY,    /* JSON, but no object */
     FAULT_NUMBER,   /* a number where an answer should be */
@@ -299,7 +299,7 @@ static inline bool server_answer(struct server *server, int fd, const char *line
     bool fails = ++server->answers == server->fault_at;
 
     events[0] = '\0';
-    /* What is refused is not done; what goes wrong otherwise may have been. */
+    /* A refused command is not done; with any other fault it may have been. */
     bool good = fails && server->fault == FAULT_REFUSE
                     ? false
                     : server_do(server, line, value, sizeof value, events, sizeof events);
@@ -391,7 +391,7 @@ static inline bool server_start(struct server *server)
            listen(server->listener, 4) == 0 && pthread_create(&server->thread, NULL, server_run, server) == 0;
 }
 
-/* Until whatever was asked of it before is done: it serves one client after the other. */
+/* Waits until all earlier commands are done: it serves one client after the other. */
 static inline void server_settle(const struct server *server)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

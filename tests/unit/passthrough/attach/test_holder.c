@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about who has a device node open: in a made-up /proc, and in the real one. Never: needs VFIO. */
+/* Owns: proofs about the holders of a device node: in a made-up /proc, and in the real one. Never: needs VFIO. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void what_may_not_be_looked_at_is_not_taken_for_nothing(void **state)
     assert_int_not_equal(facet_attach_find_holder(root, 0, nodes, 2, &holder, &error), FACET_OK);
     assert_non_null(strstr(error.message, "what process 77 has open"));
     assert_int_equal(holder, -1);
-    /* Who is found is found all the same. */
+    /* A visible holder is found in any case. */
     assert_int_equal(symlinkat("/dev/vfio/12", root, "proc/1/fd/5"), 0);
     assert_int_equal(find(0), 1);
 }

@@ -182,7 +182,7 @@ static void descriptors_go_along(void **state)
 
 /* --- bad days --- */
 
-/* While the connection stands, what was plugged is taken out again. */
+/* While the connection stands, plugged devices are taken out again. */
 static bool can_undo(enum server_fault fault)
 {
     return fault == FAULT_REFUSE || fault == FAULT_SILENCE || fault == FAULT_GARBAGE || fault == FAULT_ARRAY ||
@@ -285,7 +285,7 @@ static bool attach_out_of_memory(void *context)
     clear();
     failing_calls = 0;
     enum facet_status status = attach_step(30000, &error);
-    /* Memory is there again for who reports a failed assertion. */
+    /* Memory is there again for the report of a failed assertion. */
     calls = failing_calls;
     failing_at = 0;
     if (status != FACET_OK && status != FACET_NO_MEMORY)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Machines of the sysfs model, and what the tests of transactions share.
+ * Machines of the sysfs model, shared by the tests of transactions.
  *
  * Owns: a machine with a GPU of two functions in group 17, another GPU in group 18 and a screen's GPU in group 1.
  * Never: is used by a test that does not remove it.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine in a temporary directory whose kernel is this file: what is written to drivers, overrides and nodes has the
- * effect that the kernel's own code gives it; what is read is read by the real code.
+ * A machine in a temporary directory whose kernel is this file: writes to drivers, overrides and nodes have the effect
+ * that the kernel's own code gives them; reads are done by the real code.
  *
  * Owns: that kernel, and the ways in which it fails: the Nth call fails, fails after it worked, hangs, hangs and ends
  * late, comes too late, or is the caller's last (kill -9).
- * Never: keeps what it knows anywhere but in the directory: a second process finds the same machine.
+ * Never: keeps state anywhere but in the directory: a second process finds the same machine.
  */
 #ifndef TEST_PASSTHROUGH_SYSFS_MODEL_H
 #define TEST_PASSTHROUGH_SYSFS_MODEL_H
@@ -166,7 +166,7 @@ static inline int model_attach(const struct model *model, const char *address, c
         return EBUSY;
     if (model_is_vfio(driver)) {
         model_count_node(model, address, 1);
-        model_text(model->root, model_device(address, "power/control"), "auto\n"); /* what an idle one may */
+        model_text(model->root, model_device(address, "power/control"), "auto\n"); /* the setting of an idle one */
     }
     return 0;
 }

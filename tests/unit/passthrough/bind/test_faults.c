@@ -158,7 +158,7 @@ static void test_nth_write_is_late(void **state)
     run_all(MODEL_LATE, true, true);
 }
 
-/* ---- what hangs is reported, and left alone until it comes back ---- */
+/* ---- a write that hangs is reported, and left alone until it comes back ---- */
 
 static void test_stuck(void **state)
 {

@@ -52,7 +52,7 @@ static void start_machine(const struct model *model)
 
 /* ---- overrides and drivers ---- */
 
-/* Somebody wrote it for the next probe: the driver that had the function all the same gets it back. */
+/* Another program wrote it for the next probe: the function's present driver still gets it back. */
 static void test_override_in_the_way(void **state)
 {
     struct stage stage;
@@ -67,7 +67,7 @@ static void test_override_in_the_way(void **state)
     stage_end(&stage);
 }
 
-/* A driver that nobody needed was unloaded: it is loaded again, and where it cannot be, that is said. */
+/* An unused driver was unloaded: it is loaded again, and a failure to do so is reported. */
 static void test_driver_unloaded(void **state)
 {
     struct stage stage;
@@ -101,7 +101,7 @@ static void test_driver_unloaded_after_a_crash(void **state)
     stage_end(&stage);
 }
 
-/* An override makes a driver of the host take whatever it is given. */
+/* An override makes a driver of the host take any function. */
 static void test_driver_of_the_host(void **state)
 {
     struct facet_pci_address address;
@@ -120,7 +120,7 @@ static void test_driver_of_the_host(void **state)
 
 /* ---- cards ---- */
 
-/* It was pulled and put back, and is in another group: what the journal says is settled first. */
+/* It was pulled and put back, and is in another group: the journal's entry is settled first. */
 static void test_other_group(void **state)
 {
     struct stage stage;
@@ -151,7 +151,7 @@ static void test_virtual_function(void **state)
     stage_end(&stage);
 }
 
-/* That another card is bound is not what was asked for. */
+/* The request was for another card than the one that is bound. */
 static void test_other_card_is_bound(void **state)
 {
     struct facet_passthrough_plan *plan = NULL;
@@ -252,7 +252,7 @@ static void test_waits_for_a_writer(void **state)
     stage_end(&stage);
 }
 
-/* One that does not come back is not waited for without end, and what it holds is not said to be recovered. */
+/* A function that does not come back is not waited for without end, and is not reported as recovered. */
 static void test_locked_after_a_crash(void **state)
 {
     struct bind_host host;
@@ -316,7 +316,7 @@ static void test_notes(void **state)
 
 /* ---- files ---- */
 
-/* Whatever lies where a journal is to be written, it is neither waited for nor written into. */
+/* Any file in the place of a new journal is neither waited for nor written into. */
 static void test_files_in_the_way(void **state)
 {
     char text[32];
@@ -335,7 +335,7 @@ static void test_files_in_the_way(void **state)
     stage_end(&stage);
 }
 
-/* Who has no directory of journals has bound nothing. */
+/* A machine without a directory of journals has bound nothing. */
 static void test_no_journals(void **state)
 {
     struct facet_pci_address address;

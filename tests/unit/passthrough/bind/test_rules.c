@@ -139,7 +139,7 @@ static void plant(const struct world *world, const char *name, const char *more)
     model_text(world->directory, name, text);
 }
 
-/* What the rule knows and the host does not say is no yes. */
+/* A value that the rule has and the host does not report is no match. */
 static void test_serial_and_slot(void **state)
 {
     struct world *world = *state;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs over random sequences and over processes that work at once: no group is half bound unreported, and what
- * is with vfio because of us has a journal that leads back. */
+/*
+ * Owns: proofs over random sequences and over processes that work at once: no group is half bound unreported, and each
+ * function that Facet gave to vfio has a journal that leads back.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +29,7 @@ static unsigned below(uint64_t *seed, unsigned most)
     return (unsigned)(next(seed) % most);
 }
 
-/* ---- what may happen ---- */
+/* ---- possible steps ---- */
 
 struct world {
     struct model model;
@@ -105,7 +107,7 @@ static void do_return(struct world *world)
 static void (*const deeds[])(struct world *world) = {do_bind,   do_bind,   do_unbind, do_unbind,
                                                      do_killed, do_meddle, do_return, do_recover};
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static bool is_reported(const struct facet_passthrough_list *list, const struct facet_passthrough_report *report)
 {
@@ -128,7 +130,7 @@ static bool is_half_bound(const struct model *model)
     return gpu[0] && sound[0] && model_is_vfio(gpu) != model_is_vfio(sound);
 }
 
-/* Nobody but us brings a function to vfio here. */
+/* Only Facet brings a function to vfio here. */
 static void check_ours(const struct facet_passthrough_list *list)
 {
     for (size_t i = 0; i < list->count; i++)

@@ -15,7 +15,7 @@
 
 #define REPORT(name) struct facet_passthrough_report name = {.size = sizeof name}
 
-/* qemu has the node of group 17 open, and somebody took the GPU from vfio-pci: a reader of ours hangs already. */
+/* qemu has the node of group 17 open, and the GPU was taken from vfio-pci: a reader of Facet's hangs already. */
 static int hang(const struct model *model)
 {
     model_folder(model->root, "proc/4711/fd");
@@ -125,7 +125,7 @@ static void what_was_interrupted_is_not_undone_before_it_came_back(void **state)
     journal_clear(&journal);
 
     int fd = hang(&model);
-    unlinkat(model.root, "proc/4711/fd/3", 0); /* a reset, or whatever it waits for */
+    unlinkat(model.root, "proc/4711/fd/3", 0); /* a reset, or any other event that ends the hang */
     model.writes = 0;
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what a sound host gets: plans, binding, giving back, and what is refused. */
+/* Owns: proofs about a sound host: plans, binding, giving back, and refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -214,7 +214,7 @@ static void test_refuses_what_a_machine_has_open(void **state)
     machine_drop(&model);
 }
 
-/* What the caller saw is not what there is. */
+/* The machine differs from the caller's snapshot. */
 static void change_card(struct model *model)
 {
     model_text(model->root, model_device(GPU, "device"), "0x2206\n");
@@ -361,7 +361,7 @@ static void test_pulled_out(void **state)
     machine_drop(&model);
 }
 
-/* Another card at the address of one that was bound is nobody's to write to. */
+/* Another card at the address of one that was bound must not be written to. */
 static void test_exchanged(void **state)
 {
     struct model model;
@@ -413,7 +413,7 @@ static void test_list(void **state)
     assert_false(find(list, SECOND)->is_ours);
     facet_passthrough_list_destroy(list);
 
-    /* Somebody else gives the sound back, and pulls the card. */
+    /* Another program gives the sound back, and pulls the card. */
     model_unbind(&model, "vfio-pci", SOUND);
     model_text(model.root, model_device(SOUND, "driver_override"), "(null)\n");
     model_probe(&model, SOUND);

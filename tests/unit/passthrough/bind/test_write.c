@@ -87,11 +87,11 @@ static void test_writes(void **state)
     assert_string_equal(text, "vfio-pci");
     assert_int_equal(stuck.pid, 0);
     assert_int_equal(bind_write(&place->host, "/none", "x", FACET_NS_PER_S, &stuck), ENOENT);
-    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1); /* all children are buried */
+    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1); /* all children are reaped */
     assert_int_equal(errno, ECHILD);
 }
 
-/* What is no regular file is no attribute; nothing is made, nothing outside is reached. */
+/* Only a regular file is an attribute; nothing is made, nothing outside is reached. */
 static void test_refuses_others(void **state)
 {
     struct place *place = *state;
@@ -140,7 +140,7 @@ static void test_given_up_on(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
-/* ---- what the program does about its own children ---- */
+/* ---- the program's own children ---- */
 
 static volatile sig_atomic_t signals;
 
@@ -178,7 +178,7 @@ static void test_children_of_the_program(void **state)
 
 /* ---- killed while a write hangs ---- */
 
-/* What waits in another process: a lock, and a write that does not come back. */
+/* Waits in another process: for a lock, and in a write that does not come back. */
 static _Noreturn void hold_and_hang(struct place *place, int ready)
 {
     struct bind_stuck stuck = {.pid = 0};
@@ -237,7 +237,7 @@ static void test_lock_outlives_us(void **state)
     close(fd);
 }
 
-/* ---- who is alive ---- */
+/* ---- living processes ---- */
 
 static void test_alive(void **state)
 {

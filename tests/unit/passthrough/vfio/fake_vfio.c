@@ -125,8 +125,7 @@ static int remove_mappings(struct fake_vfio *fake, uint64_t iova, uint64_t bytes
 
 /* --- the container --- */
 
-/* What the kernel calls vfio_iommu_type1_info_cap_iova_range and vfio_region_info_cap_sparse_mmap, without their ends.
- */
+/* The kernel's vfio_iommu_type1_info_cap_iova_range and vfio_region_info_cap_sparse_mmap, without their ends. */
 struct list_head {
     struct vfio_info_cap_header header;
     uint32_t count, reserved;
@@ -455,7 +454,7 @@ static void forget(struct fake_vfio *fake)
     memcpy(fake->root, root, sizeof root);
 }
 
-/* What was left open is closed before it is blamed, so that the next test is not. */
+/* Open descriptors are closed before they fail the test, so that the next test does not inherit them. */
 static void check_closed(const struct fake_vfio *fake)
 {
     int left = 0;

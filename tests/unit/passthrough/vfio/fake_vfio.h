@@ -2,8 +2,8 @@
 /*
  * A stand-in for the kernel's VFIO and iommufd, behind the calls that the client is given.
  *
- * Owns: a folder that looks like a machine with a few functions, what is mapped, and how often it was called.
- * Never: is more lenient than the kernel: what that refuses is refused here with the same errno.
+ * Owns: a folder that looks like a machine with a few functions, the mappings, and the number of calls.
+ * Never: is more lenient than the kernel: a call that the kernel refuses is refused here with the same errno.
  */
 #ifndef FACET_TEST_FAKE_VFIO_H
 #define FACET_TEST_FAKE_VFIO_H
@@ -52,11 +52,11 @@ struct fake_vfio {
     struct fake_mapping mappings[FAKE_MAPPINGS];
     uint32_t mapping_count, mapping_most;
     bool has_iommu;
-    /* what a test sets */
+    /* set by a test */
     int api_version, open_errno, map_errno, bind_errno; /* open_errno: of groups and of functions */
     bool lacks_type1, not_viable, in_other_space, no_descriptor, cannot_reset, circular, too_many_regions, not_pci;
     uint32_t hot_reset_group; /* a further group that a reset of the bus hits; 0: none */
-    /* what it saw */
+    /* recorded for the test */
     int eventfd, eventfd_kind;
     uint32_t resets, bus_resets, unmasked;
 };
@@ -64,7 +64,7 @@ struct fake_vfio {
 void fake_vfio_open(struct fake_vfio *fake);
 void fake_vfio_close(struct fake_vfio *fake); /* and fails the test when a descriptor or a mapping is left */
 
-void fake_vfio_restart(struct fake_vfio *fake); /* what a test set and what was seen is forgotten; the folder stays */
+void fake_vfio_restart(struct fake_vfio *fake); /* forgets settings and records; the folder stays */
 
 void fake_vfio_driver(struct fake_vfio *fake, const char *address, const char *driver); /* NULL: none */
 void fake_vfio_write(struct fake_vfio *fake, const char *path, const char *text);

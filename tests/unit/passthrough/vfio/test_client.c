@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the VFIO client does and says, against a stand-in for the kernel. Never: needs a device. */
+/* Owns: the VFIO client's calls and messages, against a stand-in for the kernel. Never: needs a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -215,7 +215,7 @@ static void test_memlock(void **state)
     limit_memory(32768);
     expect(facet_vfio_space_map(space, IOVA, memory, 20480, READ_WRITE, &error), FACET_QUOTA,
            "may lock 32768 bytes of memory (memlock) and has locked 16384; raise memlock to 36864");
-    /* Where the limit is not what was in the way, it is not blamed. */
+    /* Where the limit was not the obstacle, it is not blamed. */
     expect(facet_vfio_space_map(space, IOVA, memory, 16384, READ_WRITE, &error), FACET_NO_MEMORY, "no memory to pin");
     fake_vfio_write(&fake, "proc/self/status", "Name:\\tx\\nVmLck:\\t16 kB\\nCapEff:\\t0000000000004000\\n");
     expect(facet_vfio_space_map(space, IOVA, memory, 20480, READ_WRITE, &error), FACET_NO_MEMORY, "no memory to pin");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a session in which the Nth call, or the Nth request for memory, fails leaves nothing, for every N.
+/*
+ * Owns: proofs that a session in which the Nth call, or the Nth request for memory, fails leaves nothing: for every N.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +53,7 @@ static enum facet_status use(struct facet_vfio_space *space, struct facet_vfio_d
     return status;
 }
 
-/* Mapped is unmapped, also when what lies between failed. */
+/* Mapped memory is unmapped, also when a step in between failed. */
 static enum facet_status with_memory(struct fake_vfio *fake, struct facet_vfio_space *space,
                                      struct facet_vfio_device *device, struct facet_error *error)
 {

@@ -90,7 +90,7 @@ static bool is_there(const char *path)
     return faccessat(root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* --- what the kernel does --- */
+/* --- the kernel's part --- */
 
 static void kernel_set_virtuals(int count)
 {

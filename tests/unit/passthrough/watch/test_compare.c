@@ -49,7 +49,7 @@ static struct facet_pci_snapshot *look(const struct machine *machine)
     return snapshot;
 }
 
-/* What has changed since `before`, which is let go. */
+/* The changes since `before`, which is released. */
 static const char *changes_since(const struct machine *machine, struct facet_pci_snapshot *before, struct told *told)
 {
     struct facet_pci_snapshot *after = look(machine);
@@ -94,7 +94,7 @@ static void functions_that_come_and_go_are_told_in_order(void **state)
     assert_string_equal(changes_since(*state, before, &(struct told){0}), "0:added >; 1:removed >; 5:added >nvidia; ");
 }
 
-/* Each attribute by itself, and what it tells. */
+/* Each attribute by itself, and its change. */
 static void each_attribute_tells_its_change(void **state)
 {
     static const struct {
@@ -232,7 +232,7 @@ static void a_change_ends_the_wait_once(void **state)
     pthread_join(thread, NULL);
     assert_string_equal(told.text, "9:added >; ");
     assert_true(facet_pci_snapshot_count(facet_pci_watch_snapshot(watch)) == 2);
-    /* What the look saw half written may change once more; then all is told. */
+    /* Values that the look saw half written may change once more; then all is reported. */
     facet_pci_watch_wait(watch, 0, hear, &told, &error);
     assert_int_equal(facet_pci_watch_wait(watch, 0, hear, &told, &error), FACET_TIMEOUT);
     facet_pci_watch_close(watch);
