@@ -134,7 +134,7 @@ static void put(struct facet_fleet *fleet, uint32_t shape, uint32_t node, uint32
     assert_int_equal(facet_fleet_commit(fleet, shape, &at, &allocation, NULL), FACET_OK);
 }
 
-/* The first node would need two moves, the second one. What was tried on the first is in the order it was in. */
+/* The first node would need two moves, the second one. Jobs that were tried on the first keep their order. */
 static void test_migration_moves_as_few_as_it_can(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(32, 2, "T4"), node_of(32, 2, "T4"), node_of(32, 4, "T4")};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: making the Nth allocation fail, for every N: what fails says so, leaves its outputs and the fleet as they were,
- * and works when it is asked again. Never: lets cmocka's own allocations fail.
+ * Owns: making the Nth allocation fail, for every N: the call reports it, leaves its outputs and the fleet as they
+ * were, and works when it is made again. Never: lets cmocka's own allocations fail.
  */
 #include <stdlib.h>
 

@@ -14,7 +14,7 @@
 
 static const char *const models[MODELS] = {"T4", "G2", "P100"};
 
-/* --- FGD the long way: for each shape of the mix, what it could not use --- */
+/* --- FGD the long way: the part that each shape of the mix could not use --- */
 
 static double fragments(const struct fleet_node *node, const struct fleet_shape *mix, const double *part, size_t count)
 {
@@ -248,7 +248,7 @@ static void test_random_reaches_every_node_and_is_the_seeds(void **state)
     assert_memory_equal(order[0], order[1], sizeof order[0]);
 }
 
-/* Half of the jobs can only use T4: who can use anything is kept away from it. */
+/* Half of the jobs can only use T4: jobs that can use any GPU are kept away from it. */
 static void test_facet_keeps_what_others_need(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(64, 4, "T4"), node_of(64, 4, "G2")};
@@ -332,7 +332,7 @@ static void test_mixes_of_many_amounts_of_cpu(void **state)
         assert_true(level - made->level_at[slot < made->level_slots ? slot : made->level_slots - 1] <= 4);
     }
     facet_fleet_destroy(fleet);
-    /* Who does not look at a mix has no tables of it. */
+    /* A policy that does not use a mix has no tables of it. */
     fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, &node, 1, mix, 2000);
     assert_int_equal(fleet->mix.levels, 1);
     facet_fleet_destroy(fleet);

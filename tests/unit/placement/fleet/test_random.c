@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a random walk of arrivals, departures and moves: nothing is ever over-granted, what is kept of scores is what
- * scoring anew gives, and when all have left everything is as it was.
+ * Owns: a random walk of arrivals, departures and moves: nothing is ever over-granted, cached scores equal scores
+ * computed anew, and when all have left everything is as it was.
  * Never: tells one policy from another.
  */
 #include <stdlib.h>

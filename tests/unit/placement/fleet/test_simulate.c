@@ -167,7 +167,7 @@ static uint64_t rising_clock(void *data)
     return *calls % 2 ? 0 : *calls / 2;
 }
 
-/* More decisions than times are kept: what is kept of them still stands for all. */
+/* More decisions than times are kept: the kept times still stand for all. */
 static void test_times_of_long_runs(void **state)
 {
     static const char text[] = "cpu_milli,num_gpu,gpu_milli\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,1,1\n";

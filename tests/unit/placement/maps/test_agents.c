@@ -40,7 +40,7 @@ static void test_agents(void **state)
     assert_true(withheld[0] == 3 * ONE && withheld[1] == 3 * ONE && withheld[2] == 4 * ONE);
     config = agents(FACET_AGENTS_AUTO_SPLIT, FACET_MAP_FRACTION, 3, ONE, 0, 0);
     assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
-    /* What they may use sums to the total, to the micro-unit. */
+    /* The amounts that they may use add up to the total, to the micro-unit. */
     assert_int_equal(3 * ONE - withheld[0] - withheld[1] - withheld[2], ONE);
     config = agents(FACET_AGENTS_SHARED, FACET_MAP_DISCRETE, 2, 16 * ONE, 4 * ONE, 0);
     assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);

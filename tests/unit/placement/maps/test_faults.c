@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a call in which the Nth allocation of memory fails changes nothing and loses nothing, for every N.
+/*
+ * Owns: proofs that a call in which the Nth allocation of memory fails changes nothing and loses nothing: for every N.
  */
 #include <stdbool.h>
 #include <stdlib.h>

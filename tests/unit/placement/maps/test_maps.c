@@ -250,7 +250,7 @@ static void test_plan_then_commit(void **state)
     assert_int_equal(facet_maps_get_grant(maps, grant, again, 4, &count, NULL), FACET_OK);
     assert_memory_equal(parts, again, sizeof parts);
     assert_int_equal(facet_maps_get_grant(maps, grant, again, 1, &count, NULL), FACET_TOO_SMALL);
-    /* Somebody has it: the same plan does not go a second time. */
+    /* It is granted already: the same plan does not go a second time. */
     assert_int_equal(facet_maps_commit(maps, parts, 4, &second, NULL), FACET_NO_SPACE);
     assert_int_equal(second, 0);
     assert_int_equal(facet_maps_release(maps, grant, NULL), FACET_OK);

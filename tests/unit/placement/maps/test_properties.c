@@ -30,7 +30,7 @@ static const uint32_t slot_maps[SLOTS] = {0, 0, 1, 2, 3};
 static const uint32_t slot_types[SLOTS] = {FACET_SLOT_COUNT, FACET_SLOT_UNIQUE, FACET_SLOT_COUNT, FACET_SLOT_COUNT,
                                            FACET_SLOT_BYTES};
 
-/* A node, and what a plain account says of it. */
+/* A node, and a plain account of it. */
 struct world {
     struct facet_maps *maps;
     uint32_t places;

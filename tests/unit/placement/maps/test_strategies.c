@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of who gets what: strategies, quantum, least memory, guard, affinity, by small cases worked out by hand.
- */
+/* Owns: proofs of grants: strategies, quantum, least memory, guard, affinity, by small cases worked out by hand. */
 #include "node.h"
 
 #define LARGE 4000u /* places of a large slot */
 
-/* What each place is granted of "x". */
+/* The amount of "x" that each place grants. */
 static void check_grant(struct facet_maps *maps, struct facet_maps_request request, const int64_t *expected,
                         uint32_t count)
 {
@@ -74,7 +73,7 @@ static void test_fraction_best_fit(void **state)
     REFUSES(FRACTION(EVENLY, .01, U(.05), U(.3)), U(.06), asked.least = U(.6), FACET_REFUSED_SHORT, 0);
 }
 
-/* Who is refused sees that there is some left, and why it is not given. */
+/* A refusal says that there is some left, and why it is not given. */
 static void check_refusal(struct facet_maps *maps, int64_t amount, int64_t least, const char *says)
 {
     const struct facet_maps_item item = {"x", amount};
@@ -125,7 +124,7 @@ static void test_quantum(void **state)
     REFUSES(FRACTION(EVENLY, .01, 0), 4000, NOTHING, FACET_REFUSED_QUANTUM, 0);
     REFUSES(FRACTION(FILL, .3, ONE, ONE), U(.5), NOTHING, FACET_REFUSED_QUANTUM, U(.3));
     REFUSES(FRACTION(FILL, .3, ONE, ONE), U(2.1), NOTHING, FACET_REFUSED_SHORT, U(1.8));
-    /* Rounded down, for who asks for that. */
+    /* Rounded down, for a request with that rule. */
     GIVES(FRACTION(FILL, .3, ONE, ONE), U(.5), asked.rules = FACET_MAPS_ROUND_DOWN, U(.3), 0);
     GIVES(FRACTION(EVENLY, .1, ONE, ONE), U(1.5), asked.rules = FACET_MAPS_ROUND_DOWN, U(.7), U(.7));
     GIVES(FRACTION(EVENLY, .01, ONE), 15000, asked.rules = FACET_MAPS_ROUND_DOWN, 10000);
@@ -210,12 +209,12 @@ static void check_sockets(uint32_t strategy, uint32_t affinity, int64_t gpus, in
 
 static void test_affinity(void **state)
 {
-    /* The first: one node, or one of each. The later ones follow, whatever order the request has. */
+    /* The first: one node, or one of each. The later ones follow, in any order of the request. */
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 3, 0, (int64_t[]){1, 1, 0, 0, 2, 1, 0, 0});
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_INTERLEAVED, 2, 4, 0, (int64_t[]){1, 0, 1, 0, 2, 0, 2, 0});
     /* The node where less is taken. */
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 3, 1, (int64_t[]){0, 0, 1, 1, 0, 0, 2, 1});
-    /* What does not fit there goes elsewhere. */
+    /* The part that does not fit there goes elsewhere. */
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 1, 6, 0, (int64_t[]){1, 0, 0, 0, 2, 2, 2, 0});
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_NONE, 1, 2, 1, (int64_t[]){0, 1, 0, 0, 2, 0, 0, 0});
     /* Evenly spreads over all that have some free, near ones first. */
