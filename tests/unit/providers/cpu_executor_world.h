@@ -26,7 +26,7 @@
 #define S       UINT64_C(1000000000)
 #define FOREVER UINT64_MAX
 
-/* What kernels are given. */
+/* The arguments of kernels. */
 struct work {
     char name;              /* in the log */
     uint8_t block;          /* whether its work-groups say that they began, and wait to be let go */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the table `math` share: numbers of four types, and how far a result may be from that in double.
+ * The parts that the tests of the table `math` share: numbers of four types, and how far a result may be from the one
+ * in double.
  *
  * Owns: encoding numbers, made-up ones, running one operation to its end.
- * Never: asks the provider how a number is rounded: the compiler's types and double say that.
+ * Never: asks the provider how a number is rounded: the compiler's types and double decide that.
  */
 #ifndef CPU_MATH_WORLD_H
 #define CPU_MATH_WORLD_H
@@ -32,7 +33,7 @@ static inline int math_end(void **state)
 
 static const uint32_t bytes_of[] = {4, 2, 2, 1};
 static const char *const names_of[] = {"f32", "bf16", "f16", "int8"};
-/* Half of the distance from 1 to the next: what rounding once may change, relatively. */
+/* Half of the distance from 1 to the next number: the relative error of one rounding. */
 static const double half_step[] = {0x1p-24, 0x1p-8, 0x1p-11, 0};
 
 /* IEEE binary16, by hand: not every compiler has the type. To nearest even, as all rounding here. */

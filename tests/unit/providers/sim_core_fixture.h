@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the tests of the sim provider's core share: an instance of a profile, short calls, and a made-up engine
- * that uses what a test says it uses.
+ * Owns: the parts that the tests of the sim provider's core share: an instance of a profile, short calls, and a made-up
+ * engine whose use of the device a test decides.
  * Never: stands for the real engine; test_sim_engine and the conformance suite have that.
  */
 #ifndef SIM_CORE_FIXTURE_H
@@ -19,7 +19,7 @@
 
 #include "sim.h"
 
-/* What the made-up engine answers. */
+/* The made-up engine's answers. */
 struct engine_double {
     bool uses_device;
     const char *partition; /* uuid in use, or NULL */

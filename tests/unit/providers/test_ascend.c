@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the ascend provider says of a node, whole, broken, old or lying. Never: uses a device. */
+/* Owns: the ascend provider's description of a node: whole, broken, old or lying. Never: uses a device. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ static void identity_survives_another_place(void **state)
 
     node_libraries("dcmi", "acl");
     node_close(node_start("cards=3", infos, &count));
-    /* The same dies in other slots: the bus addresses change, and who they are does not. */
+    /* The same dies in other slots: the bus addresses change, and their identities do not. */
     node_close(node_start("cards=3,bus:0=1,bus:1=2,bus:2=3", moved, &moved_count));
     assert_int_equal(moved_count, 3);
     for (uint32_t i = 0; i < 3; i++) {
@@ -159,7 +159,7 @@ static void an_older_driver_leaves_bits_clear(void **state)
     node_close(instance);
 }
 
-/* What is gone when one call fails on every card; everything else must stay. */
+/* The values that are missing when one call fails on every card; all others must stay. */
 static const struct {
     const char *function;
     uint64_t fields, capabilities, metrics;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: limits, contexts, memory and threads of the ascend provider over a fake node. Never: tests what is described.
- */
+/* Owns: limits, contexts, memory and threads of the ascend provider over a fake node. Never: tests descriptions. */
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: checked images on the cpu provider: accesses out of bounds and races are told by kernel, work-item and place.
- */
+/* Owns: checked images on the cpu provider: reports of accesses out of bounds and races. Never: tests other images. */
 #include "test_cpu_world.h"
 
 #define EXECUTION (world.provider->execution)
@@ -121,7 +120,7 @@ static void pages_in_a_row_are_one_range(void **state)
     assert_int_equal(run("store", 33, 1024, 1, at), FACET_OUT_OF_RANGE);
 }
 
-/* What OpenCL C 1.2 has instead of an atomic load is a plain read. */
+/* OpenCL C 1.2 has a plain read instead of an atomic load. */
 static void atomics_race_with_plain_writes_only(void **state)
 {
     const struct {

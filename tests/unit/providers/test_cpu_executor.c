@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the executor runs, in which order, and what it says of it. Never: asserts how long anything takes. */
+/* Owns: the executor's work, its order, and its reports. Never: asserts how long anything takes. */
 #include "compute/pick.h"
 #include "cpu_executor_world.h"
 
@@ -71,7 +71,7 @@ static void each_group_runs_once_with_what_it_needs(void **state)
     }
 }
 
-/* Two tenants that take turns on each unit: what a unit had claimed when it turned away is run by another. */
+/* Two tenants that take turns on each unit: groups that a unit had claimed when it turned away run on another. */
 static void preempted_groups_run_once(void **state)
 {
     enum { GROUPS = 60000 };
@@ -206,7 +206,7 @@ static void the_first_failure_stays_and_what_follows_runs(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* One unit is inside a work-group of the first; what arrives with a better claim goes before its second. */
+/* One unit is inside a work-group of the first; work that arrives with a better claim goes before its second. */
 static void assert_preempts(struct cpu_stream *first, struct cpu_stream *second, const char *expected)
 {
     struct facet_launch_record record;
@@ -296,7 +296,7 @@ static void cancelling_stops_between_groups_and_drops_the_rest(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A job that nobody ever began is told of by the thread that cancels, before it returns. */
+/* A job that never began is reported by the thread that cancels it, before that returns. */
 static void what_never_began_is_told_by_who_cancels(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);

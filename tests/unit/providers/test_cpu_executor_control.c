@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a host may tell the executor while it works: bounds, waiting between streams, cancelling one job, another
- * policy. Never: asserts how long anything takes. */
+/*
+ * Owns: a host's controls of the executor while it works: bounds, waiting between streams, cancelling one job, another
+ * policy. Never: asserts how long anything takes.
+ */
 #include "cpu_executor_world.h"
 
 static struct facet_launch_record record_of(struct cpu_stream *stream, uint32_t index)
@@ -268,7 +270,7 @@ static void a_policy_holds_from_the_next_decision_on(void **state)
     launch(streams[1], (struct work){.name = 'b', .advance_ns = 10 * MS}, 2);
     sem_post(&world.go);
     sem_wait(&world.began);
-    assert_string_equal(world.log, "aa"); /* first come, whatever the priority */
+    assert_string_equal(world.log, "aa"); /* first come, at any priority */
     cpu_executor_set_policy(executor, FACET_SCHEDULE_PRIORITY, true, 0);
     sem_post(&world.go);
     assert_int_equal(cpu_tenant_wait(tenants[1], FOREVER), FACET_OK);
@@ -293,7 +295,7 @@ static void pausing_has_an_end(void **state)
     assert_int_equal(cpu_tenant_pause(tenant, true, 1 * MS), FACET_TIMEOUT);
     sem_post(&world.go);
     assert_int_equal(cpu_tenant_pause(tenant, true, FOREVER), FACET_OK);
-    assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_TIMEOUT); /* what is paused does not end */
+    assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_TIMEOUT); /* a paused job does not end */
     assert_string_equal(world.log, "x");
     sem_post(&world.go);
     assert_int_equal(cpu_tenant_pause(tenant, false, 0), FACET_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: work-groups that never end, and what ends them. Never: asserts how long it takes. */
+/* Owns: work-groups that never end, and the ways in which they are ended. Never: asserts how long it takes. */
 #include "cpu_executor_world.h"
 
 #include <signal.h>
@@ -128,7 +128,7 @@ static void a_tenant_that_is_destroyed_leaves_nothing(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* Nobody asks for it: it takes longer than any may. */
+/* No call asks for it: it takes longer than any may. */
 static void a_group_may_take_so_long(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: launches in phases: their order, one record for all, failing and cancelling. Never: asserts how long it takes.
- */
+/* Owns: launches in phases: their order, one record for all, failing and cancelling. Never: asserts a duration. */
 #include "cpu_executor_world.h"
 
 #include <sched.h>
@@ -76,7 +75,7 @@ static void a_phase_begins_when_the_one_before_has_ended(void **state)
         struct cpu_stream *stream = stream_of(tenant), *others = stream_of(other);
 
         world_reset(state);
-        launch(others, (struct work){0}, 20000); /* who takes turns with it */
+        launch(others, (struct work){0}, 20000); /* takes turns with it */
         queue_phases(stream, UINT32_MAX);
         assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
         for (int i = 0; i < GROUPS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the executor charges, with a clock that only kernels move; its watchdog.
+ * Owns: the executor's charges, with a clock that only kernels move; its watchdog.
  * Never: real time, but where the charge for a stretch of it is compared with the stretch itself.
  */
 #include <stdio.h>
@@ -84,7 +84,7 @@ static uint64_t real_ns(void)
     return (uint64_t)now.tv_sec * S + (uint64_t)now.tv_nsec;
 }
 
-/* A stretch of time, and what was charged for it. */
+/* A stretch of time, and its charge. */
 struct stretch {
     uint64_t charged_ns, passed_ns;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the cpu provider makes of images: right ones, and every way to break one byte or cut one short. */
+/* Owns: loading images on the cpu provider: right ones, and every way to break one byte or cut one short. */
 #include "test_cpu_world.h"
 
 static struct world world;
@@ -43,7 +43,7 @@ static void many_images_are_many_objects(void **state)
         unload(modules[i]);
 }
 
-/* Everything behind the last part (sections, which nobody reads) may be missing. */
+/* Everything behind the last part (sections, which the provider does not read) may be missing. */
 static void a_cut_image_is_corrupt(void **state)
 {
     size_t size = 0, refused = 0;

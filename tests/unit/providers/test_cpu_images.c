@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which images a launch on the cpu provider takes, by what their description says. Never: reads a pixel's color.
- */
+/* Owns: the images that a launch on the cpu provider takes, by their description. Never: reads a pixel's color. */
 #include "test_cpu_world.h"
 
 #define MEMORY   (world.provider->memory)
@@ -11,7 +10,7 @@ enum { SNORM_INT8 = 0x10d0, UNORM_INT8 = 0x10d2, PACKED_565 = 0x10d4, PACKED_555
 
 static struct world world;
 static char said[sizeof world.error.message]; /* of the last launch */
-static uint64_t seen, sound;                  /* what kernels write to; an image that is right */
+static uint64_t seen, sound;                  /* target of kernels' writes; an image that is right */
 
 struct picture {
     uint64_t image, more, seen;
@@ -152,7 +151,7 @@ static void freed_and_others_memory_is_refused(void **state)
     expect_wrong(&image, "all of its pixels in memory of this context");
     image.pixels = pixels;
     OK(&world, MEMORY->write(INSTANCE, other, theirs, &image, sizeof image, &world.error));
-    expect_refused(theirs, "expected an image in memory of this context"); /* a description of somebody else's */
+    expect_refused(theirs, "expected an image in memory of this context"); /* a description by another context */
     uint64_t address = described(&image);
     OK(&world, MEMORY->free(INSTANCE, world.context, pixels, &world.error));
     expect_refused(address, "all of its pixels in memory of this context");
@@ -193,7 +192,7 @@ static void memory_that_is_too_small_is_refused(void **state)
     expect_wrong(&image, pixels);
 }
 
-/* Their pixel is one number of 2 or 4 bytes, whatever the order: exactly a page is enough, a byte less is not. */
+/* Their pixel is one number of 2 or 4 bytes in any order: exactly a page is enough, a byte less is not. */
 static void packed_formats_are_as_large_as_they_are(void **state)
 {
     static const struct {

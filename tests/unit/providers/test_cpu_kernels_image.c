@@ -73,7 +73,7 @@ struct report {
     uint32_t value;
 };
 
-/* What a work-group is told of itself, written by the last of the grid. */
+/* A work-group's view of itself, written by the last of the grid. */
 static void run_report(const void *block, const struct facet_host_group *group)
 {
     const struct report *arguments = block;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: launches and transfers on the cpu provider: what is refused, what runs, in which order, and how it ends. */
+/* Owns: launches and transfers on the cpu provider: refusals, the work done, its order, and its end. */
 #include "../../effort.h"
 #include "test_cpu_world.h"
 
@@ -232,7 +232,7 @@ static void expect_bytes(uint64_t at, uint64_t bytes, uint64_t first)
             fail_msg("byte %llu of %llu", (unsigned long long)i, (unsigned long long)bytes);
 }
 
-/* So that nobody waits for all of it; what overlaps is one piece. */
+/* So that other work need not wait for all of it; ranges that overlap are one piece. */
 static void a_large_transfer_is_many_groups(void **state)
 {
     enum { MIB = 1 << 20, LARGE = 8 * MIB + 123 };
@@ -297,7 +297,7 @@ static void a_module_at_work_is_busy(void **state)
     OK(&world, EXECUTION->unload(INSTANCE, world.context, world.module, &world.error));
 }
 
-/* Its context has no number any more, and its memory until the work-group was ended, which nobody lets go. */
+/* Its number is gone at once, its memory when the work-group is ended, which no kernel does by itself. */
 static void a_context_at_work_ends_with_its_group(void **state)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

@@ -68,7 +68,7 @@ static uint64_t lead_of(uint64_t lead, uint64_t row)
     return lead ? lead : row;
 }
 
-/* One element; what is beside the matrix is as it was. */
+/* One element; memory beside the matrix stays as it was. */
 static void check_gemm(const struct gemm_case *it, bool rounds)
 {
     const struct facet_gemm *gemm = &it->operation.of.gemm;
@@ -282,7 +282,7 @@ static void convolution_is_right(const struct facet_convolution *shape, uint32_t
         it->bias = whole.bias = world_alloc(&world, world.context, whole.out_channels * 4);
         for (uint64_t i = 0; i < whole.out_channels; i++)
             put_product(it->bias, type == FACET_MATH_INT8 ? type : FACET_MATH_F32, i, random_number(type));
-        give_back(it->bias); /* tests the grave too: not while it runs */
+        give_back(it->bias); /* tests the deferred free too: not while it runs */
         it->bias = whole.bias = world_alloc(&world, world.context, whole.out_channels * 4);
         for (uint64_t i = 0; i < whole.out_channels; i++)
             put_product(it->bias, type == FACET_MATH_INT8 ? type : FACET_MATH_F32, i, random_number(type));
@@ -357,7 +357,7 @@ static const struct facet_convolution shapes[] = {
      .kernel = {7, 7},
      .stride = {2, 2},
      .padding = {3, 3}},
-    {.batch = 2, /* what lies beyond the last window is not read */
+    {.batch = 2, /* the input beyond the last window is not read */
      .in_channels = 40,
      .out_channels = 24,
      .height = 10,
@@ -402,7 +402,7 @@ static void convolution_of_many_channels(void **state)
         convolution_is_right(&shape, type, 0, type % 2 == 0);
 }
 
-/* 14 x 14 are no vectors: what is left over of each image is multiplied together, in tiles and in steps. */
+/* 14 x 14 are no vectors: the rests of all images are multiplied together, in tiles and in steps. */
 static void convolution_of_positions_that_are_left_over(void **state)
 {
     static const struct facet_convolution lefts[] = {

@@ -234,7 +234,7 @@ static void others(void **state)
     survives(attention, 10);
 }
 
-/* ---- what is kept ---- */
+/* ---- cached operations ---- */
 
 /* As an operation is once it was checked. */
 static struct facet_math checked_gemm(void)

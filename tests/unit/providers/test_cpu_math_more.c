@@ -38,7 +38,7 @@ static struct facet_math activation_of(uint32_t type, uint32_t kind, uint64_t ch
     return operation;
 }
 
-/* The whole of what is not flat, and what is beyond; several work-groups. */
+/* The whole range in which it is not flat, and beyond; several work-groups. */
 static void every_activation(void **state)
 {
     const uint64_t count = UINT64_C(2) * 500 * 10 * 7;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the table `math` refuses, what its flags do, and that its operations are work like any other: counted
- * once, shared, preempted, cancelled. Never: asserts a time.
+ * Owns: the refusals of the table `math`, the effect of its flags, and that its operations are work like any other:
+ * counted once, shared, preempted, cancelled. Never: asserts a time.
  */
 #include "cpu_math_world.h"
 
@@ -126,7 +126,7 @@ static float product_of(float a, float b, uint32_t type, uint32_t flags, struct 
     return (float)get_product(operation.of.gemm.c, type, 31);
 }
 
-/* The unit for bf16 takes what is below 2^-126 for zero, whatever the thread says; f32 does not. */
+/* The unit for bf16 takes values below 2^-126 for zero, regardless of the thread's setting; f32 does not. */
 static void without_tensor_units_nothing_is_multiplied_by_them(void **state)
 {
     struct facet_math_support support = {.size = sizeof support};

@@ -129,7 +129,7 @@ static void a_mapping_is_cut_anywhere(void **state)
     OK(&world, MEMORY->release(INSTANCE, world.context, at, &world.error));
 }
 
-/* A kernel that is at work has raw addresses: what is freed goes when it is done. */
+/* A kernel that is at work has raw addresses: memory freed meanwhile goes when it is done. */
 static void memory_freed_under_a_kernel_stays_until_it_ends(void **state)
 {
     uint64_t gate = world_alloc(&world, world.context, 4096);

@@ -158,7 +158,7 @@ static void parts_of_several_pieces_move_as_one(void **state)
     OK(&world, map(world.context, window, to, 0, 4));
     for (uint64_t i = 0; i < 4; i++)
         assert_int_equal(word_at(world.context, window + i * PAGE), 101 + i);
-    /* What is left of the neighbours is still theirs. */
+    /* The neighbours' remaining pages are still theirs. */
     put_word(world.context, at, 1);
     put_word(world.context, at + 5 * PAGE, 2);
     OK(&world, unmap(world.context, window, 4));
@@ -254,7 +254,7 @@ static void what_cannot_move_stays(void **state)
     expect_numbers(at, 3);
 }
 
-/* Whatever fails inside: the same memory is there, can be written, and nothing is held. */
+/* Whichever step fails inside: the same memory is there, can be written, and nothing is held. */
 static void a_move_that_fails_changes_nothing(void **state)
 {
     int *const counts[] = {&left.mmap, &left.calloc, &left.over, &left.protect, &left.watch};
@@ -289,7 +289,7 @@ static void a_move_that_fails_changes_nothing(void **state)
             assert_int_equal(status, FACET_NO_MEMORY);
             failed++;
         }
-    /* What is seen elsewhere needs no mapping to be copied to. */
+    /* Pages that are mapped elsewhere need no mapping to be copied to. */
     assert_true(failed >= (getenv("FACET_CPU_COMMIT") ? 0 : 1) + 2 + 1 + 1 + 1);
 }
 
@@ -330,7 +330,7 @@ static void without_userfaultfd_nothing_moves(void **state)
     assert_int_equal(move(at, to, 0, 1), FACET_UNSUPPORTED);
     assert_non_null(strstr(world.error.message, "userfaultfd"));
     expect_numbers(at, 1);
-    OK(&world, map(world.context, reserve(world.context, 1), to, 0, 1)); /* it is nobody's */
+    OK(&world, map(world.context, reserve(world.context, 1), to, 0, 1)); /* it has no owner */
 }
 
 /* --- while it is used --- */

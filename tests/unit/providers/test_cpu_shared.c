@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages of the cpu provider that contexts share: who may do what, who pays, and who ends first. */
+/* Owns: pages of the cpu provider that contexts share: permissions, charges, and the order of their ends. */
 #include <pthread.h>
 
 #include "test_cpu_pages.h"
@@ -48,7 +48,7 @@ static void pages_are_ones_own_until_they_are_shared(void **state)
     assert_int_equal(world_used(&world, other), 0);
 }
 
-/* The worker that shared them pays, with its context gone and with its limit; who maps them does not. */
+/* The worker that shared them pays, with its context gone and with its limit; a worker that maps them does not. */
 static void who_shared_pages_pays_to_the_last(void **state)
 {
     uint64_t address = 0, pages, owner, at;

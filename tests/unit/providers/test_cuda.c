@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the built cuda provider over the fake driver, where conformance does not look: drivers that are absent, broken
- * or old, pages of several contexts, what is cancelled, what does not end. Never: opens a real driver.
+ * Owns: the built cuda provider over the fake driver, beyond the conformance suite: drivers that are absent, broken or
+ * old, pages of several contexts, cancelled launches, kernels that do not end. Never: opens a real driver.
  */
 #include "cuda_world.h"
 
@@ -178,7 +178,7 @@ static void what_the_driver_has_not_got_is_cancelled(void **state)
         ran += records[i].status == FACET_OK;
         assert_true(records[i].status != FACET_OK || records[i].busy_ns > 0);
     }
-    assert_in_range(ran, 0, 10); /* what began before the cancelling, and what the driver had */
+    assert_in_range(ran, 0, 10); /* launches that began before the cancelling, and those in the driver */
     assert_int_equal(state_of(&world).completed, 20);
     assert_int_equal(ops->unload(world.instance, world.context, world.module, NULL), FACET_OK);
     provider->device->close(world.instance);
@@ -192,12 +192,12 @@ static void measured_time_is_the_devices(void **state)
         launch(&world, "spin_20000us");
     assert_int_equal(provider->execution->synchronize(world.instance, world.context, world.stream, 20 * SECOND, NULL),
                      FACET_OK);
-    /* Five times 20 ms by the fake's own clock, whatever this machine does beside. */
+    /* Five times 20 ms by the fake's own clock, regardless of other load on this machine. */
     assert_in_range(state_of(&world).busy_ns, 99000000, 101000000);
     provider->device->close(world.instance);
 }
 
-/* What several streams have on the device at a time is charged once, and said as it is charged. */
+/* Work of several streams on the device at a time is charged once, and reported as it is charged. */
 static void what_overlaps_is_counted_once(void **state)
 {
     struct world worlds[2] = {open_world()};

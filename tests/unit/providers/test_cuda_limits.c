@@ -34,7 +34,7 @@ static uint64_t last_busy_ns(const struct world *world)
     return records[count - 1].busy_ns;
 }
 
-/* What a launch that fills the device takes, in waves. */
+/* The time of a launch that fills the device, in waves. */
 static uint64_t waves(const struct world *world)
 {
     launch_groups(world, "spin_20000us", FULL);
@@ -111,7 +111,7 @@ static void memory_is_held_to_its_limit(void **state)
     assert_int_equal(ops->free(instance, context, address, NULL), FACET_OK);
     assert_int_equal(used(instance, context), 4 * MIB);
     assert_int_equal(ops->info(instance, other, &info, NULL), FACET_OK);
-    /* What was promised is not the others'. */
+    /* Promised memory is not available to others. */
     assert_int_equal(ops->alloc(instance, other, info.total_bytes - 63 * MIB, &address, NULL), FACET_NO_SPACE);
     provider->device->close(instance);
 }
@@ -143,7 +143,7 @@ static void an_old_driver_has_shares_and_no_parts(void **state)
     provider->device->close(instance);
 }
 
-/* A made-up control daemon: what it says of new servers is in a file. */
+/* A made-up control daemon: its answer about new servers is in a file. */
 static void mps_gives(const char *folder, const char *percentage)
 {
     char path[4096];

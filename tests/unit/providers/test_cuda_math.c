@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: mathematics of the built cuda provider over the fake libraries, where conformance does not look: what they are
- * told, what is missing, what is left behind. Never: opens a real library.
+ * Owns: mathematics of the built cuda provider over the fake libraries, beyond the conformance suite: their calls,
+ * missing functions, leaks. Never: opens a real library.
  */
 #include "cuda_world.h"
 

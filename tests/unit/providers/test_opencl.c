@@ -110,7 +110,7 @@ static enum facet_status clear(const char *worker)
     return provider->limit->clear(instance, MANY, worker, &failure);
 }
 
-/* --- what is promised --- */
+/* --- promises --- */
 
 static void modes_follow_what_the_driver_can(void **state)
 {
@@ -385,7 +385,7 @@ static void workers_and_partitions_share_the_units(void **state)
 
 /* --- random steps, threads --- */
 
-/* No unit has two holders, whatever is done in which order. */
+/* No unit has two holders, after calls in any order. */
 static void check_disjoint(void)
 {
     static struct facet_partition_info infos[UNITS];

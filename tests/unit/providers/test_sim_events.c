@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: testing the events: order, listeners, what is dropped, and how that shows. */
+/* Owns: testing the events: order, listeners, dropped events, and how a drop shows. */
 #include "core.h"
 #include "sim_core_fixture.h"
 

@@ -76,7 +76,7 @@ static void effects_change_memory_in_order(void **state)
     assert_int_equal(stream.busy_ns, 4000);
 }
 
-/* Stepped time stands still until somebody waits: nothing happens before. */
+/* Stepped time stands still until a call waits: nothing happens before. */
 static void a_copy_waits_for_what_is_queued(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void contexts_without_limits_share_the_units(void **state)
     assert_int_equal(busy(&b), 4000);
     assert_int_equal(busy(&a), 4000 + 8000);
 
-    /* Together they fit: nobody is slower. */
+    /* Together they fit: neither is slower. */
     launch(&a, "compute", 60);
     launch(&b, "compute", 40);
     assert_int_equal(busy(&a), 12000 + 1000);

@@ -106,7 +106,7 @@ static void memory_errors_count(void **state)
     uint64_t corrected, uncorrected;
 
     go_to(instance, 10);
-    assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK); /* corrected ones harm nobody */
+    assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK); /* corrected ones do no harm */
     go_to(instance, 30);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_DEGRADED);
     assert_int_equal(list_events(instance, 0, events), 3);
@@ -207,7 +207,7 @@ static pid_t child_that_creates(const char *text)
         struct facet_partition_info info, infos[64];
         uint32_t count;
 
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no child behind */
         setrlimit(RLIMIT_CORE, &no_core);
         signal(SIGSEGV, SIG_DFL); /* not cmocka's */
         struct facet_provider_instance *instance = open_machine("h100", NULL, script);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: testing hard limits, and what they leave to contexts (sim_share_of). */
+/* Owns: testing hard limits, and the rest that they leave to contexts (sim_share_of). */
 #include "sim_core_fixture.h"
 
 #define GIB (UINT64_C(1) << 30)
@@ -144,7 +144,7 @@ static void units_are_a_workers_own(void **state)
     assert_true(anna.exclusive && bert.exclusive && !carl.exclusive);
     assert_int_equal(anna.compute_units, 33);
     assert_int_equal(bert.first_unit, anna.first_unit + 33);
-    assert_int_equal(carl.first_unit, 66); /* what nobody has */
+    assert_int_equal(carl.first_unit, 66); /* the units that no limit holds */
     assert_int_equal(carl.compute_units, 66);
     assert_true(carl.memory_limited && !anna.memory_limited);
     assert_int_equal(carl.memory_bytes, GIB);
@@ -178,7 +178,7 @@ static void hard_stands_alone(void **state)
     struct facet_provider_instance *instance = h100();
     struct sim_share share = {.compute_units = 4711};
 
-    engine_double.uses_device = true; /* somebody without limits */
+    engine_double.uses_device = true; /* a context without limits */
     assert_refused(sim_limit_ops.set_compute(instance, 0, "anna", 100, &error), FACET_BUSY, "without limits");
     engine_double.uses_device = false;
     assert_int_equal(share_of(instance, NULL, "zoe", &share, NULL), FACET_OK);
@@ -188,7 +188,7 @@ static void hard_stands_alone(void **state)
     assert_refused(share_of(instance, NULL, "zoe", &share, &error), FACET_BUSY, "anna");
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "zoe", GIB, NULL), FACET_OK);
     assert_refused(share_of(instance, NULL, "zoe", &share, &error), FACET_BUSY, "compute limit");
-    engine_double.worker = "anna"; /* has no limit of memory, so nobody else can be promised some */
+    engine_double.worker = "anna"; /* has no limit of memory, so no other worker can be promised some */
     assert_refused(sim_limit_ops.set_memory(instance, 0, "bert", GIB, &error), FACET_BUSY, "anna");
     sim_device_ops.close(instance);
 }

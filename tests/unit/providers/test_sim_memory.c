@@ -229,7 +229,7 @@ static void a_failed_copy_touches_nothing(void **state)
     assert_int_equal(back[0], 0x5a);
 }
 
-/* Longer than what is moved at a time, in both directions. */
+/* Longer than the steps of a move, in both directions. */
 static void copies_that_overlap_move_the_whole(void **state)
 {
     enum { LENGTH = 300000, SHIFT = 1000 };
@@ -290,7 +290,7 @@ static void arguments_are_required(void **state)
     assert_int_equal(tiny.total_bytes, 0);
 }
 
-/* 80 GB that nobody writes cost nothing: far more than a test machine has. */
+/* 80 GB that are never written cost nothing: far more than a test machine has. */
 static void large_memory_is_free_until_written(void **state)
 {
     (void)state;

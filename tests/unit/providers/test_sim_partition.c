@@ -269,7 +269,7 @@ static void modes_exclude_each_other(void **state)
     assert_int_equal(count, 2);
     assert_int_equal(placements[0].free + placements[1].free, 0);
     assert_int_equal(create_partition(instance, 0, "cpx-nps4", 4, &info, NULL), FACET_OK);
-    /* What the driver does not allow is not there: memory in four with the compute side in one or two. */
+    /* Combinations that the driver does not allow are missing: memory in four with the compute side in one or two. */
     assert_int_equal(create_partition(instance, 0, "spx-nps4", 0, &info, NULL), FACET_NOT_FOUND);
     assert_int_equal(create_partition(instance, 0, "dpx-nps4", 0, &info, NULL), FACET_NOT_FOUND);
     sim_device_ops.close(instance);

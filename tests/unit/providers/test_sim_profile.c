@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: testing the reading of profiles: the shipped ones, and every member wrong in every way that the schema names.
- * The walk goes through schemas/sim-profile.schema.json, so that schema and provider cannot drift apart: what the
- * schema refuses the provider refuses, naming file, place, value and what was expected; what it lets be left out may be
- * left out.
+ * The walk goes through schemas/sim-profile.schema.json, so that schema and provider cannot drift apart: the provider
+ * refuses all that the schema refuses, naming file, place, value and expectation; members that are optional there are
+ * optional here.
  */
 #include <dirent.h>
 #include <sys/stat.h>
@@ -296,7 +296,7 @@ static void change(json_t *object, const char *member, json_int_t value, const c
     json_decref(object);
 }
 
-/* What no schema can say: numbers that do not go together. */
+/* No schema can express these: numbers that do not go together. */
 static void numbers_must_fit_each_other(void **state)
 {
     change(NULL, "clock_low_mhz", 1411, "clock_low_mhz");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: testing what processes share through a state folder beside partitions and limits: memory in use, who uses what,
- * and that it is gone with the process, however it ends.
+ * Owns: testing the state that processes share through a folder beside partitions and limits: memory in use and its
+ * users, and that it is gone with the process, however that ends.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -189,7 +189,7 @@ static void the_device_is_full_for_all(void **state)
     world_end(&other);
 }
 
-/* What fits alone does not fit beside what came meanwhile. */
+/* A snapshot that fits alone does not fit beside later allocations. */
 static void a_snapshot_comes_back_only_where_there_is_room(void **state)
 {
     struct world one, other;
@@ -355,7 +355,7 @@ static void every_living_process_is_listed(void **state)
     world_alloc(&world, world_context(&world, 0, NULL, "bert"), MIB);
     OK(&world, world.provider->metrics->device(world.instance, 0, &device, &world.error));
     assert_int_equal(device.memory_used_bytes, 4 * MIB);
-    assert_false(device.valid & (FACET_METRIC_BUSY | FACET_METRIC_POWER)); /* nobody tells the other's load */
+    assert_false(device.valid & (FACET_METRIC_BUSY | FACET_METRIC_POWER)); /* the other process's load is not known */
     OK(&world,
        world.provider->metrics->processes(world.instance, 0, processes, sizeof *processes, 4, &count, &world.error));
     assert_int_equal(count, 2);
@@ -387,17 +387,19 @@ static void what_a_killed_process_had_is_free_at_once(void **state)
     end_holder(&child);
     assert_int_equal(count_usage_files(), 2);
     OK(&world, try_alloc(&world, context, LIMIT, &address));
-    assert_int_equal(count_usage_files(), 1); /* who came by cleared it away */
+    assert_int_equal(count_usage_files(), 1); /* the next process cleared it away */
     world_end(&world);
 }
 
-/* --- The property: not a byte above, whoever is killed when. --- */
+/* --- The property: not a byte above, at any death of any process. --- */
 
 #define CHILDREN 4
 #define ROUNDS   effort(80, 20)
 #define HELD_MAX 64
 
-/* What the children say they hold: after it is theirs, until before it is given back. So never more than they have. */
+/*
+ * The bytes that children claim: from after they get them until before they give them back; never more than they hold.
+ */
 struct ledger {
     _Atomic uint64_t held[CHILDREN];
     _Atomic uint64_t refused;
@@ -521,7 +523,7 @@ static void four_processes_never_have_a_byte_too_much(void **state)
 
 /* --- Failures. --- */
 
-/* Every call fails once; until none is left to fail, nothing may have changed, for anybody. */
+/* Every call fails once; until none is left to fail, no process may see a change. */
 static void a_failing_call_takes_nothing(void **state)
 {
     struct world one, other;
@@ -558,7 +560,7 @@ static void a_failing_call_takes_nothing(void **state)
     world_end(&other);
 }
 
-/* Whoever lives and cannot be read may have everything: nobody is let in beside him. */
+/* A living process whose file cannot be read may hold everything: no other is let in beside it. */
 static void a_living_file_that_is_none_is_refused(void **state)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

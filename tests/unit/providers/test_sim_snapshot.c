@@ -197,7 +197,7 @@ static void another_process_goes_on(void **state)
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) { /* an instance of its own; what fails there aborts, and that is seen here */
+    if (child == 0) { /* an instance of its own; a failure there aborts, which is seen here */
         const struct world before = world;
 
         setenv("CMOCKA_TEST_ABORT", "1", 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: testing the folder that processes share: that it outlives them, that killing one at any moment leaves a whole
- * state, that every failing call leaves the old one, and that what is not a state file is refused.
+ * state, that every failing call leaves the old one, and that files of other kinds are refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -193,7 +193,7 @@ static pid_t start_worker(const char *folder, unsigned short seed)
     pid_t worker = fork();
 
     if (worker == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no child behind */
         create_and_destroy_for_ever(folder, seed);
         _exit(0);
     }
@@ -201,7 +201,7 @@ static pid_t start_worker(const char *folder, unsigned short seed)
     return worker;
 }
 
-/* No two partitions overlap, whatever happened; and the folder can be used at once. */
+/* No two partitions overlap after any failure; and the folder can be used at once. */
 static void check_rules(struct facet_provider_instance *instance, uint64_t *serial)
 {
     struct facet_partition_info infos[64];
@@ -242,7 +242,7 @@ static void killing_at_any_moment_leaves_a_whole_state(void **state)
     remove_folder(folder);
 }
 
-/* --- Files that are not what was written. --- */
+/* --- Files with other content than was written. --- */
 
 static char *state_path(const char *folder)
 {
@@ -377,7 +377,7 @@ static void a_folder_that_cannot_be_is_refused(void **state)
     assert_null(instance);
 }
 
-/* Whoever stops while he holds the folder does not stop us. */
+/* A process that is stopped while it holds the folder does not stop this one. */
 static void a_held_folder_is_busy_in_the_end(void **state)
 {
     const char *folder = make_folder();
@@ -397,7 +397,7 @@ static void a_held_folder_is_busy_in_the_end(void **state)
     remove_folder(folder);
 }
 
-/* Somebody laid a link where the new state is written: it is replaced, and what it leads to stays as it was. */
+/* A link in the place of the new state is replaced, and its target stays as it was. */
 static void links_are_not_followed(void **state)
 {
     const char *folder = make_folder();

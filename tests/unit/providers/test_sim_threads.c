@@ -63,7 +63,7 @@ static void eight_threads_do_not_see_each_other(void **state)
     world_end(&world);
 }
 
-/* Ends the context under somebody who waits for a kernel that never completes. */
+/* Ends the context under a thread that waits for a kernel that never completes. */
 static void *destroy(void *argument)
 {
     (void)argument;

@@ -87,8 +87,10 @@ static void the_topology_has_only_what_is_seen(void **state)
     sim_device_ops.close(some);
 }
 
-/* One sees device 6 as its first, the other as it is numbered; what one makes the other sees, and keeps what it does
- * not see. */
+/*
+ * One sees device 6 as its first, the other by its number; each sees partitions that the other makes, and keeps those
+ * that it does not see.
+ */
 static void the_state_means_the_same_devices(void **state)
 {
     const char *folder = make_folder();
@@ -166,7 +168,7 @@ static void names_that_mean_nothing_are_refused(void **state)
     }
 }
 
-/* What containers are given is what a provider in them reads. */
+/* The variables of a container are those that a provider in it reads. */
 static void containers_are_given_what_is_read(void **state)
 {
     struct facet_provider_instance *all = open_machine("h200x8", NULL, NULL), *inside;
