@@ -16,7 +16,7 @@
 #include "full.h"
 #include "session/session.h"
 
-/* What a test calls through. */
+/* The parts that a test calls through. */
 struct callee {
     struct facet_session *session;
     const struct facet_provider *provider;
@@ -395,7 +395,7 @@ static void a_death_between_two_calls_is_noticed(void **state)
     assert_true(ended >= 0);
     kill(child, SIGKILL);
     assert_int_equal(poll(&(struct pollfd){.fd = ended, .events = POLLIN}, 1, 60000), 1);
-    close(ended); /* its keeper need not know yet */
+    close(ended); /* its parent need not know yet */
     assert_false(facet_session_alive(callee.session, &error));
     assert_string_equal(error.message, "crashed with signal 9 (Killed) between two calls");
     assert_opens_again(&callee);
@@ -424,7 +424,7 @@ static void nothing_is_left_behind(void **state)
     assert_int_equal(count_entries("task"), tasks);
 }
 
-/* Whoever opened the session is killed: its child ends too, even in the middle of a call. */
+/* The process that opened the session is killed: its child ends too, even in the middle of a call. */
 static void the_child_ends_with_its_parent(void **state)
 {
     siginfo_t info = {0};
@@ -437,7 +437,7 @@ static void the_child_ends_with_its_parent(void **state)
     }
     assert_int_equal(waitid(P_PID, (id_t)parent, &info, WEXITED), 0);
     assert_int_equal(info.si_status, SIGKILL);
-    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* blocks for ever when the child and its keeper stay */
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* blocks for ever when the child and its own parent stay */
     assert_int_equal(info.si_status, EXIT_SUCCESS);
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     assert_no_child_is_left();

@@ -160,7 +160,7 @@ static void threads_do_not_mix_their_children_up(void **state)
     assert_no_child_is_left();
 }
 
-/* As the first process of a container does: what is nobody's becomes ours, and is not left for us to bury. */
+/* As the first process of a container does: orphans become this process's children, and none is left for it to reap. */
 static void who_adopts_orphans_is_left_none(void **state)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -170,7 +170,7 @@ static void who_adopts_orphans_is_left_none(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Then the provider has nobody to tell how it ended, and ends as well. */
+/* Then no process is left to learn how the provider ended, and the provider ends as well. */
 static void a_keeper_that_is_killed_takes_its_child_along(void **state)
 {
     struct facet_session *session = open_session("full", FACET_SESSION_CHILD);

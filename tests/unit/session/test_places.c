@@ -31,7 +31,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What came of a call: all that a caller can see. */
+/* The result of a call: all that a caller can see. */
 struct outcome {
     enum facet_status status;
     struct facet_error error;
@@ -69,8 +69,10 @@ static const char data[] = "some bytes";
 static const struct facet_launch launch = {
     .size = sizeof launch, .argument_bytes = sizeof data, .grid = {0, 2, 3}, .kernel = "axpy"};
 
-/* Of the size that the caller says, every byte behind that is another number than what is sent for it: 0. What a newer
- * caller has and this library does not know is 0, or would be refused. */
+/*
+ * Of the size that the caller says; every byte behind that differs from the 0 that is sent in its place. Members of a
+ * newer caller that this library does not know are 0, or would be refused.
+ */
 static const void *struct_of(uint32_t size)
 {
     static union {
@@ -220,7 +222,7 @@ static void a_provider_is_called_as_the_manual_says(void **state)
     assert_int_equal(health, FACET_HEALTH_FAILED);
 }
 
-/* What came of a launch is in the words of its refusal. A struct of 1.1 is shorter, and the rest of it is zeros. */
+/* The result of a launch is in the words of its refusal. A struct of 1.1 is shorter, and the rest of it is zeros. */
 static void a_launch_crosses_in_the_size_that_it_has(void **state)
 {
     struct facet_session *sessions[] = {here, there};

@@ -98,7 +98,7 @@ static void a_limit_that_is_too_small_refuses_and_changes_nothing(void **state)
     assert_ok(node.provider->memory->read(node.instance, context, address, sizeof text, text, &error), &error);
     assert_string_equal(text, "saved");
     assert_ok(node.provider->limit->get(node.instance, 0, "w", &limit, &error), &error);
-    assert_true(limit.memory_bytes == BYTES); /* not what it was when it was saved */
+    assert_true(limit.memory_bytes == BYTES); /* not the limit at the time of the snapshot */
     assert_int_equal(node.provider->memory->alloc(node.instance, context, 4096, &address, NULL), FACET_QUOTA);
     facet_session_close(node.session);
     assert_int_equal(unlink(path), 0);

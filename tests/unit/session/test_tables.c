@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of complete tables: what is missing, too short, too new or of an older version is a stub. */
+/* Owns: the tests of complete tables: a part that is missing, too short, too new or of an older version is a stub. */
 #include "session_fixture.h"
 
 #include "session/call.h"
@@ -88,7 +88,7 @@ static void every_stub_names_its_operation(void **state)
     tables.device.close(NULL);
 }
 
-/* Version 1.0 ends with the table of devices, and that table with health: what lies behind is not looked at. */
+/* Version 1.0 ends with the table of devices, and that table with health: the bytes behind are not read. */
 static void an_older_version_ends_where_it_ended(void **state)
 {
     struct facet_provider old = provider_of(sizeof old, 0), shorter = provider_of(FACET_PROVIDER_SIZE_1_0, 1);
@@ -239,7 +239,7 @@ static void control_and_mathematics_are_of_1_4(void **state)
     }
 }
 
-/* A provider of 1.3 ends before the pointer to a table of mathematics: what is behind it is not its own. */
+/* A provider of 1.3 ends before the pointer to a table of mathematics: the bytes behind are not its own. */
 static void the_table_of_mathematics_is_not_looked_for_behind_a_provider(void **state)
 {
     static const struct facet_execution_ops execution_ops = {.size = sizeof execution_ops, .records = no_records};
