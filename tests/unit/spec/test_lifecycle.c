@@ -13,7 +13,7 @@
 
 #include "failing.h"
 
-/* What was called, in order: "c0 c1 u0". */
+/* The calls, in order: "c0 c1 u0". */
 static char journal[512];
 
 struct plugin {
@@ -202,7 +202,7 @@ static enum facet_status add_mount(void *context, const struct facet_lifecycle_w
                                     error);
 }
 
-/* No setting has two values, and yet both together cannot be: told before anybody relies on it. */
+/* No setting has two values, and yet both together are impossible: refused before a caller relies on it. */
 static void test_wrong_together(void **state)
 {
     struct world world;

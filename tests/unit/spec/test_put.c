@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what putting into a node document leaves behind, when it fails and when it does not. Never: reads a file. */
+/* Owns: the result of putting into a node document, when it fails and when it does not. Never: reads a file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static void test_groups_go_as_one(void **state)
     facet_spec_destroy(spec);
 }
 
-/* Also what fails for lack of memory has changed nothing. */
+/* A failure for lack of memory has changed nothing either. */
 static bool put_component(void *context)
 {
     const struct facet_spec_pair pair = {"a", "b"};

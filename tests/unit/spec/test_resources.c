@@ -211,7 +211,7 @@ static uint32_t count_files(int folder)
     return count;
 }
 
-/* Whatever fails: the old file or the new one is there, whole, and nothing besides. */
+/* Whichever step fails: the old file or the new one is there, whole, and nothing besides. */
 static void test_replace(void **state)
 {
     struct facet_resources *old, *new = make(), *read;
@@ -254,7 +254,7 @@ static void test_replace(void **state)
     facet_resources_destroy(new);
 }
 
-/* Drafts of processes that were killed, and had our number (1 in a container), are in nobody's way. */
+/* Drafts of killed processes with the same number as this one (1 in a container) are in no one's way. */
 static void test_old_drafts(void **state)
 {
     struct facet_resources *resources = make();
@@ -347,7 +347,7 @@ static void test_legacy(void **state)
     facet_resources_destroy(resources);
 }
 
-/* What has no scratch space has none, whatever else it has. */
+/* A file without scratch space reads as one, with any other records. */
 static void test_legacy_no_scratch(void **state)
 {
     struct facet_resources *resources;
@@ -414,7 +414,7 @@ static void test_legacy_wrong(void **state)
     facet_resources_destroy(resources);
 }
 
-/* What the legacy form would change on the way is refused instead. */
+/* A record that the legacy form would change is refused instead. */
 static void test_legacy_unsaid(void **state)
 {
     const struct facet_resources_record records[] = {

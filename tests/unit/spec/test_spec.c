@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about node documents: what is put is read, unknown stays, all that is wrong is said. */
+/* Owns: proofs about node documents: all written parts are read, unknown ones stay, all errors are reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,7 +201,7 @@ static void test_round_trip(void **state)
     facet_spec_destroy(again);
 }
 
-/* Get, change, put: what this version does not know is still there, at every depth. */
+/* Get, change, put: members unknown to this version are still there, at every depth. */
 static void test_unknown_stays(void **state)
 {
     static const char text[] =

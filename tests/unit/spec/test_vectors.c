@@ -127,7 +127,7 @@ static void assert_allocations(const struct facet_resources *resources, const js
     assert_int_equal(slots_seen, slots_expected);
 }
 
-/* Recorded defects, and what is right instead (docs/spec.md). */
+/* Recorded defects, and the right behaviour instead (docs/spec.md). */
 static bool is_defect(const char *id)
 {
     static const char *const defects[] = {"bytes-lossy", "pci-id",           "upper-case-slot",   "mount-comma",
@@ -189,7 +189,7 @@ static void test_read_only(void **state)
     }
 }
 
-/* What the recorded format loses, cannot read, or changes: here it is kept, read, or refused. */
+/* Values that the recorded format loses, cannot read, or changes: here they are kept, read, or refused. */
 static void test_defects(void **state)
 {
     static const char *const kept[] = {"bytes-lossy", "pci-id", "mount-tmpfs"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about workload configurations: setting, merging, and what each form says. */
+/* Owns: proofs about workload configurations: setting, merging, and the content of each form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -339,7 +339,7 @@ static void test_refusals(void **state)
 
 #define CONFIGURATION(members) "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\"," members "}"
 
-/* What an engine would take in another sense, or not at all, is refused before it gets there. */
+/* A setting that an engine would take in another sense, or not at all, is refused before it gets there. */
 static void test_rules(void **state)
 {
     static const struct {
@@ -380,7 +380,7 @@ static void test_rules(void **state)
     facet_workload_destroy(w);
 }
 
-/* What a form has no place for is named, also where the form would take it in silence. */
+/* A setting without a place in a form is named, also where the form would take it in silence. */
 static void test_left(void **state)
 {
     static const struct {
@@ -433,7 +433,7 @@ static void test_left(void **state)
     }
 }
 
-/* CDI's library refuses a device without edits: there is nothing to write, whatever is left to the caller. */
+/* CDI's library refuses a device without edits: there is nothing to write, with any part left to the caller. */
 static void test_empty_cdi(void **state)
 {
     struct facet_workload *w;
