@@ -165,8 +165,7 @@ static void nodes_that_are_not_known_are_not_none(void **state)
         expect(&machine, "01:00.0", cases[i].unread, "");
     }
     set_driver(&machine, ASCEND, "devdrv_device_driver");
-    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4",
-               "i2c-4"); /* a wire of it, which is not used to compute */
+    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4"); /* a wire of it, not used to compute */
     expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
     plant_holder(&machine, 900, "/dev/i2c-4");
     expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "/dev/i2c-4");

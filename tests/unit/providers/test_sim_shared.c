@@ -397,9 +397,7 @@ static void what_a_killed_process_had_is_free_at_once(void **state)
 #define ROUNDS   effort(80, 20)
 #define HELD_MAX 64
 
-/*
- * The bytes that children claim: from after they get them until before they give them back; never more than they hold.
- */
+/* The bytes that children claim to hold: after they get them, until before they give them back. So never too many. */
 struct ledger {
     _Atomic uint64_t held[CHILDREN];
     _Atomic uint64_t refused;
