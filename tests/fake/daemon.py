@@ -253,7 +253,7 @@ def main():
     if options.ready_fd is not None:
         os.write(options.ready_fd, b"\n")
         os.close(options.ready_fd)
-    # Whatever becomes of the test, this process does not stay.
+    # This process ends even if the test does not end it.
     threading.Timer(120, lambda: os._exit(3)).start()
     server.serve_forever()
 

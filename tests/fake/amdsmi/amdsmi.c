@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fake libamd_smi.so: initialisation, sockets and processors, what they are called, how they are joined.
+ * A fake libamd_smi.so: initialisation, sockets and processors, their names, their connections.
  *
  * Owns: the count of initialisations, the tables of handles. With FAKE_OLD it is a library of another release.
  * Never: looks at real hardware.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which events this process is to be told of, and up to where it was. A test raises one with fake_raise(), its
- * type being AMDSMI_EVT_NOTIF_*.
- * Never: waits: who asks with a time to wait is told what there is.
+ * Owns: the events that this process has registered for, and how far it has read them. A test raises one with
+ * fake_raise(), its type being AMDSMI_EVT_NOTIF_*.
+ * Never: waits: a call with a time to wait returns the present events.
  */
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the fake libamd_smi.so share: handles, and how every function begins.
+ * The parts that the files of the fake libamd_smi.so share: handles, and how every function begins.
  *
- * Owns: the handles of this process, which are places in tables; whether they mean something is asked at each use.
+ * Owns: the handles of this process, which are places in tables; each use checks whether a handle means something.
  * Never: is linked by anything that ships.
  *
  * The machine is that of the fake HIP runtime (tests/fake/hip): two GPUs like the MI300X, with eight dies each.
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* What the vendor's library exports, and nothing else, is exported. */
+/* Only the symbols of the vendor's library are exported. */
 #pragma GCC visibility push(default)
 #include "vendor/amdsmi/amdsmi.h"
 #pragma GCC visibility pop
@@ -39,8 +39,8 @@ amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool sane, struct fak
     return entered_
 
 /*
- * How a function begins whose structs or numbers another release has otherwise. With FAKE_OLD the library is of such a
- * release: who calls it all the same would be given garbage there, and is ended here.
+ * How a function begins whose structs or numbers differ in another release. With FAKE_OLD the library is of such a
+ * release: a caller would be given garbage there, so its process is ended here.
  */
 #ifdef FAKE_OLD
 #define FAKE_ENTER_STRUCT(handle, sane, processor)                                                                     \

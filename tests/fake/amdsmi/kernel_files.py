@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make a folder that holds what the kernel's drivers amdgpu and amdkfd say of the fake AMD GPUs.
+"""Make a folder with the files of the kernel's drivers amdgpu and amdkfd for the fake AMD GPUs.
 
 Owns: the files of /sys that the provider rocm reads (FACET_ROCM_ROOT), for GPUs like those of tests/fake/hip.
-Never: changes with the state of the fake machine: what the library tells of a mode these files do not know.
+Never: changes with the state of the fake machine: a mode that the library reports is not in these files.
 
 usage: kernel_files.py ROOT [DEVICES]
 """

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the fake libamd_smi.so measures: memory, power, temperature, clocks, activity, errors, processes.
- * Never: makes a number up that the shared state contradicts: what is busy is warm, and draws power.
+ * Owns: the measurements of the fake libamd_smi.so: memory, power, temperature, clocks, activity, errors, processes.
+ * Never: makes a number up that the shared state contradicts: a busy device is warm, and draws power.
  */
 #include "fake.h"
 
@@ -47,7 +47,7 @@ amdsmi_status_t amdsmi_get_gpu_memory_total(amdsmi_processor_handle handle, int 
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* Who runs on the fake runtime runs on the first part. */
+/* Programs on the fake runtime run on the first part. */
 amdsmi_status_t amdsmi_get_gpu_memory_usage(amdsmi_processor_handle handle, int type, uint64_t *bytes)
 {
     FAKE_ENTER(handle, bytes && type >= AMDSMI_MEM_TYPE_VRAM && type <= AMDSMI_MEM_TYPE_GTT, processor);

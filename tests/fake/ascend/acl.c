@@ -23,7 +23,7 @@ FAKE_API size_t fake_ascend_used(int device);
 
 #define DEVICES     8
 #define MAX_BLOCKS  4096
-#define OFFSET      64 /* what a block is off from the page it begins on, when told: the least alignment promised */
+#define OFFSET      64 /* a block's distance from the start of its page, when set: the least alignment promised */
 #define NOT_STARTED 100001
 #define REPEATED    100002
 #define INVALID     107000

@@ -124,7 +124,7 @@ int dcmi_get_device_pcie_info(int card, int chip, struct dcmi_pcie_info *ret_inf
     return 0;
 }
 
-/* What this process has on a card through the fake libascendcl, in MiB; 0 when that is not loaded. */
+/* The memory that this process has on a card through the fake libascendcl, in MiB; 0 when that is not loaded. */
 static unsigned long long allocated(int card, int chip)
 {
     const char *path = getenv("FACET_ASCEND_ACL");

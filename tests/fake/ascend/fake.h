@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A made-up Ascend node for tests: what its two libraries answer, told by the environment.
+ * A made-up Ascend node for tests: the environment sets the answers of its two libraries.
  *
  * Owns: reading the scenario. FACET_FAKE_ASCEND holds "key=number" separated by commas, read anew at every call, so
  * that a test can change the node while it is open. Keys: a name of a value below, "fail:FUNCTION" or

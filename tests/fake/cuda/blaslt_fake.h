@@ -2,14 +2,14 @@
 /*
  * Products of matrices as cuBLASLt and hipBLASLt make them: the functions that both have, under the library's prefix.
  *
- * Owns: descriptors, layouts, what fits to what, and multiplying. Never: takes a layout that is too small for its lead,
+ * Owns: descriptors, layouts, their consistency, and multiplying. Never: takes a layout that is too small for its lead,
  * or a workspace that it did not ask for; is linked by anything that ships.
  *
  * Included by one file of a fake library, which defines before:
  *
  *     BLASLT(name), BLASLT_NUMBER(name), BLAS_NUMBER(name)  as providers/kit/gpu/blaslt.h says
- *     BLASLT_RESULT, BLASLT_COMPUTE, BLASLT_TYPE, BLASLT_STREAM  the types that it names otherwise
- *     BLASLT_ALGORITHM  what the choice of an algorithm begins with
+ *     BLASLT_RESULT, BLASLT_COMPUTE, BLASLT_TYPE, BLASLT_STREAM  the types with other names
+ *     BLASLT_ALGORITHM  the beginning of a choice of an algorithm
  *     blaslt_type_of(type, &fake_type)  false: the library has no such elements
  *     blaslt_has(compute, factor, result, scale)  whether it multiplies that
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: checkpoints of processes: running, locked, checkpointed, and back in that order.
- * Never: copies anything: what is checkpointed holds nothing of a device, and its process waits with its next call.
+ * Never: copies anything: a checkpointed process holds nothing of a device, and waits with its next call.
  */
 #include "vendor/cuda/checkpoint.h"
 

@@ -258,7 +258,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return result;
 }
 
-/* Takes one holder away, or all; the context that nobody holds any more is ended. */
+/* Drops one reference, or all; a context without references is ended. */
 static CUresult let_go(CUdevice device, bool everybody)
 {
     uint32_t physical;

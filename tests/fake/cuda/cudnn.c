@@ -283,7 +283,7 @@ static void measure(const struct normalizing *of, int channel, double *ret_mean,
     *ret_variance = squares / count - *ret_mean * *ret_mean;
 }
 
-/* What was there is multiplied, too, as the library's is: what is no number stays none. */
+/* The earlier value is multiplied too, as in the real library: a NaN stays one. */
 static void let_run(void *running, int channel, double factor, double value)
 {
     float *to = (float *)running + channel;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the files of the fake cuDNN share. Never: is seen by what uses it. */
+/* Owns: the declarations that the files of the fake cuDNN share. Never: is seen by its users. */
 #ifndef FAKE_CUDA_CUDNN_FAKE_H
 #define FAKE_CUDA_CUDNN_FAKE_H
 

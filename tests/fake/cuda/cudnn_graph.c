@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: cuDNN's graphs, of one pointwise operation each: descriptors with attributes, and what executing one does.
+ * Owns: cuDNN's graphs, of one pointwise operation each: descriptors with attributes, and their execution.
  * Never: takes a descriptor that is not finalized, or changes one that is.
  */
 #include <math.h>
@@ -13,7 +13,7 @@
 #define BYTES      64
 #define WORKSPACE  INT64_C(512)
 
-/* What an engine's configuration knows of: the graph that it was found for. */
+/* An engine's configuration knows the graph that it was found for. */
 enum { OF_GRAPH = 10000 };
 
 struct attribute {
@@ -95,7 +95,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, int 
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* What each kind must have been told. */
+/* The attributes that each kind needs. */
 static bool is_whole(const struct descriptor *it)
 {
     switch (it->kind) {
@@ -132,7 +132,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* The one engine that there is, and what a plan needs. */
+/* The one engine, and the needs of a plan. */
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, int attribute, int type, int64_t wanted,
                                        int64_t *count, void *elements)
 {

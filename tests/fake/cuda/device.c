@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the driver says of devices. Never: changes anything. */
+/* Owns: the driver's answers about devices. Never: changes anything. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fake cuDNN and the fake MIOpen compute alike.
+ * The computations that the fake cuDNN and the fake MIOpen share.
  *
  * Owns: convolution, softmax over channels and adding one number to each channel, in plain loops over NCHW.
  * Never: is linked by anything that ships.

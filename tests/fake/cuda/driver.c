@@ -16,7 +16,7 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t visible[FAKE_DEVICES], visible_count;
 static struct fake_part part; /* of the only visible device, when it is one: memory_bytes is not 0 */
 
-/* What the parent had open is not the child's; the real driver never serves such a child. */
+/* Handles that the parent had open are not the child's; the real driver never serves such a child. */
 static void forked(void)
 {
     if (atomic_load(&state) == READY)

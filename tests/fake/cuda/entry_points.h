@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fake driver exports, as its lookup sees it; made from vendor/cuda/entry_points.txt.
+ * The fake driver's exports, as its lookup sees them; made from vendor/cuda/entry_points.txt.
  *
  * Owns: one entry for each form of each function.
  * Never: includes the declarations of the driver: here every function is only an address.
@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 struct fake_entry_point {
-    const char *name; /* what is asked for */
+    const char *name; /* the name to look up */
     int version;      /* in which this form came */
     bool per_thread;  /* its NULL stream is the thread's own */
     void *address;
@@ -20,7 +20,7 @@ struct fake_entry_point {
 extern const struct fake_entry_point fake_entry_points[];
 extern const size_t fake_entry_point_count;
 
-/* What a function says that nobody imitates. */
+/* The answer of a function that the fake does not imitate. */
 int fake_not_supported(void);
 
 #endif

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the fake driver's entry points: the table that cuGetProcAddress() looks in, and what nobody imitates.
+"""Write the fake driver's entry points: the table of cuGetProcAddress(), and functions that the fake does not imitate.
 
 Owns: the C file made of vendor/cuda/entry_points.txt, and the version script of a driver that is older.
-Never: knows what a function does. One that a part defines is taken instead of the weak one that is written here.
+Never: knows a function's behaviour. One that a part defines replaces the weak one that is written here.
 
 usage: entry_points.py LIST OUTPUT.c            every entry point
        entry_points.py LIST OUTPUT.map VERSION  exports what was there in that version

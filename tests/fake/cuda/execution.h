@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake driver's execution: what its files share.
+ * The fake driver's execution: the declarations that its files share.
  *
  * Owns: streams, events, functions, graphs and captures as they are inside.
- * Never: works: when something will be complete is known as it is submitted, and who wants to see it sleeps till then.
+ * Never: works: the end of work is known at its submission, and a thread that waits for it sleeps till then.
  *
- * One lock guards what is not atomic; it is never held while somebody sleeps. Objects are marked dead and never freed,
- * so that their use afterwards is recognised: it is refused, and counted (fake_execution_misuse).
+ * One lock guards all state that is not atomic; it is never held while a thread sleeps. Objects are marked dead and
+ * never freed, so that their later use is recognised: it is refused, and counted (fake_execution_misuse).
  */
 #ifndef FAKE_CUDA_EXECUTION_H
 #define FAKE_CUDA_EXECUTION_H
@@ -26,7 +26,7 @@ struct fake_capture {
     struct fake_capture *next;
 };
 
-#define FAKE_STREAM UINT64_C(0x6d6165727473) /* what every stream begins with: another pointer is none */
+#define FAKE_STREAM UINT64_C(0x6d6165727473) /* the first word of every stream: another pointer is none */
 
 struct CUstream_st {
     uint64_t magic;
@@ -57,7 +57,7 @@ struct CUevent_st {
     _Atomic uint64_t time_ns;
 };
 
-/* What the execution part knows of a context. */
+/* The execution part's state of a context. */
 struct fake_execution {
     CUcontext context;
     struct CUstream_st legacy;
@@ -101,7 +101,7 @@ struct fake_work {
 
 extern pthread_mutex_t fake_execution_lock;
 
-/* How often a stream, event or context was used that is no more. What uses the driver well leaves it 0. */
+/* How often a dead stream, event or context was used. A correct user of the driver leaves it 0. */
 extern _Atomic uint32_t fake_execution_misuse;
 
 /* Memory for an object, zeroed, for good; aborts when there is none. */
@@ -119,10 +119,10 @@ uint64_t fake_stream_ready_ns(CUstream stream);
 /* Puts work into the stream, or into the graph it is captured into. */
 CUresult fake_submit(CUstream stream, struct fake_work work);
 
-/* Runs the function when what is in the stream is complete. */
+/* Runs the function when all earlier work of the stream is complete. */
 CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument);
 
-/* What moving so many bytes takes: within a device, or between it and the host. */
+/* The time of moving so many bytes: within a device, or between it and the host. */
 uint64_t fake_copy_ns(uint64_t bytes, bool within);
 
 /* `count` times the `size` bytes of `value`, as fast as memory is copied: a sanitizer looks at each piece, not byte. */
@@ -131,7 +131,7 @@ void fake_fill(uint64_t to, const void *value, size_t size, size_t count);
 void fake_stream_until(CUstream stream, uint64_t end_ns);
 void fake_sleep_until(uint64_t when_ns);
 
-/* What a launch of `blocks` costs on so many multiprocessors. */
+/* The cost of a launch of `blocks` on so many multiprocessors. */
 uint64_t fake_kernel_ns(const struct CUfunc_st *function, uint32_t units, uint64_t blocks);
 
 /* green.c: the multiprocessors that a stream's kernels run on, and where; NULL: in the device's engine. */
@@ -139,9 +139,11 @@ uint32_t fake_stream_units(CUstream stream);
 struct fake_lane *fake_stream_lane(CUstream stream);
 bool fake_green_is_dead(CUgreenCtx green);
 
-/* ---- execution_code.c: what modules take of a device ---- */
+/* ---- execution_code.c: the memory of modules on a device ---- */
 
-/* Whether all of a module is loaded with it (CUDA_MODULE_LOADING=EAGER), and not what is asked for when it is. */
+/*
+ * Whether all of a module is loaded with it (CUDA_MODULE_LOADING=EAGER), or each function when it is first asked for.
+ */
 bool fake_code_eager(void);
 
 /* Loads a function, the globals, or all of a module into a context, unless it is there. CUDA_ERROR_OUT_OF_MEMORY. */
@@ -149,10 +151,10 @@ CUresult fake_code_load(CUfunction function, CUcontext context);
 CUresult fake_code_globals(CUmodule module, CUcontext context, uint64_t *ret_address);
 CUresult fake_code_load_all(CUmodule module, CUcontext context);
 
-/* Gives back what a module has in all contexts. What a context had goes with it. */
+/* Gives back a module's memory in all contexts. A context's part goes with the context. */
 void fake_code_unload(CUmodule module);
 
-/* ---- memory_graph.c: what graphs allocate ---- */
+/* ---- memory_graph.c: allocations of graphs ---- */
 
 /* A node's allocation has addresses from now on, and memory from launch to free. NULL when addresses are out. */
 struct fake_allocation *fake_allocation_make(uint32_t physical, uint64_t bytes, uint64_t *ret_address);
@@ -164,7 +166,7 @@ uint32_t fake_allocation_device(const struct fake_allocation *allocation);
 /* Graphs and executables each hold what their nodes name. */
 void fake_allocation_hold(struct fake_allocation *allocation);
 void fake_allocation_let_go(struct fake_allocation *allocation);
-/* Runs the nodes of memory among `works`: all, or none. `free_first`: what is left of the last time is freed. */
+/* Runs the nodes of memory among `works`: all, or none. `free_first`: memory left from the last run is freed. */
 CUresult fake_allocations_run(const struct fake_work *works, size_t count, bool free_first);
 /* The same up to where it would be launched: the memory is there. */
 CUresult fake_allocations_upload(const struct fake_work *works, size_t count);
@@ -173,7 +175,7 @@ CUresult fake_allocations_upload(const struct fake_work *works, size_t count);
 
 /*
  * Asked before the stream is given work. CUDA_SUCCESS with `*ret_graph` NULL: it is to run. With a graph: it is to be
- * added there. Else why it cannot be; what is not allowed ends captures.
+ * added there. Else the error; a call that is not allowed ends captures.
  */
 CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph);
 
@@ -183,7 +185,10 @@ CUresult fake_capture_wait(CUstream stream);
 /* The same for a whole context. */
 CUresult fake_capture_wait_context(CUcontext context);
 
-/* Asked by calls that are not safe while somebody captures, unless the thread said that it knows (also allocations). */
+/*
+ * Asked by calls that are not safe during another thread's capture, unless the calling thread has opted out (also
+ * allocations).
+ */
 CUresult fake_capture_unsafe(void);
 
 /* Event recorded in, and waited for by, a stream. True when capturing took care of it, with the result. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: captures and their rules: what a call that is not allowed does to them.
- * Never: forgives: whoever touches a capturing stream from outside ends its capture, as the real driver does.
+ * Owns: captures and their rules: the effect of forbidden calls on them.
+ * Never: forgives: a call from outside on a capturing stream ends its capture, as in the real driver.
  */
 #include "execution.h"
 
-/* All captures that were begun and not ended; under the lock. `going` lets who works look without it. */
+/* All captures that were begun and not ended; under the lock. `going` lets other calls check without it. */
 static struct fake_capture *captures;
 static _Atomic uint32_t going;
 static _Atomic uint64_t next_id = 1;
@@ -16,7 +16,7 @@ static bool any(void)
     return atomic_load_explicit(&going, memory_order_relaxed) != 0;
 }
 
-/* ---- what is not allowed ---- */
+/* ---- forbidden calls ---- */
 
 /* The legacy stream would order itself against a stream that is captured. Called with the lock. */
 static bool implies(const struct fake_capture *capture, const struct CUstream_st *stream)
@@ -99,7 +99,7 @@ CUresult fake_capture_unsafe(void)
     return result;
 }
 
-/* ---- what is captured ---- */
+/* ---- captured calls ---- */
 
 CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph)
 {

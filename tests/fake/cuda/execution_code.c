@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what modules have on devices: their globals, and the code of each function that was asked for.
+ * Owns: the memory of modules on devices: their globals, and the code of each function that was asked for.
  * Never: holds any code: a function takes as many bytes as the machine says in each context in which it is loaded.
  */
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static struct piece *load(CUmodule module, CUfunction function, CUcontext contex
     return piece;
 }
 
-/* What is not listed has one function for all, as far as its code is loaded with it. */
+/* A module without a list has one function for all, as far as its code is loaded with it. */
 static bool load_globals(CUmodule module, CUcontext context)
 {
     uint64_t bytes = module->globals_bytes;
@@ -122,7 +122,7 @@ void fake_code_unload(CUmodule module)
     fake_memory_unlock();
 }
 
-/* What a context was given is done before it ends: the driver waits for it. */
+/* A context's work is done before it ends: the driver waits for it. */
 void fake_execution_context_ended(CUcontext context)
 {
     fake_sleep_until(atomic_load(&fake_execution_of(context)->all_ns));

@@ -87,7 +87,7 @@ static CUgraphNode add(CUgraph graph, struct fake_work work)
     return node;
 }
 
-/* What a stream captures is a row, whatever streams were joined to it. */
+/* The captured work of a stream is a row, including that of streams that were joined to it. */
 void fake_graph_add(CUgraph graph, struct fake_work work)
 {
     CUgraphNode before = graph->last, node = add(graph, work);

@@ -41,7 +41,7 @@ CUresult fake_submit(CUstream stream, struct fake_work work)
     if (work.cost_ns)
         fake_stream_until(stream,
                           fake_run_in(device, fake_stream_lane(stream), fake_stream_ready_ns(stream), work.cost_ns));
-    if (work.kernel != (work.cost_ns != 0)) /* what the engine counted as a launch, or did not see */
+    if (work.kernel != (work.cost_ns != 0)) /* the engine counted it as a launch, or missed it */
         fake_count(device, work.kernel ? 1 : UINT64_MAX);
     return CUDA_SUCCESS;
 }

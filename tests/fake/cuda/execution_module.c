@@ -2,12 +2,12 @@
 /*
  * Owns: modules, libraries and their functions. Never: looks into an image that is not the fake's own.
  *
- * An image of the fake's own is text. Its first line is "FAKE-CUDA"; each further one names a function, what a wave of
- * its blocks takes in nanoseconds, and how many blocks fit on a unit at a time (optional): "saxpy 12000 16". Functions
- * that it does not name are not there. "@global NAME BYTES" is a variable. In PTX there are its entries. In any other
- * image, an ELF object or a fatbin as far as its first bytes tell, there is every function that is asked for.
+ * An image of the fake's own is text. Its first line is "FAKE-CUDA"; each further one names a function, the nanoseconds
+ * of a wave of its blocks, and how many blocks fit on a unit at a time (optional): "saxpy 12000 16". Functions that it
+ * does not name are missing. "@global NAME BYTES" is a variable. PTX has its entries. Any other image, an ELF object or
+ * a fatbin as far as its first bytes tell, has every function that is asked for.
  *
- * What a wave takes where no image says so: _<N>us or _<N>ns in the function's name, else 10 us.
+ * The time of a wave without such an image: _<N>us or _<N>ns in the function's name, else 10 us.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -253,7 +253,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule modu
     return result == CUDA_SUCCESS ? get_global(pointer, bytes, module, module->context, name) : result;
 }
 
-/* The form of before 3.2: of an address that does not fit, what does. */
+/* The form of before 3.2: an address that does not fit is cut. */
 CUresult cuModuleGetGlobal(CUdeviceptr_v1 *pointer, unsigned *bytes, CUmodule module, const char *name)
 {
     CUdeviceptr address = 0;
@@ -400,7 +400,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary libr
     return cuLibraryGetGlobal(pointer, bytes, library, name);
 }
 
-/* An address that nobody calls. */
+/* An address that is never called. */
 CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *name)
 {
     CUfunction found = NULL;

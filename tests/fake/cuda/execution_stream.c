@@ -11,7 +11,7 @@ _Atomic uint32_t fake_execution_misuse;
 
 static _Atomic uint64_t next_id = 3; /* the first two are the default streams' */
 
-/* Linked, so that what a program has let go of is not taken for lost. */
+/* Linked, so that a leak checker does not report objects that a program has dropped. */
 void *fake_execution_make(size_t size)
 {
     static struct object {
@@ -313,7 +313,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* Returns at once; what is in the stream goes on. A capture that it was the origin of is lost. */
+/* Returns at once; the work in the stream goes on. A capture that began there is lost. */
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
     CUstream stream;

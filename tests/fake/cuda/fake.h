@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake driver's inside: what its parts ask of its core.
+ * The fake driver's inside: the interface between its parts and its core.
  *
  * Owns: contexts, the devices that are visible, and whether the driver may be called at all.
- * Never: is seen by what uses the driver; frees a context, so that a handle of a dead one is still recognised.
+ * Never: is seen by users of the driver; frees a context, so that a handle of a dead one is still recognised.
  *
- * The core has init, versions, errors, lookup, devices, and contexts but for cuCtxSynchronize. Memory and execution
- * are parts of their own, which define the symbols that they imitate.
+ * The core has init, versions, errors, lookup, devices, and contexts but for cuCtxSynchronize. Memory and execution are
+ * parts of their own, which define the symbols that they imitate.
  */
 #ifndef FAKE_CUDA_FAKE_H
 #define FAKE_CUDA_FAKE_H
@@ -44,20 +44,20 @@ __attribute__((weak)) const struct fake_part *fake_visible_part(void);
 /* How many devices the program sees. */
 uint32_t fake_visible(void);
 
-/* The calling thread's current context, alive, on a device that is not lost. What most functions begin with. */
+/* The calling thread's current context, alive, on a device that is not lost. Most functions begin with it. */
 CUresult fake_enter(CUcontext *ret_context);
 
 /* A context that a program names: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED, or a lost device. */
 CUresult fake_context_check(CUcontext context);
 
-/* Each living context, until `visit` says false. With no lock held; what begins meanwhile may be missed. */
+/* Each living context, until `visit` says false. With no lock held; a context that begins meanwhile may be missed. */
 void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
 
 /* Work on a device touched what was not there: everything answers CUDA_ERROR_ILLEGAL_ADDRESS from now on. */
 extern _Atomic bool fake_faulted;
 void fake_fault(void);
 
-/* What a lost device, or one with such a fault, answers. */
+/* The answer of a lost device, or of one with such a fault. */
 CUresult fake_device_check(uint32_t physical);
 
 /* Called when a context has just died, before what it cost is given back; a part that is not there is not called. */

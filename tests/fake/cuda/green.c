@@ -23,7 +23,7 @@
 #define MOST_PARTS  128u
 #define COST        (UINT64_C(2) << 20) /* of a green context, besides its primary one */
 
-/* What the driver hides in a resource. */
+/* The driver's hidden part of a resource. */
 struct secret {
     uint64_t magic, split;
     uint32_t device, whole;
@@ -36,7 +36,7 @@ struct CUdevResourceDesc_st {
 
 struct CUgreenCtx_st {
     CUcontext primary;
-    struct fake_block *own; /* what it costs; goes with the primary one */
+    struct fake_block *own; /* its cost; goes with the primary one */
     uint32_t units;
     bool dead;
     struct fake_lane lane;
@@ -93,7 +93,7 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned *group_coun
     struct secret secret = secret_of(input);
     if (input->type != CU_DEV_RESOURCE_TYPE_SM || secret.magic != MAGIC)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    if (!secret.whole) /* what a split gave is not split again */
+    if (!secret.whole) /* the result of a split is not split again */
         return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     if (least > input->sm.smCount)
         return CUDA_ERROR_INVALID_VALUE;
@@ -211,7 +211,7 @@ CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
     return result;
 }
 
-/* ---- what runs there ---- */
+/* ---- work in a green context ---- */
 
 bool fake_green_is_dead(CUgreenCtx green)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what identity.h says. Never: changes the state. */
+/* Owns: the names of devices, instances and parts; see identity.h. Never: changes the state. */
 #include "identity.h"
 
 #include <stdio.h>

@@ -16,11 +16,10 @@
 /* "GPU-..." or "MIG-..." of 16 bytes. */
 void fake_uuid_text(const char *prefix, const char uuid[16], char text[FAKE_UUID_SIZE]);
 
-/* The bytes of a compute instance; who makes one anew in the same place makes another name. */
+/* The bytes of a compute instance; one that is made anew in the same place has another name. */
 void fake_mig_uuid(uint32_t device, uint32_t gpu_instance, uint32_t compute_instance, char uuid[16]);
 
-/* What the driver shows of a GPU instance. What it takes is taken of the whole GPU: the fake keeps no account of parts.
- */
+/* The driver's view of a GPU instance. Its memory is taken of the whole GPU: the fake keeps no account of parts. */
 struct fake_part {
     char uuid[16];
     uint64_t memory_bytes;

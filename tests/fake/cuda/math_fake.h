@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake libraries of mathematics: numbers of 16 bits, and what a test may ask of the last call.
+ * The fake libraries of mathematics: numbers of 16 bits, and a test's questions about the last call.
  *
  * Owns: reading and writing elements, rounded to nearest even. The libraries compute on the processor in plain loops,
  * as they are called: earlier than on a device, which no program may count on. They link to no driver: the fake's
@@ -75,8 +75,10 @@ static inline void fake_put(enum fake_type type, void *at, uint64_t index, float
         ((uint16_t *)at)[index] = type == FAKE_BF16 ? fake_to_bf16(value) : fake_to_f16(value);
 }
 
-/* What the last product was to be computed in (cublasComputeType_t), the last convolution (cudnnMathType_t); -1: none
- * was. */
+/*
+ * The type in which the last product was to be computed (cublasComputeType_t), the last convolution (cudnnMathType_t);
+ * -1: there was none.
+ */
 int fake_cublas_compute(void);
 int fake_hipblas_compute(void); /* hipblasComputeType_t */
 int fake_cudnn_math(void);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake driver's memory, inside: what its parts share.
+ * The fake driver's memory, inside: the declarations that its parts share.
  *
  * Owns: one space of addresses, in which everything that has an address is a block; and one file behind all of it, so
- * that another process can map what it is handed.
- * Never: touches a byte that the program did not touch: memory costs the machine what is written to it.
+ * that another process can map an exported part.
+ * Never: touches a byte that the program did not touch: memory costs the machine only the pages that are written.
  *
  * As the driver does, memory is taken from the device in steps of 2 MiB from 1 MiB on, and less than that out of slabs
- * of 2 MiB that belong to a context. All of it is under one lock, which is had in the order of asking.
+ * of 2 MiB that belong to a context. All of it is under one lock, which is given in the order of asking.
  */
 #ifndef FAKE_CUDA_MEMORY_H
 #define FAKE_CUDA_MEMORY_H
@@ -41,7 +41,7 @@ enum fake_sort {
     FAKE_BLOCK_IMPORTED, /* another process has taken the memory */
     FAKE_BLOCK_ARRAY,    /* its address is the handle of the array */
     FAKE_BLOCK_GRAPH,    /* of a graph's node; the device's graph memory has taken what is behind it */
-    FAKE_BLOCK_OWN,      /* the driver's: code, globals, what limits ask for */
+    FAKE_BLOCK_OWN,      /* the driver's: code, globals, buffers of limits */
 };
 
 struct fake_block {
@@ -61,7 +61,7 @@ static inline uint64_t fake_round(uint64_t bytes, uint64_t step)
     return bytes > UINT64_MAX - step ? UINT64_MAX / step * step : (bytes + step - 1) / step * step;
 }
 
-/* What the device gives for `bytes`. */
+/* The device's grant for `bytes`. */
 static inline uint64_t fake_granted(uint64_t bytes)
 {
     static const uint64_t steps[] = {FAKE_SMALL_STEP, FAKE_LARGE_STEP};
@@ -150,7 +150,7 @@ uint32_t fake_virtual_device(const void *memory);
 
 /* ---- memory_held.c: under the lock ---- */
 
-/* An array is no more, nor what was mapped into it. */
+/* An array is gone, with all memory mapped into it. */
 void fake_held_array_gone(uint64_t array);
 
 /* Whether all of the range is mapped and may be reached. */
@@ -160,7 +160,7 @@ void fake_virtual_touch(uint64_t address, uint64_t bytes, uint64_t until_ns);
 
 bool fake_virtual_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes);
 
-/* Memory that another process, or this one, has: what travels in a handle. */
+/* Memory of another process, or of this one: the content of a handle. */
 struct fake_shared {
     uint64_t magic;
     int32_t pid, fd;
@@ -173,8 +173,8 @@ enum fake_shared_sort { FAKE_SHARED_POINTER = 1, FAKE_SHARED_VIRTUAL, FAKE_SHARE
 #define FAKE_SHARED_MAGIC UINT64_C(0x4445524148535546)
 
 /*
- * What a process is given to hand on: a descriptor that can be read with MSG_PEEK, however often. Each is on a list of
- * its maker, which tells whether any copy of any of them is still open, in whatever process.
+ * An export: a descriptor that can be read with MSG_PEEK any number of times. Each is on a list of its maker, which
+ * tells whether any copy of any of them is still open, in any process.
  */
 struct fake_export {
     struct fake_export *next;
@@ -184,8 +184,9 @@ int fake_shared_export(const struct fake_shared *shared, struct fake_export **li
 bool fake_shared_read(int fd, uint32_t sort, struct fake_shared *ret_shared);
 bool fake_shared_held(struct fake_export **list);
 
-/* Maps what a handle speaks of, in the name of a context, or of nobody: such is freed as any pointer is. Under the
- * lock. */
+/*
+ * Maps the memory of a handle, in the name of a context, or of none: such is freed as any pointer is. Under the lock.
+ */
 CUresult fake_shared_map(const struct fake_shared *shared, CUcontext context, CUdeviceptr *pointer);
 
 /* Opens the file that a handle speaks of; -1 when its process has gone. */

@@ -8,7 +8,7 @@
 
 struct array {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
-    uint64_t bytes; /* also where none were taken: what mapping it needs */
+    uint64_t bytes; /* also where none were taken: the size of a mapping */
     uint32_t levels;
     struct fake_block *level[LEVELS]; /* those that were asked for, which have no memory of their own */
 };

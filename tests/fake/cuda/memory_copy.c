@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: copies and fills that are done when they return, and how bytes are filled. Never: reads or writes beyond an
- * allocation: the driver's error is answered. What is of no allocation is the host's own.
+ * allocation: it returns the driver's error. Memory of no allocation is the host's own.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what graphs allocate: the addresses of each node, and how much each device holds for all of them.
- * Never: lets two launches share what both use: a device's graph memory is two numbers, as a pool is.
+ * Owns: allocations of graphs: the addresses of each node, and how much each device holds for all of them.
+ * Never: lets two launches share memory that both use: a device's graph memory is two numbers, as a pool is.
  */
 #include <stdlib.h>
 
@@ -77,7 +77,7 @@ uint32_t fake_allocation_device(const struct fake_allocation *allocation)
     return allocation->block->physical;
 }
 
-/* Addresses last for as long as somebody may use them. */
+/* Addresses last as long as a node may use them. */
 static void forget(struct fake_allocation *allocation)
 {
     if (allocation->holders || allocation->alive)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: memory that sparse arrays and multicast objects hold.
- * Never: knows tiles: an unmapping takes all away that was mapped into the array; lets an object go: nobody counts
- * them.
+ * Never: knows tiles: an unmapping removes all that was mapped into the array; frees an object: they are not counted.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what contexts keep for their kernels: heap and printf buffers, in device memory. Never: imitates stacks. */
+/* Owns: memory that contexts keep for their kernels: heap and printf buffers, on the device. Never: imitates stacks. */
 #include "memory.h"
 
 #define LIMITS 3u
@@ -11,7 +11,7 @@ struct kept {
     struct fake_block *blocks[LIMITS];
 };
 
-static struct kept all[64]; /* under the lock; used again when full: what is replaced cannot be made smaller any more */
+static struct kept all[64]; /* under the lock; used again when full: a replaced one cannot shrink any more */
 
 static const size_t initial[LIMITS] = {
     [CU_LIMIT_STACK_SIZE] = 1024, [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20, [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20};
@@ -28,7 +28,7 @@ static struct kept *kept_of(CUcontext context)
     return kept;
 }
 
-/* What a context has at first is part of what it costs. */
+/* A context's first buffers are part of its cost. */
 static bool change(CUcontext context, CUlimit limit, size_t value)
 {
     struct kept *kept = kept_of(context);

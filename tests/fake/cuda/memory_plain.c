@@ -7,7 +7,7 @@
 
 #define LARGE (UINT64_C(16) << 20)
 
-/* What takes none of the device is not refused while another process asks for more than there is. */
+/* A request that takes nothing of the device is not refused while another process asks for more than there is. */
 bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes)
 {
     return !bytes || fake_take(physical, kind, bytes) ||
@@ -45,7 +45,7 @@ static void linger(uint64_t bytes)
     nap(bytes < LARGE ? 0 : fake_state()->linger_ns);
 }
 
-/* Allocating and freeing may wait for the device: not while somebody captures. */
+/* Allocating and freeing may wait for the device, so they are not allowed during a capture. */
 static CUresult enter(CUcontext *ret_context)
 {
     CUresult result = fake_enter(ret_context);
@@ -201,7 +201,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
     return result == CUDA_SUCCESS && pointer ? free_at(pointer) : result;
 }
 
-/* A node of the graph that the stream is captured into: only what a graph allocated can be freed by one. */
+/* A node of the graph that the stream is captured into: a node can only free a graph's allocation. */
 static CUresult capture_free(CUdeviceptr pointer, CUstream stream)
 {
     struct fake_allocation *allocation = fake_allocation_at(pointer);
@@ -209,7 +209,7 @@ static CUresult capture_free(CUdeviceptr pointer, CUstream stream)
     return allocation ? fake_submit(stream, (struct fake_work){.gives = allocation}) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What was enqueued before works with the truth of times, not of bytes. */
+/* Work that was enqueued before uses times, not bytes, so the memory can go at once. */
 static CUresult do_cuMemFreeAsync(bool per_thread, CUdeviceptr pointer, CUstream handle)
 {
     CUstream stream;

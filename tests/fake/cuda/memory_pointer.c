@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a pointer is said to be. Never: knows pointers that the driver did not make or was not told of. */
+/* Owns: the attributes of a pointer. Never: knows pointers that the driver did not make or was not told of. */
 #include <string.h>
 
 #include "memory.h"
@@ -108,7 +108,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     return result;
 }
 
-/* What is not known is answered with zeros, and is no error. */
+/* An unknown pointer is answered with zeros, and is no error. */
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
 {
     if (!count || !attributes || !data)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: pools: what each holds of a device, and how much of that is in use.
- * Never: keeps two allocations apart within what a pool holds: a pool is two numbers, and each allocation has addresses
- * of its own.
+ * Owns: pools: how much each holds of a device, and how much of that is in use.
+ * Never: keeps two allocations apart within a pool: a pool is two numbers, and each allocation has addresses of its
+ * own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct CUmemPoolHandle_st {
 
 static CUmemoryPool all; /* living and dead, so that a handle of a dead one is recognised */
 static CUmemoryPool defaults[FAKE_DEVICES], currents[FAKE_DEVICES];
-static CUmemoryPool managed[FAKE_DEVICES], of_host; /* what cuMemGetDefaultMemPool answers of other places */
+static CUmemoryPool managed[FAKE_DEVICES], of_host; /* cuMemGetDefaultMemPool's answers for other places */
 
 static CUmemoryPool make(CUdevice device, uint32_t physical)
 {
@@ -87,7 +87,7 @@ static bool grow(CUmemoryPool pool, uint64_t by)
 {
     if (pool->properties.maxSize && pool->reserved + by > fake_round(pool->properties.maxSize, FAKE_PAGE))
         return false;
-    /* Not by way of who trims pools: this one is about to use what it has. */
+    /* Not through the function that trims pools: this one is about to use its memory. */
     if (!pool->on_host && !fake_take(pool->physical, FAKE_POOL, by))
         return false;
     pool->reserved += by;
@@ -266,7 +266,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
     return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What is still allocated from it stays, and goes as it is freed. A device whose pool it was has its default again. */
+/* Allocations made from it stay, and go as they are freed. A device that used this pool has its default again. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -323,7 +323,7 @@ static CUresult get(CUmemoryPool pool, CUmemPool_attribute attribute, void *valu
     return CUDA_SUCCESS;
 }
 
-/* What is in use cannot be set; the highest ever can be forgotten. */
+/* The amount in use cannot be set; the highest ever can be forgotten. */
 static CUresult set(CUmemoryPool pool, CUmemPool_attribute attribute, const void *value)
 {
     uint64_t number;
@@ -469,7 +469,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
     return pool_of_device(pool, device, current_of);
 }
 
-/* Nobody sets another one but a device's. */
+/* Only a device's pool can be set. */
 static CUresult pool_for(CUmemoryPool *pool, const CUmemLocation *location, CUmemAllocationType type, bool current)
 {
     uint32_t physical = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: linear memory of another process, by the handles of old. Never: pays for it: who made it does. */
+/* Owns: linear memory of another process, by the old handles. Never: pays for it: its maker does. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>

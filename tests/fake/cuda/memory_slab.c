@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what is smaller than a block: slabs of 2 MiB, each cut into pieces of one size. Never: moves or merges any. */
+/*
+ * Owns: allocations smaller than a block: slabs of 2 MiB, each cut into pieces of one size. Never: moves or merges any.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +18,7 @@ struct slab {
     uint32_t bytes[PIECES]; /* asked; 0: free */
 };
 
-/* What a context has, in CUctx_st.memory. */
+/* A context's slabs, in CUctx_st.memory. */
 struct slabs {
     struct slab *with_room[CLASSES];
 };
@@ -63,7 +65,7 @@ static struct fake_process_device *account(const struct slab *slab)
     return &fake_process()->devices[slab->block->physical];
 }
 
-/* What of it is to be charged: what is given out, or all of it as soon as anything is. */
+/* The part of it to be charged: the pieces in use, or all of it as soon as one is. */
 static uint64_t counted(const struct slab *slab)
 {
     return FAKE_WHOLE && slab->asked ? FAKE_PAGE : slab->asked;

@@ -34,10 +34,10 @@ _Noreturn static void die(const char *what)
 /* ---- the lock ---- */
 
 /*
- * Handed on in the order of asking. With a mutex, who just let go of it most often has it again before another
- * processor knows: what two threads that only allocate then seem to cost depends on how soon each comes back.
+ * FIFO. With a mutex the thread that just released it most often has it again before another processor knows: the
+ * apparent cost of two threads that only allocate then depends on how soon each comes back.
  */
-#define LOOKS 200u /* before who waits sleeps: some microseconds */
+#define LOOKS 200u /* before a waiting thread sleeps: some microseconds */
 
 static struct {
     _Alignas(64) _Atomic uint32_t drawn;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reserved addresses, memory without an address, and what is mapped where.
+ * Owns: reserved addresses, memory without an address, and mappings.
  * Never: lets memory go while a handle or a mapping of it is left, or a descriptor that it was exported as.
  */
 #include <errno.h>
@@ -486,7 +486,7 @@ static struct physical *own(uint64_t id)
     return NULL;
 }
 
-/* What this process has itself, or released, is the same memory with one handle more. */
+/* Memory that this process has itself, or released, is the same memory with one handle more. */
 static struct physical *import(const struct fake_shared *shared)
 {
     if (shared->pid == getpid()) {

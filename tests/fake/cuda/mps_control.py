@@ -4,7 +4,7 @@
 
 Owns: get_default_active_thread_percentage, from the file `percentage`.
 Never: ends when it has answered: like the real one it reads until its input ends. `quit`, which would end the service
-for everybody, removes the folder's `control`, so that a test sees it.
+for all processes, removes the folder's `control`, so that a test sees it.
 """
 import os
 import pathlib

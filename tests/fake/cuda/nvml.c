@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fake libnvidia-ml.so.1: initialisation, the system, which devices there are and what they are called.
+ * A fake libnvidia-ml.so.1: initialisation, the system, the devices and their names.
  *
  * Owns: the count of initialisations, the tables of handles. With FAKE_OLD it is a library of years ago, without the
  * functions that came later, here and in the other parts.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: event sets of the fake libnvidia-ml.so.1. An event is whatever fake_raise() put into the shared state after the
+ * Owns: event sets of the fake libnvidia-ml.so.1. An event is one that fake_raise() put into the shared state after the
  * set was registered for its device and type; each set sees each of them once.
  * Never: sees an event that was there before.
  */
@@ -63,7 +63,9 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long long ty
     return NVML_SUCCESS;
 }
 
-/* The next event that the set is registered for, if there is one. What the ring has lost meanwhile is lost. */
+/*
+ * The next event that the set is registered for, if there is one. Events that the ring has dropped meanwhile are lost.
+ */
 static bool take_event(nvmlEventSet_t set, nvmlEventData_t *ret_event)
 {
     struct fake_management *management = &fake_state()->management;

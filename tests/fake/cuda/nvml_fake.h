@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the fake libnvidia-ml.so.1 share: handles, and how every function begins.
+ * The parts that the files of the fake libnvidia-ml.so.1 share: handles, and how every function begins.
  *
- * Owns: the handles of this process, which are places in tables; whether they mean something is asked at each use.
+ * Owns: the handles of this process, which are places in tables; each use checks whether a handle means something.
  * Never: is linked by anything that ships.
  */
 #ifndef FAKE_CUDA_NVML_FAKE_H
 #define FAKE_CUDA_NVML_FAKE_H
 
-/* What the vendor's library exports, and nothing else, is exported. */
+/* Only the symbols of the vendor's library are exported. */
 #pragma GCC visibility push(default)
 #include "vendor/cuda/nvml.h"
 #include "vendor/cuda/nvml_mig.h"

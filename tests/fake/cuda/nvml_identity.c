@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a device of the fake libnvidia-ml.so.1 is: names, numbers, place on the bus. Never: changes anything. */
+/* Owns: the identity of a device of the fake libnvidia-ml.so.1: names, numbers, place on the bus. Never: changes it. */
 #include <stdio.h>
 #include <string.h>
 

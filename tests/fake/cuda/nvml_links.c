@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how the devices of the fake libnvidia-ml.so.1 are connected, what goes over their links, values by number.
- * Never: connects what the state does not have: one device alone has no NVLink.
+ * Owns: the connections of the fake libnvidia-ml.so.1's devices, the traffic on their links, values by number.
+ * Never: connects devices that the state does not have: one device alone has no NVLink.
  *
  * Each device has 18 links, dealt out to the others in turn. Devices 2N and 2N + 1 are behind one switch.
  */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: memory and processes as the fake libnvidia-ml.so.1 tells them: what the living hold in the shared state.
+ * Owns: memory and processes in the fake libnvidia-ml.so.1: the holdings of living processes in the shared state.
  * Never: counts by itself; keeps memory for a driver: nothing is reserved.
  */
 #include "nvml_fake.h"
 
-#define MPS_DAEMON false /* there is none, so nobody computes through one */
+#define MPS_DAEMON false /* there is none, so no process computes through one */
 
 static void memory_of(nvmlDevice_t handle, uint32_t device, nvmlMemory_t *ret_memory)
 {
     nvmlMemory_t memory = {.total = fake_state()->devices[device].memory_bytes};
 
-    /* The fake driver has no MIG devices, so nobody holds anything on one. */
+    /* The fake driver has no MIG devices, so no process holds anything on one. */
     if (handle->is_mig)
         memory.total = fake_gpu_instance_bytes(device, handle->gpu_instance);
     else
@@ -72,7 +72,7 @@ static void add_v2(unsigned place, unsigned pid, uint64_t bytes, void *list)
     ((nvmlProcessInfo_t *)list)[place] = (nvmlProcessInfo_t){.pid = pid, .usedGpuMemory = bytes, NO_INSTANCES};
 }
 
-/* All of the fake's programs compute; nobody draws. */
+/* All of the fake's programs compute; none draws. */
 static nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned *count, void *list, bool compute,
                                    void (*add)(unsigned place, unsigned pid, uint64_t bytes, void *list))
 {

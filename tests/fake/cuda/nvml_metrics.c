@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the fake libnvidia-ml.so.1 measures: utilization, temperature, power, clocks, errors of memory.
- * Never: makes a number up that the shared state contradicts: what is busy is warm, and draws power.
+ * Owns: the measurements of the fake libnvidia-ml.so.1: utilization, temperature, power, clocks, errors of memory.
+ * Never: makes a number up that the shared state contradicts: a busy device is warm, and draws power.
  */
 #include <time.h>
 
@@ -48,7 +48,7 @@ static void begin_period(struct fake_sample *sample, uint64_t busy_ns, uint64_t 
     sample->taken_ns = now_ns;
 }
 
-/* Ends the period when it is long enough. A count that went back is somebody else's: its first period begins. */
+/* Ends the period when it is long enough. A count that went back is another process's: its first period begins. */
 static void step(struct fake_sample *sample, uint64_t busy_ns, uint64_t now)
 {
     uint64_t period = now - sample->taken_ns;

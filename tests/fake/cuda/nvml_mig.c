@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: MIG of the fake libnvidia-ml.so.1: its mode, GPU instances. What is there is in the shared state.
+ * Owns: MIG of the fake libnvidia-ml.so.1: its mode, GPU instances. The present instances are in the shared state.
  * Never: lets two instances share a slice.
  */
 #include "nvml_mig.h"
@@ -83,7 +83,7 @@ static bool has_instances(uint32_t device)
     return false;
 }
 
-/* As from Hopper on: at once when nobody uses the device, else it stays pending and the activation says why. */
+/* As from Hopper on: at once when no process uses the device, else it stays pending and the activation says why. */
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned mode, nvmlReturn_t *activation)
 {
     ENTER_MIG(handle, activation && mode <= NVML_DEVICE_MIG_ENABLE, device);
@@ -229,7 +229,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle, unsi
     if (!fake_mig_enabled(device))
         return NVML_ERROR_NOT_SUPPORTED;
     fake_lock();
-    /* The starts of one profile lie apart by its size: what can begin alone can begin together. */
+    /* The starts of one profile lie apart by its size: instances that can begin alone can begin together. */
     uint32_t free = (uint32_t)__builtin_popcount(free_starts(device, place)),
              more = profile->most - count_of(device, place);
     fake_unlock();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how the parts of the fake's MIG reach instances: handles, and what is behind them in the shared state.
+ * Owns: how the parts of the fake's MIG reach instances: handles, and their entries in the shared state.
  * Never: is needed outside of them.
  */
 #ifndef FAKE_CUDA_NVML_MIG_STATE_H
@@ -20,7 +20,7 @@ struct nvmlComputeInstance_st {
 struct fake_mig *fake_mig(uint32_t device);
 nvmlGpuInstance_t fake_gpu_instance_handle(uint32_t device, uint32_t id);
 
-/* How a function of a GPU instance begins: what the handle is, while it is there. */
+/* How a function of a GPU instance begins: the handle's instance, while it exists. */
 nvmlReturn_t fake_enter_gpu_instance(nvmlGpuInstance_t handle, bool sane, struct fake_gpu_instance **ret_instance,
                                      const struct fake_gpu_profile **ret_profile);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the fake machine only the management library shows: health, samples, events, MIG.
+ * The state of the fake machine that only the management library shows: health, samples, events, MIG.
  *
  * Owns: the part `management` of struct fake_state. All of it is 0 in a machine that is well, idle and not cut.
- * Never: is written by the fake driver. A test writes what says so.
+ * Never: is written by the fake driver, but by tests.
  */
 #ifndef FAKE_CUDA_NVML_STATE_H
 #define FAKE_CUDA_NVML_STATE_H
@@ -30,7 +30,7 @@ struct fake_health {
     _Atomic uint64_t link_errors;                  /* of each error counter of each NVLink */
 };
 
-/* Busy time as it was when last sampled: what is told of a period is told after it. */
+/* Busy time at the last sample: a period's value is reported after it. */
 struct fake_sample {
     uint64_t taken_ns, busy_ns;
     uint64_t stamp_us; /* CLOCK_REALTIME of the end of the period that `percent` is of; 0: there was none */

@@ -153,7 +153,7 @@ static int open_state(void)
     return fd;
 }
 
-/* The slot is the parent's; whoever calls next in the child joins anew. */
+/* The slot is the parent's; the child's next call joins anew. */
 static void forked(void)
 {
     owner = 0;
@@ -202,7 +202,7 @@ struct fake_state *fake_state(void)
     return state;
 }
 
-/* Claimed by who takes or runs something: who only looks is not a process of the machine. */
+/* Claimed by a process that takes memory or runs work: one that only reads is not a process of the machine. */
 struct fake_process *fake_process(void)
 {
     fake_state();
@@ -261,7 +261,7 @@ void fake_checkpoint_wait(void)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* A process that is gone holds nothing; its slot is cleared by who takes it next. */
+/* A process that is gone holds nothing; the next process that takes its slot clears it. */
 static uint64_t sum_used(uint32_t device, bool (*counts)(uint32_t slot))
 {
     uint64_t sum = 0;
@@ -334,7 +334,7 @@ bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes)
     if (bytes > size)
         return false;
     atomic_fetch_add(mine, bytes);
-    /* Most often there is room whoever lives; the locks are asked only when the dead would make the difference. */
+    /* Most often there is room even with the dead; the locks are asked only when they would make the difference. */
     if (sum_used(device, NULL) <= size || sum_used(device, fake_lives) <= size) {
         changed(device);
         return true;

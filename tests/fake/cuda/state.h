@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fake libraries of a machine know, for all processes that use them: the truth that accounts are held against.
- * NVIDIA's here; AMD's in tests/fake/hip, where the variables are called FAKE_HIP_ and fake_model says what differs.
+ * The state that the fake libraries of a machine share among all processes: the truth that accounts are checked
+ * against. NVIDIA's here; AMD's in tests/fake/hip, where the variables are called FAKE_HIP_ and fake_model holds the
+ * differences.
  *
- * Owns: one file that every process maps: devices, who holds how much memory of which kind, and when a device is busy.
+ * Owns: one file that every process maps: devices, the memory of each process by kind, and when a device is busy.
  * Never: is linked by anything that ships.
  *
  * Environment: FAKE_CUDA_STATE names the file; the first process makes it, by the variables below. Without it each
- * process has a machine of its own, of which nobody else sees anything.
+ * process has a machine of its own, which no other process sees.
  *
  *   FAKE_CUDA_DEVICES    number of GPUs, default 1
  *   FAKE_CUDA_MEMORY     bytes of each, "8G", or a list "8G,4G"; default 8G
  *   FAKE_CUDA_CONTEXT    bytes that a context costs, default 300M
  *   FAKE_CUDA_CODE       bytes that the code of a function takes, default 64K
  *   FAKE_CUDA_COPY       bytes a second between a device and the host, default 50G
- *   FAKE_CUDA_PIDS       what the driver and its lists add to our number, as of one in a container; default 0
+ *   FAKE_CUDA_PIDS       added to pids by the driver and its lists, as for a process in a container; default 0
  *   FAKE_CUDA_LINGER     ns by which large memory is late: taken after the call, given back before its end; default 0
  *   FAKE_CUDA_LATE       ns by which a free reaches the driver late; default 0
- *   FAKE_CUDA_TRUST      1: who took a slot is taken to live, and no call asks the kernel for it; default 0
+ *   FAKE_CUDA_TRUST      1: the owner of a slot is taken to live, and no call asks the kernel for it; default 0
  *   FAKE_CUDA_HOST       bytes of the host that all processes together may pin, default 1024G
  *   FAKE_CUDA_UNITS      multiprocessors, default 132
- *   FAKE_CUDA_VERSION    what cuDriverGetVersion says, default 13000; entry points newer than it are not there
+ *   FAKE_CUDA_VERSION    cuDriverGetVersion's answer, default 13000; entry points newer than it are missing
  *   FAKE_CUDA_HIDDEN     set: cuGetProcAddress answers for cuInit with a function that is not exported
  *   FAKE_CUDA_NEWER      set: cuInit has a form of version 90000 besides (with FAKE_CUDA_VERSION not less)
  *   FAKE_CUDA_MIG        1: GPUs that can be cut (80 GB and more) begin in MIG mode; default 0
  *   FAKE_CUDA_SYSFS      unset, or a folder that stands for the root of /proc in NVML's answers
  *
- * A process holds the open-file-description lock of its slot's byte. Who sums looks at the locks first and takes what
- * the dead held away, as the real driver does when a process ends.
+ * A process holds the open-file-description lock of its slot's byte. A process that sums looks at the locks first and
+ * takes the memory of the dead away, as the real driver does when a process ends.
  */
 #ifndef FAKE_CUDA_STATE_H
 #define FAKE_CUDA_STATE_H
@@ -48,11 +49,11 @@ enum fake_kind {
     FAKE_ARRAY,   /* arrays, mipmapped arrays */
     FAKE_MANAGED, /* cuMemAllocManaged */
     FAKE_CONTEXT, /* contexts */
-    FAKE_MODULE,  /* code and what a first launch takes */
+    FAKE_MODULE,  /* code and buffers of a first launch */
     FAKE_KINDS
 };
 
-/* Threads that launch at once count apart: what their calls cost is theirs alone, as far as the driver goes. */
+/* Threads that launch at once count apart, so that the driver adds no cost that they share. */
 #define FAKE_TALLIES 4u
 
 struct fake_tally {
@@ -68,8 +69,8 @@ struct fake_piece {
 
 struct fake_process_device {
     _Atomic uint64_t bytes[FAKE_KINDS];
-    _Atomic uint64_t slabs, small; /* of FAKE_PLAIN: slabs, and what of them is to be charged (memory_slab.c) */
-    _Atomic uint64_t busy_ns;      /* device time of what this process ran, or will: fake_had_ns() */
+    _Atomic uint64_t slabs, small; /* of FAKE_PLAIN: slabs, and the part of them to be charged (memory_slab.c) */
+    _Atomic uint64_t busy_ns;      /* device time of this process's work, past and queued: fake_had_ns() */
     _Atomic uint64_t put;          /* pieces, ever */
     struct fake_piece pieces[FAKE_PIECES];
     struct fake_tally tallies[FAKE_TALLIES]; /* kernels, those of graphs included: fake_launches() */
@@ -77,7 +78,7 @@ struct fake_process_device {
 
 struct fake_process {
     _Atomic uint32_t pid;        /* 0: free */
-    _Atomic uint32_t checkpoint; /* CUprocessState: what is checkpointed holds nothing of a device */
+    _Atomic uint32_t checkpoint; /* CUprocessState: a checkpointed process holds nothing of a device */
     _Atomic uint64_t pinned;     /* bytes of the host */
     struct fake_process_device devices[FAKE_DEVICES];
 };
@@ -87,7 +88,7 @@ struct fake_lane {
     _Atomic uint64_t busy_until_ns;
 };
 
-/* One engine: what is launched on it runs one after the other, in the order of submission, whoever submits. */
+/* One engine: launches run one after the other, in the order of submission by any process. */
 struct fake_engine {
     _Alignas(64) _Atomic uint64_t busy_until_ns; /* CLOCK_MONOTONIC; work that is submitted now begins then */
     _Atomic uint64_t busy_ns;                    /* all work ever submitted */
@@ -113,10 +114,12 @@ struct fake_state {
     uint64_t context_bytes, code_bytes, copy_bytes_s, host_bytes, linger_ns, late_ns;
     struct fake_device devices[FAKE_DEVICES];
     struct fake_process processes[FAKE_PROCESSES];
-    struct fake_management management; /* what only NVML shows: nvml_state.h */
+    struct fake_management management; /* the part that only NVML shows: nvml_state.h */
 };
 
-/* What differs between vendors' machines; one definition in each library, and in each test that looks at the truth. */
+/*
+ * The differences between vendors' machines; one definition in each library, and in each test that looks at the truth.
+ */
 struct fake_model {
     const char *prefix; /* of the variables: "FAKE_CUDA_" */
     uint64_t magic;
@@ -124,14 +127,14 @@ struct fake_model {
     uint64_t memory_bytes, context_bytes, code_bytes;
     bool eager;                                                   /* code is loaded with its module, always */
     void (*describe)(struct fake_device *device, uint32_t index); /* name, uuid, place, capability */
-    void (*changed)(uint32_t device, uint64_t bytes); /* what this process holds now; NULL: nobody wants to know */
+    void (*changed)(uint32_t device, uint64_t bytes); /* the memory that this process holds now; NULL: not needed */
 };
 extern const struct fake_model fake_model;
 
 /* The machine; made or joined at the first call of a process (after fork: anew). Never NULL: aborts with a reason. */
 struct fake_state *fake_state(void);
 
-/* This process's slot, claimed at the first call. Who never takes or runs anything has none. */
+/* This process's slot, claimed at the first call. A process that never takes or runs anything has none. */
 struct fake_process *fake_process(void);
 
 /* Takes or gives memory of a device for this process. False when the device has not so much free. */
@@ -142,19 +145,19 @@ void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes);
 bool fake_pin(uint64_t bytes);
 void fake_unpin(uint64_t bytes);
 
-/* What the living hold of a device, and what `pid` holds of it (0 when it is not there). */
+/* The memory of a device that living processes hold, and the part of `pid` (0 when it is not there). */
 uint64_t fake_used(uint32_t device);
 uint64_t fake_used_by(uint32_t device, uint32_t pid);
 
-/* What the living were given of a device: of slabs what is to be charged of them; contexts and modules left out. */
+/* The memory of a device that living processes were given: of slabs the charged part; contexts and modules left out. */
 uint64_t fake_asked(uint32_t device);
 
-/* What the living hold of a device, of one kind. */
+/* The memory of a device, of one kind, that living processes hold. */
 uint64_t fake_held(uint32_t device, enum fake_kind kind);
 
 /*
  * Puts `cost_ns` of work on the device's engine that may begin at `ready_ns` at the earliest (0: now), for this
- * process. Returns when it will be complete. Nothing is waited for: whoever wants to see it complete sleeps till then.
+ * process. Returns when it will be complete. Does not wait: a caller that needs the result sleeps till then.
  */
 uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 
@@ -179,20 +182,20 @@ static inline uint64_t fake_launches(const struct fake_process_device *device)
 
 uint64_t fake_now(void);
 
-/* What a process has of a device, whether it is checkpointed or not. */
+/* A process's memory of a device, whether it is checkpointed or not. */
 uint64_t fake_belongings(const struct fake_process *process, uint32_t device);
 
-/* Waits while this process is locked or checkpointed: what each call begins with. */
+/* Waits while this process is locked or checkpointed: each call begins with it. */
 void fake_checkpoint_wait(void);
 
 /* Whether the process of a slot lives; a slot whose pid is 0 has none. */
 bool fake_lives(uint32_t slot);
 
-/* What the management library changes in several steps (MIG, samples) is changed under this lock, of all processes. */
+/* The management library makes changes of several steps (MIG, samples) under this lock, of all processes. */
 void fake_lock(void);
 void fake_unlock(void);
 
-/* An event as NVML gives it to who waits for it: a test raises one with the type and data of vendor/cuda/nvml.h. */
+/* An event as NVML gives it to a waiting call: a test raises one with the type and data of vendor/cuda/nvml.h. */
 void fake_raise(uint32_t device, uint64_t type, uint64_t data);
 
 #endif

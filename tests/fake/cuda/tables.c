@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the vendor's tables of functions without names, in which its runtime finds doors of its own at its start.
- * Never: does more than the runtime asks for in what our tests do; any other door is not supported.
+ * Owns: the vendor's tables of functions without names, which its runtime looks up at its start.
+ * Never: does more than the runtime needs in Facet's tests; any other function is not supported.
  *
- * A table begins with its size in bytes. Seen with the runtime of CUDA 13.0. That goes as far as the door by which the
- * runtime assures itself that the driver is the vendor's: this one is not, and does not say so. From there on a program
- * that uses the runtime is told that its call is not supported.
+ * A table begins with its size in bytes. Seen with the runtime of CUDA 13.0. That goes as far as the function by which
+ * the runtime assures itself that the driver is the vendor's: this one is not, and does not say so. From there on a
+ * program that uses the runtime gets the error that its call is not supported.
  */
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: copies of rows, boxes and batches, and moving managed memory, in stream order. Never: moves an array's bytes.
+/*
+ * Owns: copies of rows, boxes and batches, and moving managed memory, in stream order. Never: moves bytes of an array.
  */
 #include "vendor/hip/copy.h"
 #include "fake.h"

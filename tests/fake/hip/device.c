@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the runtime says of devices, in both layouts of their properties. Never: changes anything. */
+/* Owns: the runtime's answers about devices, in both layouts of their properties. Never: changes anything. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #define WAVE          64
 #define CACHE_BYTES   (4 << 20)
 
-/* What the machine's parts ask. */
+/* Called by the machine's parts. */
 CUresult fake_device_check(uint32_t physical)
 {
     if (__builtin_expect(atomic_load_explicit(&fake_faulted, memory_order_relaxed), 0))

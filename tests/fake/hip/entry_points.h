@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fake runtime exports, as its lookups see it; made from vendor/hip/entry_points.txt.
+ * The fake runtime's exports, as its lookups see them; made from vendor/hip/entry_points.txt.
  *
  * Owns: one entry for each function.
  * Never: includes the declarations of the runtime: here every function is only an address.
@@ -18,7 +18,7 @@ struct fake_entry_point {
 extern const struct fake_entry_point fake_entry_points[];
 extern const size_t fake_entry_point_count;
 
-/* What a function says that nobody imitates. */
+/* The answer of a function that the fake does not imitate. */
 int fake_not_supported(void);
 
 #endif

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the fake runtime's entry points: the table that its lookups look in, and what nobody imitates.
+"""Write the fake runtime's entry points: the table of its lookups, and functions that the fake does not imitate.
 
 Owns: the C file made of vendor/hip/entry_points.txt, and the version script with the nodes that stand there.
-Never: knows what a function does. One that a part defines is taken instead of the weak one that is written here.
+Never: knows a function's behaviour. One that a part defines replaces the weak one that is written here.
 
 usage: entry_points.py LIST OUTPUT.c
        entry_points.py LIST OUTPUT.map [VERSION]   of a runtime whose newest node is hip_VERSION

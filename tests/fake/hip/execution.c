@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: streams, capture, events, copies and fills in stream order, graphs. Never: changes an order of the machine's.
- */
+/* Owns: streams, capture, events, copies and fills in stream order, graphs. Never: changes the machine's orders. */
 #include <pthread.h>
 #include <string.h>
 
@@ -21,8 +20,7 @@
 #define BOTH(hip, cuda, parameters, ...)                                                                               \
     FAKE_HIP(hip, parameters, cuda(__VA_ARGS__)) FAKE_HIP(hip##_spt, parameters, cuda##_ptsz(__VA_ARGS__))
 
-/* Work on the same units waits for each other, whatever streams it is in. A mask is known by its device and its units.
- */
+/* Work on the same units waits for each other across streams. A mask is known by its device and its units. */
 static struct mask {
     struct mask *next;
     uint32_t device, words[MASK_WORDS];

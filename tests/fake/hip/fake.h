@@ -2,7 +2,7 @@
 /*
  * The fake HIP runtime: a face of HIP's on the made-up machine of tests/fake/cuda.
  *
- * Owns: what is HIP's own: devices without contexts, which start when they are first used; visible devices; the last
+ * Owns: HIP's own part: devices without contexts, which start when they are first used; visible devices; the last
  * error; kernels known by host symbols; names and numbers. Memory, streams, modules and graphs are those of the fake
  * CUDA driver, compiled into this library and not exported: both vendors' have the same shapes, orders and rules, and
  * most results the same numbers.

@@ -2,8 +2,8 @@
 /*
  * The fake hipBLASLt, which computes on the processor.
  *
- * Owns: what is hipBLASLt's own: types, its version (FAKE_HIP_HIPBLASLT; default 100100), and what a test may ask of
- * the last call (tests/fake/cuda/blaslt_fake.h has the rest). Never: ships.
+ * Owns: hipBLASLt's own part: types, its version (FAKE_HIP_HIPBLASLT; default 100100), and a test's questions about the
+ * last call (tests/fake/cuda/blaslt_fake.h has the rest). Never: ships.
  */
 #include "vendor/hip/hipblaslt.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what kernel_files.h says. Never: lets a reader of the first line see half a number. */
+/*
+ * Owns: writing the compute driver's files; see kernel_files.h. Never: lets a reader of the first line see half a
+ * number.
+ */
 #include "kernel_files.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the compute driver (KFD) tells in files of the fake machine and of the processes that hold something of it.
+ * The compute driver's (KFD's) files about the fake machine and the processes that hold something of it.
  *
  * Owns: the nodes' numbers and the folder of each process under FAKE_HIP_KFD, which stands for /. Without that variable
  * there is no such driver.

@@ -12,7 +12,7 @@ struct call {
     hipStream_t stream;
 };
 
-/* What __hipPushCallConfiguration and hipConfigureCall leave for the launch that follows on the thread. */
+/* The configuration that __hipPushCallConfiguration and hipConfigureCall leave for the thread's next launch. */
 static _Thread_local struct call pushed;
 
 static hipError_t launch(CUfunction function, const struct call *call, void **arguments, void **extra, bool per_thread)

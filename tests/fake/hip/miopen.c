@@ -3,8 +3,8 @@
  * The fake MIOpen, which computes on the processor: convolution, activation, tensors and softmax
  * (tests/fake/cuda/dnn_fake.h).
  *
- * Owns: what is MIOpen's own of it, and what a test may ask. Never: takes tensors that do not fit each other, a softmax
- * in place, or less workspace than a solution said; ships.
+ * Owns: MIOpen's own part, and a test's questions. Never: takes tensors that do not fit each other, a softmax in place,
+ * or less workspace than a solution said; ships.
  */
 #include "vendor/hip/miopen.h"
 
@@ -277,7 +277,7 @@ miopenStatus_t miopenSetConvolutionGroupCount(miopenConvolutionDescriptor_t conv
     return groups > 0 ? miopenStatusSuccess : miopenStatusBadParm;
 }
 
-/* The first is one that takes more memory than anybody has. */
+/* The first solution is one that takes more memory than there is. */
 miopenStatus_t miopenConvolutionForwardGetSolution(miopenHandle_t handle, miopenTensorDescriptor_t w_tensor,
                                                    miopenTensorDescriptor_t x_tensor,
                                                    miopenConvolutionDescriptor_t convolution,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: modules, and what hipcc's output registers: code objects, and in them kernels and variables by the address of a
- * host symbol.
+ * Owns: modules, and the registrations of hipcc's output: code objects, and in them kernels and variables by the
+ * address of a host symbol.
  * Never: reads a code object before a kernel of it is launched on a device: a program may register before main().
  *
  * A code object is text or any ELF file, as tests/fake/cuda/execution_module.c says; its first line is "FAKE-HIP".
@@ -15,7 +15,7 @@
 #include "tests/fake/cuda/execution.h"
 #include "vendor/cuda/memory.h"
 
-/* What __hipRegisterFatBinary returns a handle of. */
+/* __hipRegisterFatBinary returns a handle of it. */
 struct binary {
     const void *image;
     struct {
@@ -74,7 +74,7 @@ static void free_variables(const void *modules)
     }
 }
 
-/* Also what is registered with a context that has ended: its modules ended with it. */
+/* Also binaries registered with a context that has ended: its modules ended with it. */
 static void unload_all(struct binary *binary)
 {
     CUcontext context = NULL;
@@ -217,7 +217,7 @@ static hipError_t find_variable(const void *host, void **address, size_t *size)
     return result;
 }
 
-/* What is asked of a kernel by its host symbol; the structure of its attributes nobody here looks into. */
+/* The attributes of a kernel by its host symbol; no test reads their structure. */
 static hipError_t ask_kernel(const void *host)
 {
     CUfunction function;

@@ -44,7 +44,7 @@ hipError_t fake_hip_init(void)
     return now == READY ? hipSuccess : now == EMPTY ? hipErrorNoDevice : hipErrorNotInitialized;
 }
 
-/* What the machine's parts ask; they are never called before. */
+/* Called by the machine's parts, which are never called before. */
 CUresult fake_ready(void)
 {
     return fake_hip_init();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a device tells, and sub-devices by counts. Never: has more than FAKE_DEVICES root devices. */
+/* Owns: a device's answers, and sub-devices by counts. Never: has more than FAKE_DEVICES root devices. */
 #include <string.h>
 
 #include "fake.h"

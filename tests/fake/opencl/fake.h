@@ -26,7 +26,7 @@
 #define FAKE_DEVICES    2
 #define FAKE_UNITS      4
 
-/* What clGetExtensionFunctionAddress("facetFakeCounters") returns a pointer to: what is alive in the driver. */
+/* clGetExtensionFunctionAddress("facetFakeCounters") returns a pointer to it: the living objects of the driver. */
 struct fake_counters {
     _Atomic int64_t bytes, memory_objects, queues, programs, kernels, events, contexts;
     _Atomic uint64_t launches;
@@ -49,7 +49,7 @@ struct _cl_device_id {
     cl_uint units;
     cl_device_id parent; /* NULL of a root device */
     cl_device_partition_property partition[FAKE_UNITS + 3];
-    size_t partition_words; /* what it was made with; 0 of a root device */
+    size_t partition_words; /* the properties that it was made with; 0 of a root device */
 };
 
 struct _cl_context {
@@ -118,7 +118,7 @@ struct _cl_event {
     cl_uint num_waits;
     struct fake_callback *callbacks;
     cl_event next; /* in the engine's list */
-    /* What it does when it runs. */
+    /* The effect of running it. */
     char *target;
     const char *source;
     size_t bytes;

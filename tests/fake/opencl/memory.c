@@ -73,7 +73,7 @@ static cl_int retain_memory(cl_mem memory)
     return CL_SUCCESS;
 }
 
-/* What has no memory of its own keeps its parent instead, and counts no bytes. */
+/* An object without memory of its own keeps its parent instead, and counts no bytes. */
 static cl_mem make_child(cl_mem parent, cl_mem_object_type type, cl_int *errcode_ret)
 {
     cl_mem memory = make_memory(parent->context, type, 0, false, errcode_ret);

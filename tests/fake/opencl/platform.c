@@ -143,7 +143,7 @@ static void *get_extension(const char *name)
 {
     if (strcmp(name, "facetFakeCounters") == 0)
         return &fake_counters;
-    if (strcmp(name, "facetFakeDevice") == 0) /* the first one, whatever a layer shows */
+    if (strcmp(name, "facetFakeDevice") == 0) /* the first one, regardless of a layer's list */
         return &fake_devices[0];
     return fake_memory_extension(name);
 }
