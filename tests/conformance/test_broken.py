@@ -207,7 +207,7 @@ def finds(name):
     def defect():
         patience = {"deadline": 5} if name == "hangs" else {}
         status, answer = results(name, *only(name), **patience)
-        if status == 0:  # what it does, it does in another group
+        if status == 0:  # the defect shows in another group
             status, answer = results(name, **patience)
         equal(status, 1, "exit status")
         contains("\n".join(failed(answer)), DEFECTS[name])

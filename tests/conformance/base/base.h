@@ -54,7 +54,7 @@ struct base_context {
 struct base_pages {
     uint64_t number; /* 0: free */
     uint64_t context, bytes;
-    struct base_context owner; /* as it was: who is charged, even when it is gone */
+    struct base_context owner; /* a copy: it is charged, even when the context is gone */
     uint32_t maps;
     bool plain, doomed, shared;
     unsigned char *data;
@@ -71,7 +71,7 @@ struct base_reservation {
 
 enum base_kind { BASE_LAUNCH, BASE_QUEUED_WRITE, BASE_COPY, BASE_FILL, BASE_WAIT, BASE_MATH };
 
-/* What waits in a stream: it is done when somebody waits for it or looks at memory. */
+/* Work that waits in a stream: it is done when a caller waits for it or looks at memory. */
 struct base_launch {
     enum base_kind kind;
     bool begun;
@@ -93,7 +93,7 @@ struct base_stream {
     struct facet_launch_record records[BASE_RECORDS];
 };
 
-/* What snapshot keeps here for resume with -1. */
+/* The state that snapshot keeps here for resume with -1. */
 struct base_saved {
     char worker[FACET_WORKER_SIZE];
     char *bytes; /* NULL: free */
@@ -113,11 +113,11 @@ struct facet_provider_instance {
     uint32_t event_count;
     uint64_t last_number, last_address, energy, busy_ns;
     uint32_t policy; /* enum facet_scheduling */
-    int turn;        /* whose it is, in `contexts`; -1: nobody wanted anything */
+    int turn;        /* the context whose turn it is, in `contexts`; -1: no context wants anything */
     struct base_saved saved[BASE_WORKERS];
 };
 
-/* All tables, writable: what a defect changes. */
+/* All tables, writable: a defect changes them. */
 struct base_tables {
     struct facet_provider provider;
     struct facet_device_ops device;
@@ -180,16 +180,16 @@ enum facet_status base_through_buffer(struct facet_provider_instance *instance, 
 struct base_pages *base_find_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
 /* The mapping that begins at or before `address` and reaches beyond it. */
 struct base_map *base_map_at(struct facet_provider_instance *instance, uint64_t context, uint64_t address);
-/* Pages that nobody can name go with their last mapping. */
+/* Pages without a number go with their last mapping. */
 void base_drop_map(struct base_pages *pages);
 
-/* pages.c: what version 1.3 added to the table of memory. */
+/* pages.c: additions of version 1.3 to the table of memory. */
 enum facet_status base_share_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
                                    struct facet_error *error);
 enum facet_status base_move_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                   uint64_t number, uint64_t offset, uint64_t bytes, struct facet_error *error);
 
-/* queue.c: what version 1.2 added to the table of executions. */
+/* queue.c: additions of version 1.2 to the table of executions. */
 enum facet_status base_queue_write(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                    uint64_t address, const void *data, uint64_t bytes, struct facet_error *error);
 enum facet_status base_queue_copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -204,7 +204,7 @@ enum facet_status base_records(struct facet_provider_instance *instance, uint64_
                                uint64_t after, void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                struct facet_error *error);
 
-/* control.c: what version 1.4 added to the table of executions. */
+/* control.c: additions of version 1.4 to the table of executions. */
 enum facet_status base_set_bounds(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
                                   uint32_t launches, struct facet_error *error);
 enum facet_status base_pause(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,

@@ -41,7 +41,7 @@ static double correlate(const struct base_work *work, uint64_t batch, uint64_t f
         uint64_t y = row * of->stride[0] + at / of->kernel[1] % of->kernel[0] * of->dilation[0] - of->padding[0];
         uint64_t x = column * of->stride[1] + at % of->kernel[1] * of->dilation[1] - of->padding[1];
 
-        if (y < of->height && x < of->width) /* what is above or left of it wraps around */
+        if (y < of->height && x < of->width) /* positions above or left of it wrap around */
             sum += base_number(input,
                                ((batch * of->in_channels + group * depth + channel) * of->height + y) * of->width + x) *
                    base_number(weights, filter * depth * of->kernel[0] * of->kernel[1] + at);

@@ -18,7 +18,7 @@ enum facet_status base_set_bounds(struct facet_provider_instance *instance, uint
     return FACET_OK;
 }
 
-/* Nothing runs while nobody looks, so there is nothing to wait for. */
+/* Nothing runs between calls, so there is nothing to wait for. */
 enum facet_status base_pause(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,
                              struct facet_error *error)
 {

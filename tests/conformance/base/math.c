@@ -24,7 +24,7 @@ static enum facet_status check_operands(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-/* Operands may be one: what is read is read before anything is written. */
+/* Operands may be one: all reads come before the first write. */
 enum facet_status base_math_perform(struct facet_provider_instance *instance, uint64_t context,
                                     const struct facet_math *math)
 {

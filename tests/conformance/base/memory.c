@@ -84,7 +84,7 @@ static void unmap_one(struct base_map *map)
     base_drop_map(pages);
 }
 
-/* Nobody can name them any more. */
+/* They have no number any more. */
 static void doom(struct base_pages *pages)
 {
     pages->context = 0;
@@ -503,7 +503,7 @@ enum facet_status base_move(struct facet_provider_instance *instance, uint64_t c
     return FACET_OK;
 }
 
-/* Does what the context has queued; what a pause holds would have to be waited for. */
+/* Does the context's queued work; work that a pause holds would have to be waited for. */
 static enum facet_status settle(struct facet_provider_instance *instance, uint64_t context, struct facet_error *error)
 {
     base_run(instance);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: elements of operands as numbers, and numbers as elements: rounded once, to nearest even. Never: checks a range.
- */
+/* Owns: converting elements of operands to numbers and back, rounded once, to nearest even. Never: checks a range. */
 #include <math.h>
 
 #include "base.h"

@@ -37,7 +37,7 @@ static enum facet_status transfer(struct facet_provider_instance *instance, stru
     return status;
 }
 
-/* What is written waits in the queue itself, so it is small. */
+/* The written bytes wait in the queue itself, so they are few. */
 enum facet_status base_queue_write(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                    uint64_t address, const void *data, uint64_t bytes, struct facet_error *error)
 {

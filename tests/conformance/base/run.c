@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the base device works off what is queued: all at once, when somebody wants to see it.
+ * How the base device does its queued work: all at once, when a caller wants to see it.
  *
- * Owns: whose turn it is among contexts, what of a context is under way together, and doing it.
+ * Owns: the turns of contexts, which of a context's work is under way together, and doing it.
  * Never: leaves anything begun when it returns.
  */
 #include "base.h"
@@ -118,7 +118,7 @@ static bool is_before(const struct facet_provider_instance *instance, const stru
     return one->busy_ns < best->busy_ns;
 }
 
-/* Whose turn it is; NULL when nobody wants anything. In turns: the first one behind the last. */
+/* The context whose turn it is; NULL when no context wants anything. In turns: the first one behind the last. */
 static struct base_context *pick(struct facet_provider_instance *instance)
 {
     struct base_context *best = NULL;

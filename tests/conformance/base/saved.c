@@ -17,7 +17,7 @@ struct header {
     uint32_t count[KINDS];
 };
 
-/* What is behind the header: the structs of each kind in turn, then the content of each of the pages. */
+/* The part behind the header: the structs of each kind in turn, then the content of each of the pages. */
 struct content {
     struct header header;
     char *bytes;
@@ -312,7 +312,7 @@ static void bump(uint64_t *last, uint64_t taken)
         *last = taken;
 }
 
-/* What is given out from now on is beyond all that came. */
+/* Numbers that are given out from now on are beyond all restored ones. */
 static void reserve_numbers(struct facet_provider_instance *instance, const bool *leaving)
 {
     for (int i = 0; i < BASE_CONTEXTS; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which operands an operation has and how large they are, and what is no operation. Never: looks at memory. */
+/* Owns: the operands of an operation and their sizes, and the refusal of invalid operations. Never: looks at memory. */
 #include "base.h"
 
 #define MOST_BYTES (UINT64_C(1) << 48)
@@ -72,7 +72,7 @@ static void matrix(struct shapes *shapes, const char *name, uint64_t address, ui
             written);
 }
 
-/* What 0 stands for is written into the operation. */
+/* The meaning of each 0 is written into the operation. */
 static void shape_of_gemm(struct shapes *shapes)
 {
     struct facet_math *math = &shapes->work->math;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: streams and the one kernel of the base device. Never: does work before somebody waits for it. */
+/* Owns: streams and the one kernel of the base device. Never: does work before a caller waits for it. */
 #include <time.h>
 
 #include "base.h"
@@ -167,7 +167,7 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
         error);
 }
 
-/* Only what is paused is not done at once: it is looked at again and again, and others may use the device meanwhile. */
+/* Only paused work is not done at once: it is polled, and others may use the device meanwhile. */
 static enum facet_status base_synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                           uint64_t timeout_ns, struct facet_error *error)
 {
@@ -190,7 +190,7 @@ static enum facet_status base_synchronize(struct facet_provider_instance *instan
     }
 }
 
-/* What waits has not begun; all before it has. */
+/* Waiting work has not begun; all work before it has. */
 static enum facet_status base_query(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                     struct facet_stream_state *ret_state, struct facet_error *error)
 {

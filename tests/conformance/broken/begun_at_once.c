@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what is queued counts as begun. Never: breaks anything else. */
+/* Broken: queued work counts as begun. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status query(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: one launch cannot be cancelled, and nobody is told. Never: breaks anything else. */
+/* Broken: one launch cannot be cancelled, without an error. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status cancel_launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what a context had stays in use after its end. Never: breaks anything else. */
+/* Broken: a context's memory stays in use after its end. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status destroy_context(struct facet_provider_instance *instance, uint64_t context,
@@ -14,7 +14,7 @@ static enum facet_status destroy_context(struct facet_provider_instance *instanc
         if (instance->pages[i].context != context || !instance->pages[i].plain)
             continue;
         instance->pages[i].context = other;
-        instance->pages[i].maps++; /* as if somebody still used them */
+        instance->pages[i].maps++; /* as if another context still used them */
     }
     return base_memory.destroy_context(instance, context, error);
 }

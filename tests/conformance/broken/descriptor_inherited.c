@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a descriptor that it opens once stays open in programs that are started later. Never: breaks anything else.
- */
+/* Broken: a descriptor that it opens once stays open in later programs. Never: breaks anything else. */
 #include <fcntl.h>
 
 #include "base.h"

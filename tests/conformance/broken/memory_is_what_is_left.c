@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: the memory of a device is what nobody uses now. Never: breaks anything else. */
+/* Broken: the memory of a device is the part that is free now. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status list(struct facet_provider_instance *instance, void *items, uint32_t item_size,

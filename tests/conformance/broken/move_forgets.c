@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what moves is not copied. Never: breaks anything else. */
+/* Broken: moved pages are not copied. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status move(struct facet_provider_instance *instance, uint64_t context, uint64_t address,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what a launch writes while its memory moves is lost. Never: breaks anything else. */
+/* Broken: a launch's writes while its memory moves are lost. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status move(struct facet_provider_instance *instance, uint64_t context, uint64_t address,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: pages that are mapped are moved to, and nobody is told. Never: breaks anything else. */
+/* Broken: a move goes to pages that are mapped, without an error. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status move(struct facet_provider_instance *instance, uint64_t context, uint64_t address,

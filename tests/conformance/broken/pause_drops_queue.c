@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what waits when a pause ends is dropped. Never: breaks anything else. */
+/* Broken: work that waits when a pause ends is dropped. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status pause_context(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,

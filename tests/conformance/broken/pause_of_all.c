@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a pause of one context is everybody's. Never: breaks anything else. */
+/* Broken: a pause of one context pauses all. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status pause_context(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,
@@ -22,7 +22,7 @@ static uint64_t last_context(const struct facet_provider_instance *instance)
     return last;
 }
 
-/* Who comes later finds the device as it is. */
+/* A later context finds the device as it is. */
 static enum facet_status create_context(struct facet_provider_instance *instance, uint32_t device,
                                         const char *partition_uuid, const char *worker, uint64_t *ret_context,
                                         struct facet_error *error)
@@ -37,7 +37,7 @@ static enum facet_status create_context(struct facet_provider_instance *instance
     return status;
 }
 
-/* What never ends is not waited for to the end: the answer is the same, and the suite is asked many times. */
+/* Work that never ends is not waited for to the end: the answer is the same, and the suite is asked many times. */
 static enum facet_status synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                      uint64_t timeout_ns, struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what was cancelled is told as if it had run. Never: breaks anything else. */
+/* Broken: cancelled work is reported as if it had run. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

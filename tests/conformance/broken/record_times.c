@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what was queued comes after what began. Never: breaks anything else. */
+/* Broken: the time of queueing comes after that of beginning. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what a snapshot wrote can only be resumed by the instance that wrote it. Never: breaks anything else. */
+/* Broken: a snapshot can only be resumed by the instance that wrote it. Never: breaks anything else. */
 #include <unistd.h>
 
 #include "base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what is queued when the share changes never ends. Never: breaks anything else. */
+/* Broken: work that is queued when the share changes never ends. Never: breaks anything else. */
 #include "base.h"
 
 static bool changed; /* since a launch */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: pages are shared that nobody wanted to share. Never: breaks anything else. */
+/* Broken: pages are shared without a request. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status create_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what waits is cancelled with what it waits for. Never: breaks anything else. */
+/* Broken: waiting work is cancelled with the work that it waits for. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status cancel(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

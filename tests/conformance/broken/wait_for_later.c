@@ -14,7 +14,7 @@ static enum facet_status wait_for(struct facet_provider_instance *instance, uint
     return status;
 }
 
-/* What never ends is not waited for to the end: the answer is the same, and the suite is asked many times. */
+/* Work that never ends is not waited for to the end: the answer is the same, and the suite is asked many times. */
 static enum facet_status synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                      uint64_t timeout_ns, struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: what is written is read from the caller later than it may be. Never: breaks anything else. */
+/* Broken: written bytes are read from the caller later than allowed. Never: breaks anything else. */
 #include "base.h"
 
 /* One write at a time waits for the next call with its stream. */
