@@ -43,7 +43,7 @@ struct kernel_build {
 /* Takes one option. False: it is none of these. *ret_wrong: its value was refused. */
 bool kernel_build_option(const struct command *self, struct kernel_build *build, int option, bool *ret_wrong);
 
-/* Cuts what is behind "--" off the command line and takes it as the compiler's arguments. False: out of memory. */
+/* Cuts the words behind "--" off the command line and takes them as the compiler's arguments. False: out of memory. */
 bool kernel_build_take_rest(struct kernel_build *build, int *argc, char **argv);
 void kernel_build_clear(struct kernel_build *build);
 #define KERNEL_BUILD_CLEANUP __attribute__((cleanup(kernel_build_clear)))

@@ -30,7 +30,7 @@ enum facet_status report_open(const char *path, struct report *ret_report, struc
 /* Writes and puts it in place. */
 enum facet_status report_finish(struct report *report, const json_t *json, struct facet_error *error);
 
-/* Removes what is not finished. Harmless on a zeroed or finished report. */
+/* Removes an unfinished report. Harmless on a zeroed or finished report. */
 void report_abandon(struct report *report);
 
 #endif

@@ -26,7 +26,7 @@ void books_look(struct books *books, const struct daemon *daemon, uint64_t now_n
 
 struct book {
     uint64_t driver_bytes; /* of all the vGPU's processes that the driver lists */
-    bool excess;           /* for ten seconds above what is charged, by a tenth and by 64 MiB */
+    bool excess;           /* for ten seconds above the charge, by a tenth and by 64 MiB */
 };
 
 /* As last read. False where the driver has listed no process of the vGPU, or not its memory. */

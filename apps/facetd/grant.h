@@ -42,7 +42,7 @@ enum facet_status grant_choose(struct sessions *sessions, const struct facet_dev
 enum facet_status grant_take(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
                              const struct grant_others *others, struct facet_error *error);
 
-/* Whether the provider still has what it gave. */
+/* Whether the provider still has the part. */
 enum facet_status grant_look(struct sessions *sessions, const struct facet_device_record *device,
                              const struct vgpu_row *row, const struct grant_others *others, bool *ret_there,
                              struct facet_error *error);

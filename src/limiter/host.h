@@ -58,7 +58,7 @@ struct facet_host_worker *facet_host_find(struct facet_limiter *limiter, const c
 /* Ends all registrations and forgets the worker, which stays in its folder. NULL is allowed. */
 void facet_host_worker_close(struct facet_host_worker *worker);
 
-/* Looks after a worker: takes back what the dead held, freezes what has been idle, moves the gate accordingly. */
+/* Looks after a worker: reclaims dead processes, freezes idle resources, moves the gate accordingly. */
 void facet_host_look(struct facet_host_worker *worker, uint64_t now_ns);
 void facet_host_set_gate(struct facet_host_worker *worker);
 
@@ -67,7 +67,7 @@ enum facet_status facet_host_find_process(const struct facet_host_worker *worker
                                           struct facet_error *error);
 void facet_host_forget(struct facet_host_worker *worker, uint32_t index);
 
-/* Gives back what dead processes held, registered or interposed. */
+/* Gives back the memory of dead processes, registered or interposed. */
 void facet_host_reap(struct facet_host_worker *worker);
 
 /* Whether a size-led struct of the caller has all fields that are known here. */

@@ -13,7 +13,7 @@ static enum facet_status enter(struct facet_limiter *limiter, const char *id, ui
     return facet_host_enter(limiter, id, ret_worker, error);
 }
 
-/* The gate follows what is frozen. */
+/* The gate follows the frozen resources. */
 static enum facet_status leave(struct facet_limiter *limiter, struct facet_host_worker *worker)
 {
     facet_host_set_gate(worker);

@@ -403,7 +403,7 @@ void facet_owner_retire(struct facet_owner *owner)
 {
     atomic_store(&owner->policy->retired, 1);
     set_memory_limit(owner->policy, 0);
-    /* Whatever state the gate was in, its word changes, and waiting threads wake up to see the above. */
+    /* From any state of the gate its word changes, and waiting threads wake up to see the above. */
     atomic_store(&owner->policy->gate, ((atomic_load(&owner->policy->gate) & ~3u) + 4u) | FACET_GATE_CLOSED);
     facet_futex_wake(&owner->policy->gate);
     facet_futex_wake(&owner->policy->frozen);

@@ -105,7 +105,7 @@ enum facet_status facet_bell_check(const struct facet_bell *bell, size_t size, c
     return FACET_OK;
 }
 
-/* Tenants can write the page: whatever it says, no loop here runs past the existing slots. */
+/* Tenants can write the page: with any value in it, no loop here runs past the existing slots. */
 static uint32_t slots_used(const struct facet_usage *usage)
 {
     uint32_t used = atomic_load_explicit(&usage->slots_used, memory_order_seq_cst);

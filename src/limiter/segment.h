@@ -9,7 +9,7 @@
  *   policy   written by the owner, mapped read-only by tenants: limits, the gate, freezing, the heartbeat
  *   usage    written by tenants, one slot per process: memory held, work in flight, counters
  *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
- *   belief   the owner's own: what it believes of the numbers in `usage` (owner_belief.c)
+ *   belief   the owner's own: its belief in the numbers of `usage` (owner_belief.c)
  *   refused  a record of each process that could not enter (refused.h); missing while there is none
  *
  * Rules that make it correct when any process is killed between any two instructions:
@@ -233,7 +233,7 @@ static inline bool facet_idle_is_late(uint64_t idle_since_ns)
     return idle_since_ns & 1;
 }
 
-/* Tenants can write the page: whatever it says, no loop runs past the existing lanes. */
+/* Tenants can write the page: with any value in it, no loop runs past the existing lanes. */
 static inline uint32_t facet_slot_lanes(const struct facet_slot *slot)
 {
     uint32_t used = atomic_load_explicit(&slot->lanes_used, memory_order_seq_cst);

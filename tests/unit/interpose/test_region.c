@@ -165,8 +165,7 @@ static void *take_all(void *argument)
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         pthread_barrier_wait(&together); /* all is noted */
         atomic_fetch_add(&awake, 1);
-        while (atomic_load(&awake) <
-               (pass + 1) * THREADS) /* a thread that wakes first would be done before others are up */
+        while (atomic_load(&awake) < (pass + 1) * THREADS) /* the first awake would be done before others are up */
             sched_yield();
         for (uint64_t at = BASE; at < BASE + REGION; at += 512)
             if (facet_regions_take_note(at, &device, &owner))

@@ -62,7 +62,8 @@ static inline struct facet_compiler *compiler_of(uint32_t mode, uint64_t bytes)
     return compiler;
 }
 
-/* Compiles with a compiler of its own; returns whether it was a hit, and checks the cache's reason if it was none. */
+/* Compiles with a compiler of its own; returns whether it was a hit. `expected`: the cache's status, FACET_OK or why
+ * not. */
 static inline bool hits_with(uint32_t mode, const char *source, enum facet_status expected)
 {
     struct facet_compile_statistics statistics = {.size = sizeof statistics};

@@ -233,7 +233,7 @@ static bool goes_before_a_report(const struct fixture *fixture, uint64_t clear_n
     facet_tenant_launch(&tenant, estimate_ns);
     uint64_t begun_ns = facet_clock_now_ns();
     start(&second, &tenant, estimate_ns);
-    /* On a busy machine these 60 ms may suffice for a thread that goes on without waiting. */
+    /* A busy machine may stretch these 60 ms until the thread goes because its wait for depth is over. */
     bool through = through_within(60, &second.through) && second.through_ns < begun_ns + DEPTH_WAIT_NS;
     assert_true(!through || second.through_ns >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
     facet_tenant_complete(&tenant, 1, estimate_ns, 0, facet_clock_now_ns());

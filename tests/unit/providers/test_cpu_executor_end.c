@@ -128,7 +128,7 @@ static void a_tenant_that_is_destroyed_leaves_nothing(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* No call asks for it: it takes longer than any may. */
+/* No call ends it: it exceeds the time that any group may take. */
 static void a_group_may_take_so_long(void **state)
 {
     (void)state;
