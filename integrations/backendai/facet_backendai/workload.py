@@ -104,7 +104,7 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
 
 
 def enter_cuda(workload, uuid, folder, own=None):
-    """enter() for a device that is an NVIDIA GPU; `own` is the container's environment so far, whose lists follow."""
+    """Adds to enter_vgpu() for an NVIDIA GPU; `own` is the container's environment so far, whose lists follow."""
     def put_in_front(name, first):
         before = (own or {}).get(name)
         workload.set(lib.ENVIRONMENT, name, f"{first}:{before}" if before else first)
