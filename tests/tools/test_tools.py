@@ -475,6 +475,14 @@ def test_words_goal_is_a_tenth_in_every_room():
 # ---- what documents and results weigh ----
 
 
+def test_documents_stay_short():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(readme) <= 120, f"README.md has {len(readme)} lines, of 120"
+    long = [(path.name, words) for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))
+            if (words := len(path.read_text(encoding="utf-8").split())) > 530]
+    assert not long, f"decisions of more than a page (530 words): {long}; the reasoning goes to docs/design/"
+
+
 def test_results_are_the_latest_tables():
     names = sorted(path.name for path in (ROOT / "bench" / "results").iterdir())
     assert all(name.endswith(".md") for name in names), f"raw samples in {names}"
