@@ -472,6 +472,26 @@ def test_words_goal_is_a_tenth_in_every_room():
     assert set(tool.read_baseline((ROOT / tool.BASELINE).read_text())) > {"src/base", "include", "tests/unit"}
 
 
+# ---- check-glossary ----
+
+
+def test_glossary_of_this_project():
+    tool = load("check-glossary")
+    assert tool.check((ROOT / tool.GLOSSARY).read_text(encoding="utf-8"), tool.tree()) == []
+    assert len(list(tool.words_of((ROOT / tool.GLOSSARY).read_text(encoding="utf-8")))) > 50
+
+
+def test_glossary_each_fault_is_named():
+    tool = load("check-glossary")
+    table = "# Words\n\n| word | meaning |\n|---|---|\n| lease, work-item | a |\n| gate | b |\n"
+    texts = ["/* the work\n * item of a lease */", "int gates;"]
+    assert tool.check(table, texts) == []
+    for row, said in (("Lease", "Lease is defined in line 5"), ("door", "door is nowhere in")):
+        faults = tool.check(f"{table}| {row} | c |\n", texts)
+        assert len(faults) == 1 and faults[0].startswith(f"docs/glossary.md:7: {said}"), faults
+    assert tool.check(table, ["release, work-item, gate"])[0].startswith("docs/glossary.md:5: lease ")
+
+
 # ---- what documents and results weigh ----
 
 
