@@ -503,6 +503,17 @@ def test_documents_stay_short():
     assert not long, f"decisions of more than a page (530 words): {long}; the reasoning goes to docs/design/"
 
 
+def test_documents_name_their_subjects():
+    patterns = load("check-words").PATTERNS
+    known = {"CONTRIBUTING.md": 3, "0002-memory-is-the-sum-of-slots.md": 2, "docs/adr/README.md": 1}  # the rule, ADR 2
+    for pattern in ("*.md", "docs/**/*.md", "integrations/*/README.md", "man/*.[1-8]"):
+        for path in ROOT.glob(pattern):
+            text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL).replace("|", " . ")
+            found = [match[0] for kind in ("who", "body", "same", "image") for match in patterns[kind].finditer(text)]
+            allowed = next((count for name, count in known.items() if str(path).endswith(f"/{name}")), 0)
+            assert len(found) <= allowed, f"{path.name}: {found}"
+
+
 def test_results_are_the_latest_tables():
     names = sorted(path.name for path in (ROOT / "bench" / "results").iterdir())
     assert all(name.endswith(".md") for name in names), f"raw samples in {names}"
