@@ -221,16 +221,15 @@ static void *device_main(void *argument)
     prefer_this_thread();
     for (;;) {
         uint32_t seen = atomic_load_explicit(&device->bell->rings, memory_order_seq_cst);
-        uint64_t now = facet_clock_now_ns();
 
         pthread_mutex_lock(&device->lock);
         bool stopping = device->stopping;
-        uint64_t deadline = stopping ? 0 : work(device, now);
+        uint64_t deadline = stopping ? 0 : work(device, facet_clock_now_ns());
         pthread_mutex_unlock(&device->lock);
         if (stopping)
             return NULL;
 
-        now = facet_clock_now_ns();
+        uint64_t now = facet_clock_now_ns();
         if (deadline <= now)
             continue;
         atomic_store_explicit(&device->bell->sleeping, 1, memory_order_seq_cst);

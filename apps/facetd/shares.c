@@ -65,11 +65,14 @@ void shares_tell(const struct shares *shares, uint32_t place, struct facet_owner
                                                                    .published_ns = total->published_ns});
 }
 
+/* A request may have published after the scheduler's thread read the clock: the sample's moment is that of the numbers.
+ */
 void shares_sample(struct shares *shares, uint64_t now_ns)
 {
     uint32_t at = shares->count++ % (SHARES_SAMPLES + 1);
+    uint64_t published_at_ns = shares->settle.published_at_ns;
 
-    shares->at_ns[at] = now_ns;
+    shares->at_ns[at] = published_at_ns > now_ns ? published_at_ns : now_ns;
     for (uint32_t i = 0; i < shares->settle.top; i++)
         shares->published_ns[i][at] = shares_device_time_ns(shares, i);
 }

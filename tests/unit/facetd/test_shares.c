@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of the shares of the last second: they never add up to more than the whole. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "shares.h"
+
+#define MS UINT64_C(1000000)
+
+static struct shares shares;
+
+/* Two vGPUs that measure all of the time together, one of them three quarters. */
+static void measure(uint64_t now_ns)
+{
+    shares.settle.clients[0].total.settled_ns = now_ns / 4 * 3;
+    shares.settle.clients[1].total.settled_ns = now_ns / 4;
+}
+
+static uint32_t sum_milli(void)
+{
+    uint32_t first = 0, second = 0;
+
+    assert_true(shares_of(&shares, 0, &first));
+    assert_true(shares_of(&shares, 1, &second));
+    return first + second;
+}
+
+static int begin(void **state)
+{
+    shares_init(&shares, 0);
+    shares.settle.top = 2;
+    shares.settle.clients[0].used = shares.settle.clients[1].used = true;
+    return 0;
+}
+
+static void shares_add_up_to_the_whole(void **state)
+{
+    for (uint64_t now_ns = 0; now_ns <= 1000 * MS; now_ns += 100 * MS) {
+        measure(now_ns);
+        shares_pass(&shares, now_ns);
+        shares_sample(&shares, now_ns);
+    }
+    assert_int_equal(sum_milli(), 1000);
+}
+
+/* The scheduler reads the clock, a request publishes up to a later moment, and then the scheduler takes its sample. */
+static void a_request_between_clock_and_sample_adds_nothing(void **state)
+{
+    shares_sample(&shares, 0);
+    measure(1007 * MS);
+    shares_pass(&shares, 1007 * MS);
+    shares_sample(&shares, 1000 * MS);
+    assert_in_range(sum_milli(), 998, 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(shares_add_up_to_the_whole, begin),
+        cmocka_unit_test_setup(a_request_between_clock_and_sample_adds_nothing, begin),
+    };
+
+    return cmocka_run_group_tests_name("facetd/shares", tests, NULL, NULL);
+}
