@@ -15,7 +15,7 @@ typedef void (*write_func)(struct facet_prometheus *text, const struct facet_lab
 
 /* The texts that labels point to. */
 struct names {
-    char pid[24], driver[16], vgpu[16];
+    char pid[24], driver[16], index[16], vgpu[16];
 };
 
 static const struct device_metric {
@@ -116,13 +116,18 @@ static void write_device_metric(struct facet_prometheus *text, const struct devi
         name_driver(&names, &drivers[i]);
         for (uint32_t k = 0; k < drivers[i].devices; k++) {
             const struct facet_driver_device *device = &drivers[i].device[k];
-            const struct facet_label labels[] = {
-                {"pid", names.pid}, {"driver", names.driver}, {"program", drivers[i].program}, {"device", device->id}};
+            /* A driver may open one device twice: its place in the driver's list tells the two apart. */
+            const struct facet_label labels[] = {{"pid", names.pid},
+                                                 {"driver", names.driver},
+                                                 {"program", drivers[i].program},
+                                                 {"device", device->id},
+                                                 {"index", names.index}};
 
             if ((device->valid & metric->valid) != metric->valid)
                 continue;
             begin(text, metric, &begun);
-            metric->write(text, labels, 4, value_of(metric, device));
+            snprintf(names.index, sizeof names.index, "%" PRIu32, k);
+            metric->write(text, labels, sizeof labels / sizeof labels[0], value_of(metric, device));
         }
     }
 }

@@ -142,7 +142,10 @@ static bool judge_first(struct text line, struct head_refusal *refusal)
 
 /* ---- headers ---- */
 
-/* Digits alone; the value may be too large for any type. */
+/*
+ * Digits alone; the value may be too large for any type. HTTP allows blanks behind it, but the library takes them for a
+ * part of the number and would answer with its own page.
+ */
 static bool judge_length(struct text value, struct headers *headers, struct head_refusal *refusal)
 {
     unsigned long long length = 0;
@@ -155,6 +158,8 @@ static bool judge_length(struct text value, struct headers *headers, struct head
             return bad(refusal, "body", "Content-Length: expected a number of bytes");
     if (!value.length)
         return bad(refusal, "body", "Content-Length: expected a number of bytes");
+    if (is_blank(value.at[value.length]))
+        return bad(refusal, "body", "Content-Length: expected no blank behind the number");
     for (size_t i = 0; i < value.length && length <= REQUEST_BODY_MAX; i++)
         length = length * 10 + (unsigned)(value.at[i] - '0');
     if (length > REQUEST_BODY_MAX)

@@ -183,6 +183,8 @@ MALFORMED = (
     (POST + "Content-Length: 0x2\r\n\r\n{}", 400, "invalid_argument", "body"),
     (POST + "Content-Length:\r\n\r\n", 400, "invalid_argument", "body"),
     (POST + "Content-Length: 2, 2\r\n\r\n{}", 400, "invalid_argument", "body"),
+    (POST + "Content-Length: 2 \r\n\r\n{}", 400, "invalid_argument", "body"),
+    (POST + "content-length: 0\t\n\r\n", 400, "invalid_argument", "body"),
     (POST + "Content-Length: 2\r\nContent-Length: 5\r\n\r\n{}abc", 400, "invalid_argument", "body"),
     (POST + "content-length: 5\r\nContent-Length: 2\r\n\r\n{}abc", 400, "invalid_argument", "body"),
     (POST + "Content-Length: 18446744073709551616\r\n\r\n", 413, "out_of_range", "body"),

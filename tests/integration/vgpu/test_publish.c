@@ -130,6 +130,20 @@ static void drivers_publish_side_by_side(void **state)
     world_close();
 }
 
+/* A driver may have one device twice: no two lines are of the same series. */
+static void a_device_that_is_there_twice_is_two(void **state)
+{
+    struct facet_driver_config config = world_config();
+    const char *const devices[] = {"cpu:0", "cpu:0", NULL};
+
+    config.devices = devices;
+    config.publish = 1;
+    world_open(&config);
+    assert_true(metrics_say("index=\"0\"} 0\nfacet_library_device_vgpus{"));
+    assert_true(metrics_say("index=\"1\"} 0\n"));
+    world_close();
+}
+
 static void what_a_killed_process_left_is_taken_away(void **state)
 {
     static char text[1 << 20];
@@ -247,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_published_is_shown),
         cmocka_unit_test(drivers_publish_side_by_side),
+        cmocka_unit_test(a_device_that_is_there_twice_is_two),
         cmocka_unit_test(what_a_killed_process_left_is_taken_away),
         cmocka_unit_test(garbage_is_passed_over),
         cmocka_unit_test(what_cannot_be_is_left_out_and_said),

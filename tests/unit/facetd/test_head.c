@@ -14,7 +14,7 @@ static const char *const good[] = {
     "GET / HTTP/1.1\r\n\r\n",
     "GET /v1/vgpus HTTP/1.0\r\nHost: x\r\n\r\n",
     "\r\n\r\nDELETE /v1/vgpus/a%20b?force=1 HTTP/1.1\r\nHost: x\r\nUser-Agent: a (b; c)\t\r\nX:\r\n\r\n",
-    "POST /v1/vgpus HTTP/1.1\r\nContent-Length:  65536 \r\nExpect: 100-Continue\r\n\r\n",
+    "POST /v1/vgpus HTTP/1.1\r\nContent-Length:  65536\r\nExpect: 100-Continue\r\n\r\n",
     "GET /v1/health HTTP/1.1\nHost: x\n\n",
 };
 
@@ -69,6 +69,8 @@ static void test_refusals_say_what_is_wrong(void **state)
         {"GET /?a=%00 HTTP/1.1\r\n", "path", 400},
         {"GET / HTTP/1.1\r\nContent-Length: 65537\r\n", "body", 413},
         {"GET / HTTP/1.1\r\nContent-Length: 1 1\r\n", "body", 400},
+        {"GET / HTTP/1.1\r\nContent-Length: 1 \r\n", "body", 400},
+        {"GET / HTTP/1.1\r\nContent-Length: 1\t\n", "body", 400},
         {"GET / HTTP/1.1\r\nContent-Length: 1\r\ncontent-length: 1\r\n", "body", 400},
         {"GET / HTTP/1.1\r\nTransfer-Encoding: identity\r\n\r\n", "body", 411},
         {"GET / HTTP/1.1\r\n: x\r\n", "headers", 400},
