@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands between the library, which has no LLVM, and the kernel compiler, which is LLVM: one shared object,
- * facet-kernel-compiler.so, opened when something must really be compiled.
+ * The interface between the library, which has no LLVM, and the kernel compiler, which is LLVM: one shared object,
+ * facet-kernel-compiler.so, which is opened only when a source is not in the cache.
  *
  * Owns: the one symbol, its version, a request and a result.
  * Never: crosses with anything but plain data; the compiler keeps no state between two calls that a caller could see.
@@ -33,7 +33,7 @@ struct facet_backend_diagnostic {
     char *file, *text;
 };
 
-/* What the file system answered when a compile asked about a path. */
+/* The file system's answer when a compile asked about a path. */
 enum facet_read_kind {
     FACET_READ_MISSING, /* nothing that could be opened */
     FACET_READ_FOLDER,
@@ -42,7 +42,7 @@ enum facet_read_kind {
 };
 enum { FACET_READ_KINDS = FACET_READ_WHOLE + 1 };
 
-/* While all of these would be answered as they were, the same request compiles to the same thing. */
+/* While each of these questions would get the same answer, the same request compiles to the same image. */
 struct facet_backend_read {
     char *path; /* as it was asked: relative to the working folder, or not */
     uint64_t bytes;
@@ -51,7 +51,7 @@ struct facet_backend_read {
     uint32_t reserved;
 };
 
-/* The most that an image may say of itself. The compiler refuses sources with more, and who reads images, images. */
+/* The limits of an image's description. The compiler refuses sources that exceed them, and a reader refuses images. */
 enum {
     FACET_IMAGE_KERNELS_MOST = 4096,
     FACET_IMAGE_ARGUMENTS_MOST = 1024, /* of a kernel */
@@ -60,7 +60,7 @@ enum {
     FACET_IMAGE_TEXT_MOST = 1024, /* bytes of a name */
 };
 
-/* What a compile made; freed with the backend's `clear`. After errors in the source there are only diagnostics. */
+/* The result of a compile; freed with the backend's `clear`. After errors in the source it holds only diagnostics. */
 struct facet_backend_result {
     void *image;
     size_t bytes;
@@ -69,7 +69,7 @@ struct facet_backend_result {
     uint32_t diagnostic_count;
     uint32_t read_count;
     struct facet_backend_read *reads;
-    uint32_t unrepeatable; /* 1: it depends on more than `reads` can say: the time, a pipe */
+    uint32_t unrepeatable; /* 1: it depends on more than `reads` can express: the time, a pipe */
     uint32_t reserved;
     uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
     uint64_t
@@ -79,7 +79,7 @@ struct facet_backend_result {
 struct facet_backend {
     uint32_t abi; /* FACET_BACKEND_ABI */
     uint32_t reserved;
-    const char *version; /* of everything whose change changes the code: part of the cache's key */
+    const char *version; /* of every part whose change changes the code: part of the cache's key */
 
     /* `ret_result` is filled also when the source has errors (FACET_CORRUPT). Any thread, several at a time. */
     enum facet_status (*compile)(const struct facet_backend_request *request, struct facet_backend_result *ret_result,

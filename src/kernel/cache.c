@@ -25,8 +25,10 @@ enum { NAME_SIZE = 96 };
 
 /* --- the folder ------------------------------------------------------------------------------------------------- */
 
-/* Programs are taken from here: nobody else may have put one in. A folder that is only to be read and is not there is
- * an empty one. */
+/*
+ * Programs are loaded from this folder, so no other user may write to it. A missing folder that is opened for reading
+ * only counts as an empty one.
+ */
 static enum facet_status open_folder(const char *path, bool make, int *ret_folder, struct facet_error *error)
 {
     FACET_CLEANUP_FD int folder = -1;
@@ -55,7 +57,7 @@ static enum facet_status choose_folder(const char *chosen, char *ret_path, struc
     return FACET_OK;
 }
 
-/* Whether it is what was asked for that is wrong, rather than what is there. */
+/* Whether the error lies in the arguments rather than in the folder. */
 static bool is_asked_wrong(enum facet_status status)
 {
     return status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE;
@@ -101,7 +103,7 @@ static void name_of(const struct facet_cache_key *key, const char *ending, char 
     snprintf(name, NAME_SIZE, "%s%s", digits, ending);
 }
 
-/* The file's bytes; NULL when it is none that we take. */
+/* The file's bytes; NULL when it is not an acceptable entry. */
 static void *read_entry(int fd, size_t *ret_size)
 {
     struct stat info;
@@ -139,7 +141,7 @@ struct facet_image *facet_cache_find(const struct facet_cache *cache, const stru
     if (!bytes)
         return NULL;
     enum facet_status status = facet_cache_entry_read(key, bytes, size, &image, NULL);
-    if (status == FACET_OK && !facet_manifest_holds(&image->manifest)) { /* right once; its successor takes its place */
+    if (status == FACET_OK && !facet_manifest_holds(&image->manifest)) { /* valid once; its successor replaces it */
         facet_image_destroy(image);
         return NULL;
     }
@@ -166,7 +168,7 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-/* An empty folder in the entry's place goes, since it would be in the way for ever. */
+/* An empty folder at the entry's path is removed, since it would block the entry for ever. */
 static bool put_in_place(int folder, const char *temporary, const char *name)
 {
     if (renameat(folder, temporary, folder, name) == 0)
@@ -175,7 +177,7 @@ static bool put_in_place(int folder, const char *temporary, const char *name)
            renameat(folder, temporary, folder, name) == 0;
 }
 
-/* Nobody sees an entry before it is whole. After a crash of the machine it may be cut off: the checksum says so. */
+/* Readers never see a partial entry. A crash of the machine may truncate it, which the checksum detects. */
 static enum facet_status write_entry(const struct facet_cache *cache, const struct facet_cache_key *key,
                                      const void *bytes, size_t size, struct facet_error *error)
 {
@@ -219,7 +221,7 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
     return status;
 }
 
-/* --- who compiles ----------------------------------------------------------------------------------------------- */
+/* --- the right to compile ----------------------------------------------------------------------------------------- */
 
 /* Whether `lock` is still the file of that name: its last holder may have removed it while we waited. */
 static bool still_named(const struct facet_cache *cache, const char *name, int lock)
@@ -230,7 +232,7 @@ static bool still_named(const struct facet_cache *cache, const char *name, int l
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-/* One attempt. -1 with EWOULDBLOCK: somebody has it. */
+/* One attempt. -1 with EWOULDBLOCK: another thread or process holds it. */
 static int try_lock(const struct facet_cache *cache, const char *name)
 {
     FACET_CLEANUP_FD int lock = openat(cache->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -268,7 +270,9 @@ void facet_cache_unlock(const struct facet_cache *cache, const struct facet_cach
 
     if (lock < 0)
         return;
-    /* Removed while it is held: who opened it before sees that it has lost its name, and tries again. */
+    /*
+     * Removed while it is held: a process that opened the file before sees that it has lost its name, and tries again.
+     */
     name_of(key, ".lock", name);
     (void)unlinkat(cache->folder, name, 0);
     close(lock);

@@ -2,14 +2,15 @@
 /*
  * The kernel cache: a folder of images that were compiled before, shared by all processes of a user.
  *
- * Owns: the folder and its safety, finding and keeping, who compiles while others wait, throwing the oldest away.
+ * Owns: the folder and its safety, finding and keeping images, the lock that lets one process compile while others
+ * wait, evicting the least recently used.
  * Never: makes a compile fail. A damaged entry is a miss; a folder that is not safe is not used; one that cannot be
  *        written keeps nothing.
  *
- *     KEY.kernel       an entry (cache_entry.h); its access time is that of the last hit
- *     KEY.lock         held (flock) by who compiles it now; the kernel lets go of it when that process dies
- *     KEY.*.tmp        being written; becomes KEY.kernel by renaming
- *     usage            how many bytes the entries have, and the lock under which they are counted and thrown away
+ *     KEY.kernel       an entry (cache_entry.h); its access time is that of the last hit KEY.lock         held (flock)
+ *     by the process that compiles it now; the kernel releases it when that process dies KEY.*.tmp        a file that
+ *     is being written; renamed to KEY.kernel usage            how many bytes the entries have, and the lock under
+ *     which they are counted and evicted
  *
  * Thread rule: open and close by one thread, the rest by any number.
  */
@@ -25,18 +26,20 @@ struct facet_cache {
     int folder;             /* -1: there is none, nothing is found or kept */
     uint32_t mode;          /* enum facet_cache_mode */
     uint64_t limit;         /* bytes */
-    struct facet_error why; /* there is no folder; its status is FACET_OK where none was asked for */
+    struct facet_error why; /* why there is no folder; FACET_OK where none was requested */
 };
 
-/* Opens the folder, and makes it unless it is only to be read. FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE: what was
- * asked for is none. */
+/*
+ * Opens the folder, and makes it unless the mode is read-only. FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE: an option is
+ * invalid.
+ */
 enum facet_status facet_cache_open(const struct facet_compiler_options *options, struct facet_cache *ret_cache,
                                    struct facet_error *error);
 void facet_cache_close(struct facet_cache *cache);
 
-/* NULL: a miss, also when a file that the image was made of is another one now. */
+/* NULL: a miss, also when a file that the image was made of has changed since. */
 struct facet_image *facet_cache_find(const struct facet_cache *cache, const struct facet_cache_key *key);
-/* Not what is unrepeatable, which is no error. Where it cannot, nothing of the image stays in the folder. */
+/* An unrepeatable image is not kept, which is no error. After a failure nothing of the image stays in the folder. */
 enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct facet_cache_key *key,
                                    const struct facet_image *image, struct facet_error *error);
 
@@ -47,8 +50,7 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
 int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_key *key, uint64_t wait_ns);
 void facet_cache_unlock(const struct facet_cache *cache, const struct facet_cache_key *key, int lock);
 
-/* Takes `bytes` more into the count, and throws the least recently used entries away when it is above the limit
- * (evict.c). */
+/* Adds `bytes` to the count, and evicts the least recently used entries when it is above the limit (evict.c). */
 void facet_cache_account(const struct facet_cache *cache, uint64_t bytes);
 
 /* How full it is, counted from the files. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kept image as bytes: a header with a checksum over all, the description, the compiler's remarks, what it was made
- * of besides its source (manifest.h), the code.
+ * A kept image as bytes: a header with a checksum over all, the description, the compiler's remarks, the manifest of
+ * files it was made of besides its source (manifest.h), the code.
  *
  * Owns: the format of the cache's files.
  * Never: believes a length before it was checked, or anything before the checksum was.

@@ -13,7 +13,7 @@
 #include "kernel/options.h"
 #include "kernel/plugin.h"
 
-/* Longer than any compile that somebody still waits for. Then everyone compiles for himself. */
+/* Longer than any compile that is still worth waiting for. After it each waiting thread compiles by itself. */
 #define COMPILE_WAIT_NS (60 * FACET_NS_PER_S)
 
 struct facet_compiler {
@@ -66,7 +66,7 @@ void facet_compiler_destroy(struct facet_compiler *compiler)
     free(compiler);
 }
 
-/* Once it is open the files may be replaced by newer ones, but what compiles is the old. */
+/* Once the backend is open, newer files may replace it on disk, but the open one still compiles. */
 static enum facet_status identify(struct facet_compiler *compiler, XXH128_hash_t *ret_identity,
                                   struct facet_error *error)
 {
@@ -162,7 +162,7 @@ static enum facet_status make_image(const struct facet_target *target, const str
     return FACET_OK;
 }
 
-/* The first error, as people know it from compilers: "saxpy.cl:3:5: error: ...". */
+/* The first error, in the form that compilers use: "saxpy.cl:3:5: error: ...". */
 static enum facet_status refuse_source(const struct facet_image *image, struct facet_error *error)
 {
     for (uint32_t i = 0; i < image->diagnostic_count; i++) {
@@ -174,7 +174,7 @@ static enum facet_status refuse_source(const struct facet_image *image, struct f
         if (diagnostic->severity == FACET_SEVERITY_ERROR)
             return facet_error_argument(error, FACET_CORRUPT, "source", "error: %s", diagnostic->text);
     }
-    return FACET_CORRUPT; /* said by the compiler already */
+    return FACET_CORRUPT; /* the compiler has reported it already */
 }
 
 /* Calls the compiler. With FACET_CORRUPT there is an image too, without code. */
@@ -216,7 +216,7 @@ static enum facet_status compile_now(struct facet_compiler *compiler, const stru
     return status;
 }
 
-/* One of those who ask for the same compiles; the others find it when their turn has come. */
+/* One of several threads that ask for the same compile; the others find the image when they get the lock. */
 static enum facet_status compile_once(struct facet_compiler *compiler, const struct facet_compile_job *job,
                                       struct facet_image **ret_image, struct facet_error *error)
 {
@@ -244,7 +244,7 @@ static enum facet_status compile_once(struct facet_compiler *compiler, const str
     return status;
 }
 
-/* Not kept with the image: another time nobody may have asked. */
+/* Not kept with the image: a later compile may not have asked for the check. */
 static enum facet_status remark_unchecked(struct facet_image *image, const struct facet_target *target,
                                           struct facet_error *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading an image's description (schemas/kernel_image.schema.json), strictly: all that is used is there, of its
- * type and within bounds, so that nobody behind has to check it again.
- * Never: trusts a number of it with memory; members that it does not know are of a newer Facet and left alone.
+ * Owns: reading an image's description (schemas/kernel_image.schema.json), strictly: every member in use is present, of
+ * its type and within bounds, so that later code need not check it again.
+ * Never: trusts a number of it with memory; unknown members come from a newer Facet and are ignored.
  */
 #include <string.h>
 

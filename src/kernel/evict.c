@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the size of the kernel cache: counting, and throwing the least recently used entries away.
+ * Owns: the size of the kernel cache: counting, and evicting the least recently used entries.
  * Never: waits long for another process that does the same, or removes a file that is not the cache's own.
  */
 #include <dirent.h>
@@ -48,14 +48,14 @@ static bool add(struct entries *entries, const char *name, const struct stat *in
         entries->capacity = capacity;
     }
     struct entry *entry = &entries->list[entries->count++];
-    memcpy(entry->name, name, strlen(name) + 1); /* who collects has measured it */
+    memcpy(entry->name, name, strlen(name) + 1); /* the caller has measured it */
     entry->bytes = (uint64_t)info->st_size;
     entry->used_ns = facet_timespec_ns(&info->st_atim);
     entries->bytes += entry->bytes;
     return true;
 }
 
-/* What a process that died left behind: a file half written, a lock that nobody holds. */
+/* Leftovers of a process that died: a partial file, a lock that no process holds. */
 static void remove_leftover(int folder, const char *name, const struct stat *info)
 {
     struct timespec now;
@@ -98,7 +98,7 @@ static int older_first(const void *left, const void *right)
     return (a->used_ns > b->used_ns) - (a->used_ns < b->used_ns);
 }
 
-/* Down to seven eighths, so that the next entry does not do all this again. Returns what is left. */
+/* Down to seven eighths, so that the next entry does not evict again. Returns the bytes that stay. */
 static uint64_t throw_away(const struct facet_cache *cache, struct entries *entries)
 {
     uint64_t goal = cache->limit - cache->limit / 8;
@@ -110,7 +110,7 @@ static uint64_t throw_away(const struct facet_cache *cache, struct entries *entr
     return entries->bytes;
 }
 
-/* What the files have; above the limit, after throwing away. False when the folder cannot be read. */
+/* The bytes of all files; above the limit, after evicting. False when the folder cannot be read. */
 static bool recount(const struct facet_cache *cache, uint64_t *ret_bytes)
 {
     struct entries entries = {0};
@@ -126,7 +126,7 @@ void facet_cache_account(const struct facet_cache *cache, uint64_t bytes)
     FACET_CLEANUP_FD int usage = openat(cache->folder, "usage", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     uint64_t total = 0;
 
-    /* Held for microseconds, or for one look through the folder. */
+    /* Held for microseconds, or for one scan of the folder. */
     if (usage < 0 || flock(usage, LOCK_EX) < 0)
         return;
     bool known = pread(usage, &total, sizeof total, 0) == (ssize_t)sizeof total && total <= UINT64_MAX - bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: images in memory, who holds them, what they answer. Never: reads a file format; parse.c does. */
+/* Owns: images in memory, their reference counts, and their accessors. Never: reads a file format; parse.c does. */
 #include "kernel/image.h"
 
 #include <stdlib.h>
@@ -30,14 +30,14 @@ void facet_image_destroy(struct facet_image *image)
 
 struct facet_image *facet_image_hold(const struct facet_image *image)
 {
-    /* The count is the one thing that changes in an image that is handed out. */
+    /* The reference count is the one member that changes in an image that is handed out. */
     struct facet_image *held = (struct facet_image *)image;
 
     atomic_fetch_add(&held->holders, 1);
     return held;
 }
 
-/* The target that the description names, which must be one that there is. */
+/* The target that the description names, which must be in the table. */
 static enum facet_status take_target(struct facet_image *image, const char *target, struct facet_error *error)
 {
     struct facet_target parsed;
@@ -88,7 +88,7 @@ enum facet_status facet_image_create(const void *bytes, size_t size, const char 
     return FACET_OK;
 }
 
-/* What could speak to a terminal, or is no UTF-8, is written out; what is in `kept` stays. */
+/* Characters that could control a terminal, or are not UTF-8, are written as escapes; those in `kept` stay. */
 static char *shown_copy(const char *text, const char *kept)
 {
     const char *from = text ? text : "";

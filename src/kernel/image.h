@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images: code for a target, what it says of its kernels, and what the compiler said when it made it.
+ * Images: code for a target, the description of its kernels, and the diagnostics of the compile that made it.
  *
- * Owns: struct facet_image, counted by its holders; making one from parts.
+ * Owns: struct facet_image, which is reference-counted; making one from parts.
  * Never: runs or loads code; changes an image once it is handed out.
  */
 #ifndef FACET_KERNEL_IMAGE_H
@@ -29,9 +29,10 @@ struct facet_image {
     uint32_t diagnostic_count;
     struct facet_diagnostic *diagnostics; /* each owns its texts */
     struct facet_compile_statistics statistics;
-    struct facet_error uncached; /* why it was neither looked for in the cache nor kept; FACET_OK: nothing was wrong */
-    struct facet_manifest manifest; /* what it was made of besides its source; empty but in an image of the compiler */
-    bool unrepeatable;              /* made of more than that: the cache cannot keep it */
+    struct facet_error uncached; /* why the cache was neither searched nor filled; FACET_OK: it was */
+    struct facet_manifest
+        manifest;      /* the files it was made of besides its source; empty unless the compiler made the image */
+    bool unrepeatable; /* the manifest is incomplete: the cache cannot keep it */
 };
 
 /* An image of copies of the parts. `bytes` may be NULL (size 0). `description` is JSON of `length` bytes, or NULL;
@@ -45,7 +46,7 @@ bool facet_image_is_code(const void *bytes, size_t size);
 /* Appends a copy, texts made fit to print. False when out of memory. Only before the image is handed out. */
 bool facet_image_remark(struct facet_image *image, const struct facet_diagnostic *diagnostic);
 
-/* One more holder; facet_image_destroy() by each. */
+/* Takes one more reference; facet_image_destroy() releases one. */
 struct facet_image *facet_image_hold(const struct facet_image *image);
 
 /* Reads a description's kernels into the image: its `kernels` and `arguments`. */

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/processor.h"
 
-/* Changed when what is kept changes its meaning. */
+/* Changed when the meaning of the kept bytes changes. */
 static const char format[] = "facet kernel cache 1";
 
 static void add(XXH3_state_t *state, const void *bytes, size_t size)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a cached image is found by.
+ * The key of a cached image.
  *
- * Owns: which facts decide what a compile makes. Two compiles with the same key make the same image.
- * Never: reads files other than the compiler's own marks and what the kernel says of the processor.
+ * Owns: the choice of facts that determine a compile's result. Two compiles with the same key make the same image.
+ * Never: reads files other than the compiler's own marks and the kernel's description of the processor.
  */
 #ifndef FACET_KERNEL_KEY_H
 #define FACET_KERNEL_KEY_H

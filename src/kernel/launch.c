@@ -17,7 +17,7 @@ enum { BLOCK_MOST = 4096 };
 
 struct facet_kernel {
     struct facet_session *session;
-    struct facet_image *image; /* held */
+    struct facet_image *image; /* one reference */
     const struct facet_host_kernel *what;
     uint64_t context, module;
     uint32_t *local_bytes; /* of each argument; 0 for those that are no local memory */

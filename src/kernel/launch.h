@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what rooms above may know of a loaded kernel. Never: a way to launch one: facet/kernel.h has that. */
+/* Owns: the queries of a loaded kernel for rooms above. Never: a way to launch one: facet/kernel.h has that. */
 #ifndef FACET_KERNEL_LAUNCH_H
 #define FACET_KERNEL_LAUNCH_H
 
@@ -11,8 +11,10 @@
 bool facet_kernel_is_of(const struct facet_kernel *kernel, const struct facet_session *session, uint64_t context);
 const char *facet_kernel_name(const struct facet_kernel *kernel);
 
-/* Asks `judge` about each address of device memory that its arguments hold, until it refuses one; what is not set, and
- * 0, it is not asked about. */
+/*
+ * Calls `judge` for each device address among the arguments, until it refuses one; arguments that are unset or 0 are
+ * skipped.
+ */
 typedef enum facet_status (*facet_kernel_judge_func)(void *data, const char *argument, uint64_t address,
                                                      struct facet_error *error);
 enum facet_status facet_kernel_judge_memory(const struct facet_kernel *kernel, facet_kernel_judge_func judge,

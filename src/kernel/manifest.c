@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list's bytes, and the looks at the files. Never: reads more of a file than it had. */
+/* Owns: the manifest's bytes, and the checks of the files. Never: reads more of a file than it had at the compile. */
 #include "kernel/manifest.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ static bool has_hash(int fd, const struct entry *entry)
     return done == entry->bytes && hash.low64 == entry->hash[0] && hash.high64 == entry->hash[1];
 }
 
-/* A pipe in the file's place must not make us wait, nor a terminal become ours. */
+/* A pipe in the file's place must not block us, nor a terminal become our controlling terminal. */
 static bool has_contents(const char *path, const struct entry *entry)
 {
     FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a compile asked of the file system besides its source, kept with the image: headers, and places where it looked
- * for one in vain.
+ * The questions that a compile asked of the file system besides its source, kept with the image: the headers it read,
+ * and the paths where it found none.
  *
- * Owns: this list as bytes, and asking again.
+ * Owns: this list as bytes, and repeating the questions.
  * Never: believes bytes that facet_manifest_is_sound() has not seen.
  */
 #ifndef FACET_KERNEL_MANIFEST_H
@@ -27,8 +27,11 @@ void facet_manifest_clear(struct facet_manifest *manifest);
 /* Whether the bytes are `count` entries and nothing else. */
 bool facet_manifest_is_sound(const struct facet_manifest *manifest);
 
-/* Whether the file system would answer today as it did: what was read has the same bytes, and what was not there still
- * is not. Looks at contents, not at times. Relative paths are of the working folder, as they are for a compile. */
+/*
+ * Whether the file system would give the same answers now: the files that were read have the same bytes, and the
+ * missing ones are still missing. Compares contents, not times. Relative paths are relative to the working folder, as
+ * in a compile.
+ */
 bool facet_manifest_holds(const struct facet_manifest *manifest);
 
 #endif

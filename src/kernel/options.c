@@ -85,8 +85,10 @@ static enum facet_status take_options(const struct facet_compile_options *given,
     return check_numbers(taken, error);
 }
 
-/* Also the user may ask, through the environment, of programs that do not; then what cannot be checked is not, and the
- * image says so. */
+/*
+ * The user too may ask for checked images, through the environment. Where the target has none, the image stays
+ * unchecked and a remark in it says so.
+ */
 static enum facet_status read_check(uint32_t asked, struct facet_compile_job *job, uint32_t *ret_check,
                                     struct facet_error *error)
 {
@@ -104,7 +106,7 @@ static enum facet_status read_check(uint32_t asked, struct facet_compile_job *jo
     return FACET_OK;
 }
 
-/* What editors put before a text is none of it; of other encodings than UTF-8 nobody here knows anything. */
+/* Skips the byte order mark that editors write; refuses encodings other than UTF-8, which the compiler cannot read. */
 static enum facet_status read_text(const void **source, size_t *bytes, struct facet_error *error)
 {
     if (!*source)

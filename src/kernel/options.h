@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a compile is asked for, checked and complete.
+ * The request of a compile, checked and complete.
  *
  * Owns: defaults, the kind of a source by its first bytes.
  * Never: knows clang's options; the compiler refuses those that it does not take.

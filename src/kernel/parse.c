@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: images from bytes: which format they are in, and where that keeps the description.
+ * Owns: images from bytes: recognizing the format, and finding the description in it.
  * Never: reads past the bytes, whatever the numbers in them say.
  */
 #include <elf.h>

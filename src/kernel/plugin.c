@@ -10,7 +10,7 @@
 
 #include "base/paths.h"
 
-/* Of a file, whatever changes when it is replaced. */
+/* The attributes of a file, some of which change when it is replaced. */
 struct mark {
     uint64_t device, inode, bytes, changed_ns;
 };

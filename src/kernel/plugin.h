@@ -2,7 +2,7 @@
 /*
  * The kernel compiler's shared object: found at once, opened late.
  *
- * Owns: where it is, which one it is without opening it, opening it once in a process.
+ * Owns: its path, its identity (found without opening it), and opening it once in a process.
  * Never: closes it: LLVM does not take being unloaded.
  */
 #ifndef FACET_KERNEL_PLUGIN_H
@@ -13,9 +13,9 @@
 #include "kernel/backend.h"
 
 /*
- * What tells this compiler from any other, from looking at files alone: the object, the libraries of built-in functions
- * beside it, and the loader's list of libraries, which changes whenever an LLVM is installed. FACET_UNSUPPORTED: there
- * is no compiler; says what to install.
+ * Identifies this compiler among all others, by the state of files alone: the object, the libraries of built-in
+ * functions beside it, and the loader's list of libraries, which changes whenever an LLVM is installed.
+ * FACET_UNSUPPORTED: there is no compiler; the error names the package to install.
  */
 enum facet_status facet_plugin_identify(XXH128_hash_t *ret_identity, struct facet_error *error);
 

@@ -45,7 +45,7 @@ static enum facet_status check_extent(const struct facet_range *range, struct fa
     return FACET_OK;
 }
 
-/* What the caller or the kernel says; 0 where neither does. */
+/* The group size that the caller or the kernel requires; 0 where neither does. */
 static enum facet_status take_group(const struct facet_range *range, const struct facet_host_kernel *kernel,
                                     struct facet_grid *grid, struct facet_error *error)
 {

@@ -3,7 +3,7 @@
  * A launch's extent, checked and complete.
  *
  * Owns: the bounds of every launch, and the choice of a work-group's size.
- * Never: knows a device; what is beyond one device's own bounds its provider refuses.
+ * Never: knows a device; a device's own smaller bounds are checked by its provider.
  */
 #ifndef FACET_KERNEL_RANGE_H
 #define FACET_KERNEL_RANGE_H
@@ -20,7 +20,7 @@ struct facet_grid {
     uint32_t offset[3]; /* 0 beyond the dimensions */
 };
 
-/* FACET_INVALID_ARGUMENT (dimensions), FACET_OUT_OF_RANGE naming the number and what it may be. */
+/* FACET_INVALID_ARGUMENT (dimensions), FACET_OUT_OF_RANGE naming the number and its bounds. */
 enum facet_status facet_range_resolve(const struct facet_range *range, const struct facet_host_kernel *kernel,
                                       struct facet_grid *ret_grid, struct facet_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The targets: what a kernel can be compiled for.
+ * The targets that a kernel can be compiled for.
  *
  * Owns: the table of processors by family, names as people type them, guessing which one was meant.
  * Never: asks a compiler; whether LLVM knows a processor is asked where a compile needs it (compiler.c).
@@ -32,8 +32,10 @@ enum facet_status facet_target_read(const char *text, struct facet_target *ret_t
 /* "ptx" */
 const char *facet_target_family_name(enum facet_target_family family);
 
-/* What people call the target of facet_target_name(index): "RDNA 3, Radeon RX 7900". "" when there is nothing to say;
- * NULL past the end. */
+/*
+ * The common name of the target facet_target_name(index): "RDNA 3, Radeon RX 7900". "" when it has none; NULL past the
+ * end.
+ */
 const char *facet_target_about(uint32_t index);
 
 #endif
