@@ -221,7 +221,7 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
     return status;
 }
 
-/* --- the right to compile ----------------------------------------------------------------------------------------- */
+/* --- the right to compile --------------------------------------------------------------------------------------- */
 
 /* Whether `lock` is still the file of that name: its last holder may have removed it while we waited. */
 static bool still_named(const struct facet_cache *cache, const char *name, int lock)

@@ -7,10 +7,10 @@
  * Never: makes a compile fail. A damaged entry is a miss; a folder that is not safe is not used; one that cannot be
  *        written keeps nothing.
  *
- *     KEY.kernel       an entry (cache_entry.h); its access time is that of the last hit KEY.lock         held (flock)
- *     by the process that compiles it now; the kernel releases it when that process dies KEY.*.tmp        a file that
- *     is being written; renamed to KEY.kernel usage            how many bytes the entries have, and the lock under
- *     which they are counted and evicted
+ *     KEY.kernel       an entry (cache_entry.h); its access time is that of the last hit
+ *     KEY.lock         held (flock) by the process that compiles it now; the kernel releases it when that process dies
+ *     KEY.*.tmp        a file that is being written; renamed to KEY.kernel
+ *     usage            how many bytes the entries have, and the lock under which they are counted and evicted
  *
  * Thread rule: open and close by one thread, the rest by any number.
  */

@@ -34,8 +34,8 @@ static void add_number(XXH3_state_t *state, uint64_t number)
 }
 
 /*
- * The processor's model and features, its own and those that the kernel lets programs use. What differs between its
- * cores (identifiers in leaf 1) is left out.
+ * The processor's model and features, its own and those that the kernel lets programs use. Fields that differ between
+ * its cores (identifiers in leaf 1) are left out.
  */
 static enum facet_status add_processor(XXH3_state_t *state, struct facet_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: images from bytes: recognizing the format, and finding the description in it.
- * Never: reads past the bytes, whatever the numbers in them say.
+ * Never: reads past the bytes, even if the numbers in them are wrong.
  */
 #include <elf.h>
 #include <inttypes.h>

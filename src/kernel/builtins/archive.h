@@ -3,12 +3,12 @@
  * An archive of builtin functions: many small bitcode modules (shards) in one file, found by the symbols they define.
  *
  * Owns: the format, and reading it. prepare.cc writes it at build time.
- * Never: knows what is in a shard (link.cc does).
+ * Never: looks into a shard (link.cc does).
  *
  * The file, numbers little-endian, without holes: a header; the symbols, in order of strcmp() of their names; the
  * shards; the names, each ended by a NUL; and from a multiple of FACET_ARCHIVE_ALIGN the bytes of the shards. One shard
- * holds all overloads of one function (`sin` for float, float2, double ...), since they share tables and helpers; what
- * it needs from other shards it declares.
+ * holds all overloads of one function (`sin` for float, float2, double ...), since they share tables and helpers;
+ * functions of other shards are declared in it.
  */
 #ifndef FACET_KERNEL_BUILTINS_ARCHIVE_H
 #define FACET_KERNEL_BUILTINS_ARCHIVE_H

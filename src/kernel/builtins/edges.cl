@@ -34,8 +34,7 @@ ZERO(tan)
     VECTORS_POINTER(sincos, double, double, space)
 IN_SPACES(SINCOS)
 
-/* --- half turns: at whole numbers signs alternate, or do not -------------------------------------------------------
- */
+/* --- half turns: at whole numbers the sign alternates, or stays -------------------------------------------------- */
 
 #define HALF_TURNS(T)                                                                                                  \
     PUBLIC T __libclc_sinpi(T x);                                                                                      \
@@ -62,8 +61,7 @@ IN_SPACES(SINCOS)
 HALF_TURNS(float)
 HALF_TURNS(double)
 
-/* --- lgamma() of float ---------------------------------------------------------------------------------------------
- */
+/* --- lgamma() of float -------------------------------------------------------------------------------------------- */
 
 PUBLIC float __libclc_lgamma(float x);
 PUBLIC float lgamma(float x)
@@ -82,8 +80,7 @@ VECTORS1(lgamma, float)
     VECTORS_POINTER(lgamma_r, float, int, space)
 IN_SPACES(LGAMMA_R)
 
-/* --- fract() -------------------------------------------------------------------------------------------------------
- */
+/* --- fract() ------------------------------------------------------------------------------------------------------ */
 
 /* `below` is the largest number below 1. Of an infinity, and of a zero, it is a zero of that sign. */
 #define FRACT(T, space, below)                                                                                         \

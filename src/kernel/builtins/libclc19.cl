@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what libclc 19 lacks of OpenCL C 1.2 or has wrong, and libclc 22 has. Never: is built with libclc 22.
- * What else is called by these names is declared: clang's own declarations step back for ours. */
+/*
+ * Owns: functions of OpenCL C 1.2 that libclc 19 lacks or has wrong, and libclc 22 has right. Never: is built with
+ * libclc 22. Other functions of these names are only declared: clang's own declarations give way to ours.
+ */
 #include "vectors.h"
 
 /* --- lacking: mad_hi(), smoothstep() with edges of double, copies of vectors of three ----------------------------- */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library of OpenCL C's builtin functions, for one target: finding what a module lacks and linking it in.
+ * The library of OpenCL C's builtin functions, for one target: finding the functions that a module lacks and linking
+ * them in.
  *
  * Owns: the mapped file. Never: loads more of it than a module needs (a kernel needs 20 of 10,000 functions).
  *
  * Files, made at build time beside the compiler's object (meson.build):
  *     FACET_BUILTINS_HOST   address spaces stripped; work-item functions in terms of __facet_* (compile/lower.h)
  *     FACET_BUILTINS_PTX    address spaces 0 private, 1 global, 3 local, 4 constant; work-item functions by llvm.nvvm.*
- * Both go by the names that clang gives for nvptx64. On the host
+ * Both use the names that clang gives for nvptx64. On the host
  *     images    are pointers to struct facet_host_image_object (facet/host_kernel.h): names with `ocl_image2d_ro` ...
  *     samplers  are pointers whose address is the 32 bits of FACET_SAMPLER_*, zero-extended: a kernel's argument is
  *               made one by inttoptr; __translate_sampler_initializer() makes one of a constant
@@ -35,14 +36,18 @@ enum facet_status facet_builtins_open(const char *path, struct facet_builtins **
 void facet_builtins_close(struct facet_builtins *library); /* NULL: nothing. Modules linked from it stay valid */
 
 /*
- * Gives every function that `module` declares, calls and the library knows its body, and what those call in turn.
- * Bodies get internal linkage. Functions that the library does not know stay declared. FACET_INVALID_ARGUMENT: a
- * declaration of another type than the library's. After a failure the module is of no use.
+ * Gives a body to every function that `module` declares, calls and the library knows, and to the functions that those
+ * call in turn. Bodies get internal linkage. Functions that the library does not know stay declared.
+ * FACET_INVALID_ARGUMENT: a declaration of another type than the library's. After a failure the module must be
+ * discarded.
  */
 enum facet_status facet_builtins_link(const struct facet_builtins *library, LLVMModuleRef module,
                                       struct facet_error *error);
 
-/* What code generators call where a processor lacks an instruction: "fma" is "facet_libcall_fma" in the archive. */
+/*
+ * The prefix of functions that code generators call where a processor lacks an instruction: "fma" is
+ * "facet_libcall_fma" in the archive.
+ */
 #define FACET_BUILTINS_LIBCALL "facet_libcall_"
 
 /* Gives `module` the function that a code generator calls `name`, hidden; where the module has it, nothing.

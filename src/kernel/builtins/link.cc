@@ -27,7 +27,7 @@ struct Linking {
     std::vector<std::string> names; /* given bodies */
 };
 
-/* What the module lacks and the archive has. */
+/* The shards of functions that the module lacks and the archive has. */
 std::set<uint32_t> find_lacking(Linking &linking, std::vector<std::string> &names)
 {
     std::set<uint32_t> shards;
@@ -77,7 +77,7 @@ facet_status link_shard(Linking &linking, uint32_t index, const std::vector<std:
     return FACET_OK;
 }
 
-/* One round: what it links may lack more. */
+/* One round: the linked functions may need more. */
 facet_status link_round(Linking &linking, bool *ret_more, facet_error *error)
 {
     std::vector<std::string> names;
@@ -108,7 +108,7 @@ extern "C" facet_status facet_builtins_link(const facet_builtins *library, LLVMM
         if (status != FACET_OK)
             return status;
     }
-    for (const std::string &name : linking.names) /* at last: a shard cannot refer to what is internal already */
+    for (const std::string &name : linking.names) /* at last: shards cannot refer to internal functions */
         linking.module.getFunction(name)->setLinkage(GlobalValue::InternalLinkage);
     return FACET_OK;
 }
@@ -129,7 +129,7 @@ extern "C" facet_status facet_builtins_supply(const facet_builtins *library, LLV
             name);
     if (into.getFunction(name))
         return FACET_OK;
-    /* Only what is declared is linked; the type is the shard's. */
+    /* Only declared functions are linked; the type is the shard's. */
     into.getOrInsertFunction(ours, Type::getVoidTy(into.getContext()));
     facet_status status = link_shard(linking, shard, {}, error);
     if (status != FACET_OK)

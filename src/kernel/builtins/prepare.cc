@@ -2,12 +2,12 @@
 /*
  * Build-time tool: makes an archive of builtin functions (archive.h) of libclc's generic library and our own functions.
  *
- * usage: prepare --host|--ptx|--amdgcn OUTPUT LIBCLC OURS...      bitcode or text; OURS replace what LIBCLC has, and
- *                                                                 reach what they replace as __libclc_NAME
+ * usage: prepare --host|--ptx|--amdgcn OUTPUT LIBCLC OURS...      bitcode or text; functions of OURS replace those of
+ *                                                                 LIBCLC, and call the replaced ones as __libclc_NAME
  *
- * Owns: what the functions look like in the archive: without attributes of a processor, small ones always inlined; for
- *       the host without address spaces (its vectorizer cannot compare pointers of different ones), for PTX with tables
- *       in global memory.
+ * Owns: the form of the functions in the archive: without attributes of a processor, small ones always inlined; for the
+ *       host without address spaces (its vectorizer cannot compare pointers of different ones), for PTX with tables in
+ *       global memory.
  * Never: part of the compiler.
  */
 #include <cstring>
@@ -86,7 +86,7 @@ static std::unique_ptr<Module> strip_spaces(const Module &module)
     return flat;
 }
 
-/* Has what leads to a table be of the table's address space. */
+/* Moves the values that lead to a table into the table's address space. */
 static void move_users(Value &value, unsigned space)
 {
     for (User *user : value.users()) {
@@ -152,7 +152,7 @@ static std::string base_name(StringRef name)
     return rest.take_front(length).str();
 }
 
-/* Has libclc's function be what ours declare as __libclc_NAME, so that NAME is free. */
+/* Makes libclc's function the one that ours declare as __libclc_NAME, so that NAME is free. */
 static void keep_replaced(Module &libclc, const Module &ours)
 {
     static const std::string prefix = "__libclc_";
@@ -353,7 +353,7 @@ static void write_file(const std::string &path, const std::string &bytes)
         fail(path + ": " + stream.error().message());
 }
 
-/* What our functions and libclc's call but nobody has, except what the lowering gives. */
+/* Checks for functions that our code and libclc's call and neither defines, except those that the lowering gives. */
 static void check_complete(const Module &module)
 {
     for (const Function &function : module)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a source may bring along. On the host a kernel is code of the process that runs it, and a checked one is only
- * checked where its accesses to memory can be seen: so what a module may call of LLVM's own functions is a list.
+ * The constructs that a source may contain. On the host a kernel is code of the process that runs it, and a checked
+ * kernel is only checked where its accesses to memory are visible. So LLVM's own functions that a module may call are
+ * listed.
  *
- * Owns: that list, and what else makes code run unseen: calls through pointers, sections, names that are Facet's.
- * Never: looks at Facet's own functions, or at what the optimizer makes: both come later and may do more.
+ * Owns: that list, and the refusal of other ways to run code unchecked: calls through pointers, sections, names that
+ * are Facet's.
+ * Never: looks at Facet's own functions, or at the optimizer's code: both come later and may do more.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +18,7 @@
 #include "kernel/compile/llvm.h"
 #include "kernel/compile/lower.h"
 
-/* LLVM's numbers of address spaces from here on are the processor's segments, or nobody's. */
+/* LLVM's address spaces from SPACES on are the processor's segments, or unused. */
 enum { SPACES = 8, VALUE_MOST = 4096, TEXT_SIZE = 320, NAME_SIZE = 96 };
 
 static void refuse(struct facet_compilation *compilation, const char *format, ...) FACET_PRINTF(2, 3);
@@ -64,13 +66,13 @@ static const char *const admitted[] = {
     "vector.deinterleave2", "stepvector", "get.active.lane.mask",
     /* memory */
     "memcpy", "memmove", "memset", "prefetch", "ptrmask", "objectsize",
-    /* what is said to the optimizer and to debuggers, and the end of the program */
+    /* hints to the optimizer and to debuggers, and the end of the program */
     "lifetime.start", "lifetime.end", "invariant.start", "invariant.end", "launder.invariant.group",
     "strip.invariant.group", "assume", "expect", "expect.with.probability", "is.constant", "donothing", "sideeffect",
     "experimental.noalias.scope.decl", "experimental.convergence.", "dbg.", "annotation", "var.annotation",
     "ptr.annotation", "fake.use", "readcyclecounter", "trap"};
 
-/* A trap would end whoever runs a checked image, where something shall be told. */
+/* A trap would end the process that runs a checked image, which has to get a report instead. */
 static bool is_admitted(const struct facet_compilation *compilation, LLVMValueRef intrinsic)
 {
     static const char family[] = "llvm.";
@@ -160,7 +162,7 @@ static bool has_large(LLVMValueRef instruction)
     return found;
 }
 
-/* What is wrong with it; NULL: nothing. */
+/* The text of an instruction's fault; NULL: it has none. */
 static const char *fault_of(LLVMValueRef instruction)
 {
     switch (LLVMGetInstructionOpcode(instruction)) {
@@ -203,7 +205,7 @@ static void check_code(struct facet_compilation *compilation, LLVMValueRef funct
         }
 }
 
-/* --- what has a name ---------------------------------------------------------------------------------------------- */
+/* --- names -------------------------------------------------------------------------------------------------------- */
 
 static bool is_ours(const char *name)
 {
@@ -264,7 +266,7 @@ static void check_functions(struct facet_compilation *compilation)
     }
 }
 
-/* What is to run before any kernel, or behind the last one. */
+/* Functions that run before any kernel, or after the last one. */
 static void check_constructors(struct facet_compilation *compilation)
 {
     static const char *const names[] = {"llvm.global_ctors", "llvm.global_dtors"};
@@ -278,7 +280,7 @@ static void check_constructors(struct facet_compilation *compilation)
     }
 }
 
-/* Files that the linker would open, and the image then ask for. */
+/* Files that the linker would open, and that the image would then need. */
 static void check_libraries(struct facet_compilation *compilation)
 {
     static const char *const names[] = {"llvm.dependent-libraries", "llvm.linker.options"};

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a whole compile in a copy of this process (fork), on a stack that is deep enough for what people write; its
- *       result, which comes back through a pipe; saying how the copy ended where none came. No source can take down
- *       more than the copy. And each copy is the first to compile: LLVM's generator of SPIR-V keeps labels of basic
- *       blocks in a global table from one module to the next, by addresses that come again, so that the second module
- *       of a process may be wrong; lld keeps its state in globals.
- *       A copy that takes too long is ended, as one that crashed.
- * Never: lets the copy return, or keeps what it left behind. A program that itself uses the same LLVM from another
- *        thread may hold one of its locks while we copy; of that nobody here can know.
+ * Owns: a whole compile in a copy of this process (fork), on a stack that is deep enough for real sources; the result,
+ *       which comes back through a pipe; the error that says how the copy ended without one. No source can crash more
+ *       than the copy. And each copy is the first to compile: LLVM's generator of SPIR-V keeps labels of basic blocks
+ *       in a global table from one module to the next, by addresses that come again, so that the second module of a
+ *       process may be wrong; lld keeps its state in globals. A copy that takes too long is ended, as one that crashed.
+ * Never: lets the copy return, or keeps its leftovers. A program that itself uses the same LLVM from another thread may
+ *        hold one of its locks during the fork; this file cannot detect that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,10 +44,10 @@ enum end { WHOLE, TOO_DEEP, CRASHED };
 struct message {
     uint32_t end, signal;
     uint64_t at;
-    struct facet_folder folder; /* what a crash left behind; its path is "" where there is none */
+    struct facet_folder folder; /* the folder that a crash left behind; its path is "" where there is none */
 };
 
-/* Its pointers are for nobody, its counts are. */
+/* The receiver ignores its pointers and uses its counts. */
 struct outcome {
     enum facet_status status;
     struct facet_error error;
@@ -102,13 +101,13 @@ static void put_result(int fd, const struct outcome *outcome)
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP};
 
-/* Of a copy: whom it tells of its end, where in the source it is, and where its stack ends. */
+/* State of a copy: the pipe to its parent, its place in the source, and the end of its stack. */
 static struct {
     int fd;
     volatile size_t at;
     struct facet_folder folder;
     uintptr_t stack_end;
-    char stack[1 << 16]; /* for the signal that says that there is no more of the other */
+    char stack[1 << 16]; /* for the signal that reports an exhausted stack */
 } in_copy;
 
 void facet_compile_copy_at(void *context, size_t bytes)
@@ -165,7 +164,7 @@ static void watch_signals(void)
     pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
 }
 
-/* What the program has open stays open for as long as anybody has it. */
+/* Closes the program's files, which would stay open for as long as the copy has them. */
 static void close_others(int fd)
 {
     if (fd > STDERR_FILENO + 1)
@@ -211,7 +210,7 @@ static int out_of_the_way(int fd)
     return fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
-/* LLVM prints by itself what it thinks of an input, with words that are the input's: none of it is for a terminal. */
+/* LLVM prints its own messages, which quote the input: none of them belongs on a terminal. */
 static void be_silent(void)
 {
     FACET_CLEANUP_FD int nowhere = out_of_the_way(open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -227,8 +226,7 @@ static _Noreturn void compile_in_copy(struct facet_compile_copy *copy, int fd)
     pthread_t thread;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGCHLD,
-           SIG_DFL); /* the copy runs programs and asks how they ended, whatever ours does about its children */
+    signal(SIGCHLD, SIG_DFL); /* the copy runs programs and waits for them, however the program treats its children */
     fd = out_of_the_way(fd);
     in_copy.fd = fd;
     close_others(fd);
@@ -308,7 +306,7 @@ static bool get_reads(int fd, uint32_t count, struct facet_backend_result *resul
     return result->reads;
 }
 
-/* What there is of the result is for the caller to clear in any case. */
+/* The caller clears the partial result in any case. */
 static bool get_result(int fd, struct outcome *ret_outcome, struct facet_backend_result *result)
 {
     const struct facet_backend_result *said = &ret_outcome->result;
@@ -328,7 +326,7 @@ static bool get_result(int fd, struct outcome *ret_outcome, struct facet_backend
 
 /* --- this process: the copy --------------------------------------------------------------------------------------- */
 
-/* `how` is what waitpid() says; 0 too where somebody else in this process has waited for all of its children. */
+/* `how` is the status from waitpid(); 0 too where another thread of this process has waited for all of its children. */
 static enum facet_status explain_death(const char *name, int how, struct facet_error *error)
 {
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)
@@ -355,7 +353,7 @@ static bool find_place(const struct facet_backend_request *request, uint64_t at,
     return true;
 }
 
-/* What it had just read is most likely what it crashed on. */
+/* The last construct that the copy read is the likely cause of the crash. */
 static enum facet_status explain_crash(const struct facet_backend_request *request, const struct message *message,
                                        struct facet_error *error)
 {
@@ -426,7 +424,7 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
     return facet_error_errno(error, failed, "cannot copy this process (fork) to compile in it");
 }
 
-/* Whether the copy says anything, or ends, within so many seconds. */
+/* Whether the copy writes or ends within so many seconds. */
 static bool in_time(const struct facet_compile_copy *copy, uint32_t seconds)
 {
     struct pollfd end = {.fd = copy->fd, .events = POLLIN};
@@ -438,7 +436,7 @@ static bool in_time(const struct facet_compile_copy *copy, uint32_t seconds)
     return ready > 0;
 }
 
-/* As in a crash it says where it is, and which folder it leaves behind. */
+/* As in a crash, the copy reports its place in the source, and the folder it leaves behind. */
 static bool end_late(const struct facet_compile_copy *copy)
 {
     if (in_time(copy, copy->request->seconds))

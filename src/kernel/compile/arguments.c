@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which of clang's and clBuildProgram's options are taken, and what clang is told beyond them.
+ * Owns: the choice of clang's and clBuildProgram's options that are accepted, and the arguments that clang gets beside
+ * them.
  * Never: hands on an option that it does not know: clang's front end has thousands, some of which write files.
  */
 #include <stdlib.h>
@@ -65,7 +66,7 @@ static bool take_flag(struct facet_compilation *compilation, const char *argumen
     return true;
 }
 
-/* -O is the last one's; what the request itself says comes before it. */
+/* The last -O wins; the request's own level comes before it. */
 static bool take_level(struct facet_compilation *compilation, const char *argument)
 {
     uint32_t level;
@@ -136,19 +137,20 @@ static enum facet_status take(struct facet_compilation *compilation, const char 
 
 static void add_own(struct facet_compilation *compilation)
 {
-    static const char *const always[] = {"-emit-llvm-only",
-                                         "-disable-llvm-passes",
-                                         "-disable-llvm-verifier", /* source.c has it say what is wrong */
-                                         "-disable-O0-optnone",
-                                         "-discard-value-names",
-                                         "-fdeclare-opencl-builtins",
-                                         "-cl-kernel-arg-info",
-                                         "-ffp-contract=on",
-                                         "-fno-threadsafe-statics",
-                                         "-ferror-limit",
-                                         "100",
-                                         "-nostdsysteminc",
-                                         "-cl-std=CL1.2"};
+    static const char *const always[] = {
+        "-emit-llvm-only",
+        "-disable-llvm-passes",
+        "-disable-llvm-verifier", /* source.c runs the verifier itself and reports its message */
+        "-disable-O0-optnone",
+        "-discard-value-names",
+        "-fdeclare-opencl-builtins",
+        "-cl-kernel-arg-info",
+        "-ffp-contract=on",
+        "-fno-threadsafe-statics",
+        "-ferror-limit",
+        "100",
+        "-nostdsysteminc",
+        "-cl-std=CL1.2"};
     const struct facet_compile_flavour *flavour = compilation->flavour;
 
     add(compilation, "-triple");

@@ -2,8 +2,8 @@
 /*
  * Owns: the one symbol of facet-kernel-compiler.so: a request becomes a result, in a copy of the process (apart.c).
  * Never: calls clang, LLVM's passes, its generators or lld in the process that asks: they crash on some sources,
- * recurse as deep as one nests, and leave traces for the next compile. Where LLVM calls a handler, since it knows no
- * way on, that jumps back to here; what LLVM had then under way goes with the copy.
+ * recurse as deep as a source nests, and leave state for the next compile. On a fatal error LLVM calls a handler that
+ * jumps back to here; LLVM's unfinished state ends with the copy.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -22,8 +22,7 @@ struct guard {
 };
 static _Thread_local struct guard *guarding;
 
-/* Returns for threads that are not in a compile: the process has its own use of LLVM, and LLVM then does as it would.
- */
+/* Returns on threads that are not in a compile: the process may use LLVM itself, and LLVM then ends it as usual. */
 static void give_up(const char *reason)
 {
     struct guard *guard = guarding;
@@ -102,7 +101,7 @@ static enum facet_status run(struct facet_compilation *compilation, struct facet
     return build(compilation, error);
 }
 
-/* Not a result that is half made: code without a status that says so. */
+/* Drops a partial result: code without a status that vouches for it. */
 static void drop_code(struct facet_backend_result *result)
 {
     free(result->image);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: children that read a file and write to a pipe. Never: leaves one running or unburied. */
+/* Owns: children that read a file and write to a pipe. Never: leaves one running, or as a zombie. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -65,8 +65,10 @@ static int start(const char *const *arguments, const struct pipes *pipes, pid_t 
     return failed;
 }
 
-/* Processor time that a child has had: what a busy machine gives to others is not its fault. A child that had none for
- * long is bounded by the time that the whole compile may take. */
+/*
+ * Processor time used by a child: a busy machine does not count against it. A child that gets no processor time is
+ * bounded by the time limit of the whole compile.
+ */
 static int64_t used_ms(pid_t process)
 {
     struct timespec used = {0};
@@ -93,7 +95,7 @@ static bool take_output(int fd, struct facet_child *child, bool *no_memory)
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* What does not fit is read and forgotten: the child must not wait for us. */
+/* Output beyond the buffer is read and dropped: the child must not block on the pipe. */
 static bool take_text(int fd, struct facet_child *child)
 {
     char rest[1024];

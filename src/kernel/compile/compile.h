@@ -24,11 +24,11 @@ enum facet_compile_family {
 
 enum { FACET_COMPILE_NAME_SIZE = 64, FACET_COMPILE_FEATURES_SIZE = 4096, FACET_COMPILE_FAMILIES = 4 };
 
-/* What is the same for all processors of a family. */
+/* The constants that all processors of a family share. */
 struct facet_compile_flavour {
     const char *name;             /* "host" */
-    const char *source_triple;    /* what clang compiles for */
-    const char *triple;           /* what code is made for */
+    const char *source_triple;    /* the triple that clang compiles for */
+    const char *triple;           /* the triple that code is made for */
     const char *library;          /* of built-in functions, beside the compiler; NULL: none */
     const char *const *arguments; /* of clang's, NULL-terminated */
     uint32_t convention;          /* LLVM's number of the calling convention that marks kernels */
@@ -50,10 +50,11 @@ struct facet_compilation {
     enum facet_compile_family family;
     char processor[FACET_COMPILE_NAME_SIZE]; /* as LLVM names it; of SPIR-V the version */
     char target[FACET_COMPILE_NAME_SIZE + 16];
-    char machine_features[FACET_COMPILE_FEATURES_SIZE]; /* what LLVM is told beyond the processor's name */
-    char features[FACET_COMPILE_FEATURES_SIZE];         /* what must be there, as /proc/cpuinfo names it; host only */
-    uint32_t optimize;                                  /* 0 to 3 */
-    const char **arguments;                             /* clang's; borrowed from the request and from constants */
+    char machine_features[FACET_COMPILE_FEATURES_SIZE]; /* features that LLVM gets beside the processor's name */
+    char features[FACET_COMPILE_FEATURES_SIZE]; /* features that the machine must have, as /proc/cpuinfo names them;
+                                                   host only */
+    uint32_t optimize;                          /* 0 to 3 */
+    const char **arguments;                     /* clang's; borrowed from the request and from constants */
     uint32_t argument_count;
 
     LLVMContextRef context;
@@ -68,7 +69,7 @@ struct facet_compilation {
 enum facet_status facet_compile_target(struct facet_compilation *compilation, struct facet_error *error);
 enum facet_status facet_compile_machine(struct facet_compilation *compilation, struct facet_error *error);
 int facet_compile_knows(const char *family, const char *processor);
-/* What all compiles need and is the same for them: LLVM's tables, and what this processor is. */
+/* Prepares the state that all compiles share: LLVM's tables, and the identity of this processor. */
 void facet_compile_prepare(void);
 
 /* arguments.c: clang's command line and the optimization level. FACET_INVALID_ARGUMENT names what is not taken. */
@@ -77,21 +78,25 @@ enum facet_status facet_compile_arguments(struct facet_compilation *compilation,
 /* source.c: the module, of the family's flavour and verified; FACET_CORRUPT after errors, which are diagnostics. */
 enum facet_status facet_compile_source(struct facet_compilation *compilation, struct facet_error *error);
 
-/* admit.c: refuses what a source may not bring along, before anything of ours is linked; on the host that is most. */
+/*
+ * admit.c: refuses constructs that a source may not contain, before Facet's own code is linked; on the host most of
+ * LLVM's.
+ */
 enum facet_status facet_compile_admit(struct facet_compilation *compilation, struct facet_error *error);
 
-/* types.c: refuses types that the target has not; of what is optimized and mended, types and constants that SPIR-V has
- * not. */
+/*
+ * types.c: refuses types that the target lacks; in optimized and mended modules, types and constants that SPIR-V lacks.
+ */
 void facet_compile_admit_types(struct facet_compilation *compilation);
 void facet_compile_check_spirv(struct facet_compilation *compilation);
 
-/* extent.c: refuses by name what is larger or aligned farther than anyone keeps. */
+/* extent.c: refuses by name each variable that is larger or more aligned than the targets keep. */
 void facet_compile_admit_extents(struct facet_compilation *compilation);
 
 /* private.c: a module in SPIR's terms, rewritten for AMDGPU but for its private memory. */
 void facet_compile_private(struct facet_compilation *compilation);
 
-/* shape.c: what the module's kernels are called and take. */
+/* shape.c: the names and arguments of the module's kernels. */
 enum facet_status facet_compile_shape(struct facet_compilation *compilation, struct facet_error *error);
 bool facet_compile_is_kernel(const struct facet_compilation *compilation, const char *name);
 LLVMValueRef facet_compile_function(const struct facet_compilation *compilation, uint32_t kernel);
@@ -105,23 +110,25 @@ void facet_compile_rename(struct facet_compilation *compilation);
 /* library.c: makes every definition but the kernels internal. */
 void facet_compile_hide(struct facet_compilation *compilation);
 
-/* library.c: links the built-in functions that the module calls, and hides them and the rest; what is then missing is a
- * diagnostic. */
+/*
+ * library.c: links the built-in functions that the module calls, and hides them and the rest; each missing one is a
+ * diagnostic.
+ */
 enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error);
 
-/* mend.c: the same for SPIR-V, which needs no library. */
+/* mend.c: the counterpart for SPIR-V, which needs no library. */
 enum facet_status facet_compile_mend(struct facet_compilation *compilation, struct facet_error *error);
-/* mend.c: what is left to mend once SPIR-V's code is optimized; nothing makes it again then. */
+/* mend.c: mends SPIR-V's code once more after it is optimized; no later pass undoes that. */
 enum facet_status facet_compile_mend_code(struct facet_compilation *compilation, struct facet_error *error);
-/* mend.c: where the body of a function goes that has had none, and is inlined. */
+/* mend.c: a builder for the body of a function that had none, and is inlined. */
 LLVMBuilderRef facet_compile_begin_body(struct facet_compilation *compilation, LLVMValueRef function);
 /* mend_calls.c: a body for a built-in function that stands for another one. */
 void facet_compile_mend_call(struct facet_compilation *compilation, LLVMValueRef function);
-/* mend_calls.c: what a call that copies for the work-group is given: pointers to what it copies. */
+/* mend_calls.c: gives a call that copies for the work-group pointers to the type that it copies. */
 void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call);
 /* mend_calls.c: the type of an image's channels, as OpenCL C numbers it. */
 void facet_compile_mend_format(LLVMBuilderRef builder, LLVMValueRef call);
-/* unfold.c, widths.c: parts of mend_code(): LLVM's functions and edges that SPIR-V has not; integers of odd widths. */
+/* unfold.c, widths.c: parts of mend_code(): LLVM's functions and edges that SPIR-V lacks; integers of odd widths. */
 void facet_compile_unfold(struct facet_compilation *compilation);
 void facet_compile_widths(struct facet_compilation *compilation);
 
@@ -129,9 +136,11 @@ struct facet_builtins; /* kernel/builtins/library.h */
 enum facet_status facet_compile_open_library(const struct facet_compilation *compilation,
                                              struct facet_builtins **ret_library, struct facet_error *error);
 
-/* libcalls.c: what lld says is undefined and processes do not have, one name after the other; false at the end. */
+/*
+ * libcalls.c: the symbols that lld reports as undefined and processes lack, one name after the other; false at the end.
+ */
 bool facet_compile_next_missing(const char **said, char *ret_name, size_t size);
-/* An object with all of that. FACET_INTERNAL names what there is not. */
+/* An object with all of those functions. FACET_INTERNAL names those that do not exist. */
 enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, const char *said,
                                          LLVMMemoryBufferRef *ret_object, struct facet_error *error);
 
@@ -154,7 +163,7 @@ enum facet_status facet_compile_passes(struct facet_compilation *compilation, co
 /* Puts the description into the module, for the section that facet_image_parse() looks for. */
 void facet_compile_attach(struct facet_compilation *compilation);
 
-/* apart.c: a compile in a copy of this process, which may start while nobody of us is in LLVM. */
+/* apart.c: a compile in a copy of this process, which may start only while no thread of ours is in LLVM. */
 struct facet_compile_copy {
     const struct facet_backend_request *request;
     enum facet_status (*compile)(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
@@ -168,10 +177,12 @@ enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, stru
 enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, struct facet_backend_result *ret_result,
                                             struct facet_error *error);
 
-/* In a copy: how much of the source is behind the compiler, for who asks where it crashed; 0: it is not at the source.
+/*
+ * In a copy: how many bytes of the source the compiler has passed, for the report of a crash; 0: it is not in the
+ * source.
  */
 void facet_compile_copy_at(void *context, size_t bytes);
-/* In a copy: the folder that goes with it where it crashes; NULL: there is none. */
+/* In a copy: the folder to remove if the copy crashes; NULL: there is none. */
 void facet_compile_copy_folder(const struct facet_folder *folder);
 
 /* remark.c: adds a diagnostic; an error makes the compile fail at the step's end. `context` is the compilation. */
@@ -187,10 +198,10 @@ void facet_compile_refuse_calls(struct facet_compilation *compilation, const cha
 enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compilation, struct facet_error *error);
 /* Of what kernels call. Returns false, and adds nothing, where there is none. */
 bool facet_compile_refuse_recursion(struct facet_compilation *compilation);
-/* What a name is in the source, as far as a person needs it: "_Z3sinf" is "sin". */
+/* The name that a symbol has in the source, without types: "_Z3sinf" is "sin". */
 void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size);
 
-/* read.c: what the compile asked of the file system, into the result. `context` is the compilation. */
+/* read.c: adds the compile's questions to the file system to the result. `context` is the compilation. */
 struct facet_shim_read;
 void facet_compile_read_clear(struct facet_backend_result *result);
 void facet_compile_read(void *context, const char *path, const struct facet_shim_read *read);

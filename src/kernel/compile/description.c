@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what an image says of itself (schemas/kernel_image.schema.json). Never: knows where in the image that lies. */
+/* Owns: an image's description (schemas/kernel_image.schema.json). Never: knows its place in the image. */
 #include <jansson.h>
 #include <stdlib.h>
 

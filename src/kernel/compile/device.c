@@ -45,7 +45,7 @@ static void refuse_local(struct facet_compilation *compilation, const char *kern
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
-/* What the kernel declares itself. Everything that it calls has been inlined, or is counted for nobody. */
+/* The kernel's own variables. Every function that it calls has been inlined, or is not counted. */
 static void count_local(struct facet_compilation *compilation, uint32_t kernel)
 {
     LLVMValueRef function = facet_compile_function(compilation, kernel);
@@ -203,7 +203,8 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
     if (compilation->family == FACET_COMPILE_SPIRV)
         keep_loops();
     enum facet_status status = facet_compile_passes(compilation, pipelines[compilation->optimize], error);
-    if (status == FACET_OK && compilation->family == FACET_COMPILE_SPIRV) /* fewer constants that it cannot say */
+    if (status == FACET_OK &&
+        compilation->family == FACET_COMPILE_SPIRV) /* fewer constants that SPIR-V cannot express */
         status = facet_compile_passes(compilation, "function(instsimplify),globaldce", error);
     if (status != FACET_OK)
         return status;

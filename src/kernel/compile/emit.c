@@ -56,7 +56,7 @@ enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVM
         return FACET_INTERNAL;
     }
     compilation->result->generate_ns += facet_compile_now() - start;
-    /* What cannot be had on this processor is said through diagnostics, with code made all the same. */
+    /* Constructs that this processor cannot run are reported as diagnostics; code is made all the same. */
     enum facet_status status = facet_compile_verdict(compilation, error);
     if (status != FACET_OK) {
         LLVMDisposeMemoryBuffer(code);
@@ -98,7 +98,7 @@ static enum facet_status link_files(struct facet_compilation *compilation, const
     return FACET_OK;
 }
 
-/* Again, with what the first time was missing. */
+/* Links again, with the functions that the first attempt lacked. */
 static enum facet_status link_again(struct facet_compilation *compilation, const char *output, const char *input,
                                     const char *more, const char *missing, struct facet_error *error)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how large a module's variables may be, and how far aligned. What is admitted is kept, on every target.
+ * Owns: how large a module's variables may be, and how far aligned. Every target keeps the admitted sizes and
+ * alignments.
  * Never: changes either.
  *
- * A page of 4096 bytes is what images, local and scratch memory begin at; the block of arguments begins at a multiple
- * of 128. Beyond, a linker would fill files with nothing, and addresses would not be what the optimizer takes them to
- * be.
+ * Images, local and scratch memory begin at a page of 4096 bytes; the block of arguments begins at a multiple of 128.
+ * With more, a linker would pad files, and addresses would be less aligned than the optimizer assumes.
  */
 #include <inttypes.h>
 #include <stdio.h>

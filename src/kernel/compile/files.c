@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: files of one compile. Never: follows a link that somebody else put there; the folder is of mode 0700. */
+/* Owns: files of one compile. Never: follows another user's link; the folder is of mode 0700. */
 #include "kernel/compile/files.h"
 
 #include <dirent.h>
@@ -63,7 +63,7 @@ enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct face
             continue;
         if (!mkdtemp(folder.path))
             continue;
-        /* What is linked here is run: where others could exchange the folder is no place for it. */
+        /* The linker's output is run later, so a folder that other users could exchange is refused. */
         if (facet_path_trust_folder(folder.path, error) != FACET_OK) {
             why = "other users could exchange it";
             (void)rmdir(folder.path);

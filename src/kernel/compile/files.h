@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: files for programs and libraries that take nothing else, and child processes that are given them.
+ * Owns: files for programs and libraries that read only files, and child processes that get them.
  * Never: waits for a child longer than it was allowed to run.
  */
 #ifndef FACET_KERNEL_COMPILE_FILES_H
@@ -17,16 +17,17 @@ struct facet_folder {
     int lock; /* held for as long as it is used; -1: not by this process */
 };
 
-/* A new folder of our own, in memory where there is such a place. Those there that nobody uses any more, since who did
- * was killed, go. */
+/*
+ * A new folder of our own, in memory where there is such a place. Folders there whose process was killed are removed.
+ */
 enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct facet_error *error);
-/* With the files in it, whoever made them. Does nothing where its path is "". */
+/* Removes it with all files in it, from any process. Does nothing where its path is "". */
 void facet_folder_remove(const struct facet_folder *folder);
 enum facet_status facet_file_write(const char *path, const void *bytes, size_t size, struct facet_error *error);
 /* To be freed. */
 enum facet_status facet_file_read(const char *path, void **ret_bytes, size_t *ret_size, struct facet_error *error);
 
-/* What a child left behind. `output` and `text` (its standard error, shortened) are to be freed. */
+/* The result of a child. `output` and `text` (its standard error, shortened) are to be freed. */
 struct facet_child {
     void *output;
     size_t bytes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the text of clang's opencl-c-base.h, in the compiler. Never: looked for on the machine that compiles kernels.
+/*
+ * Owns: the text of clang's opencl-c-base.h, in the compiler. Never: reads it from the machine that compiles kernels.
  */
 #ifndef FACET_KERNEL_COMPILE_HEADER_H
 #define FACET_KERNEL_COMPILE_HEADER_H

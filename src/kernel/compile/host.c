@@ -93,7 +93,10 @@ static LLVMValueRef kernel_record(const struct table *table, const struct facet_
     return members[2] ? record(table, members, 13) : NULL;
 }
 
-/* Of checked images: what leads to the functions of struct facet_host_check, and the places in the source. */
+/*
+ * Globals of checked images that the lowering made: the pointer to struct facet_host_check, and the places in the
+ * source.
+ */
 static LLVMValueRef made_by_lowering(const struct table *table, const char *name)
 {
     LLVMValueRef made = LLVMGetNamedGlobal(table->module, name);
@@ -209,7 +212,9 @@ static bool is_too_straight(LLVMValueRef function)
     return count > TOO_MANY;
 }
 
-/* Some of its passes are quadratic even in small blocks (in the uses of a register): then the plain one, which is not.
+/*
+ * Some passes of the better generator are quadratic even in small blocks (in the uses of a register): such functions
+ * get the plain generator, which is not.
  */
 static void choose_generator(struct facet_compilation *compilation)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what code generators call where a processor lacks an instruction: the image brings those functions along.
+ * Owns: the functions that code generators call where a processor lacks an instruction: the image contains them.
  * Never: makes anything for processors that lack none; optimizes such functions, which may become calls of themselves.
  */
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: linking the built-in functions that kernels call, and saying which ones there are not.
- * Never: links what nobody calls; leaves anything but kernels visible.
+ * Owns: linking the built-in functions that kernels call, and the diagnostics for missing ones. Never: links a function
+ * without callers; leaves anything but kernels visible.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -73,8 +73,10 @@ static bool is_missing(const struct facet_compilation *compilation, LLVMValueRef
     return compilation->family != FACET_COMPILE_HOST || strncmp(name, LOWERED, strlen(LOWERED)) != 0;
 }
 
-/* Clang makes of each kernel a function of this name, for kernels that call it, and puts its body into the kernel or a
- * call of it. Inlined everywhere and seen by nobody it goes, and each kernel's code is there once. */
+/*
+ * For each kernel clang makes a function of this name, which other kernels call. The kernel has its body, or calls it.
+ * Inlined everywhere and internal, the function is deleted, so that each kernel's code exists once.
+ */
 static void join(struct facet_compilation *compilation, LLVMValueRef function)
 {
     static const char prefix[] = "__clang_ocl_kern_imp_";
@@ -98,7 +100,7 @@ void facet_compile_join(struct facet_compilation *compilation)
         join(compilation, function);
 }
 
-/* What they are called outside does not matter to anybody. */
+/* Names outside of the module have no effect on the internal functions. */
 void facet_compile_hide(struct facet_compilation *compilation)
 {
     LLVMValueRef value;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LLVM 22 and 19 made alike, by what LLVM 22 does.
+ * One interface for LLVM 22 and 19, with LLVM 22's behaviour.
  *
- * Owns: where they differ in LLVM's C interface, and in what clang and the generators agree on. For LLVM 22 that is
- * here, for LLVM 19 in llvm19.cc, which is built with that one only. Never: decides anything. Nobody else asks for
- * LLVM's version but the shims.
+ * Owns: the differences in LLVM's C interface, and in the conventions between clang and the generators. For LLVM 22
+ * they are here, for LLVM 19 in llvm19.cc, which is built with that one only. Never: decides anything. Beside this file
+ * only the shims test LLVM's version.
  */
 #ifndef FACET_KERNEL_COMPILE_LLVM_H
 #define FACET_KERNEL_COMPILE_LLVM_H
@@ -33,7 +33,10 @@ static inline LLVMErrorRef facet_llvm_passes(LLVMModuleRef module, const char *p
     return failed;
 }
 
-/* What clang made: kernels are known by their calling convention, and what calls one calls a function beside it. */
+/*
+ * Clang 22's output needs no change: kernels are known by their calling convention, and a call of a kernel calls a
+ * function beside it.
+ */
 static inline void facet_llvm_settle_kernels(LLVMModuleRef module)
 {
     (void)module;

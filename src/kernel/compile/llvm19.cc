@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what llvm.h promises, of LLVM 19. Never: is built with another one. */
+/* Owns: llvm.h's interface for LLVM 19. Never: is built with another one. */
 #include "kernel/compile/llvm.h"
 
 #include <llvm/IR/Constants.h>
@@ -94,7 +94,7 @@ static bool is_call(const User *user, const Function &kernel)
     return call && call->getCalledOperand() == &kernel;
 }
 
-/* A kernel cannot be called: those who do call a function of the same body, by the name that clang 22 gives it. */
+/* A kernel cannot be called: its callers get a function of the same body, by the name that clang 22 gives it. */
 static void divert_calls(Function &kernel)
 {
     ValueToValueMapTy map;

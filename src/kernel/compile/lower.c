@@ -17,13 +17,13 @@
 #include <facet/host_kernel.h>
 
 static const char inline_all[] = "always-inline,globaldce";
-/* What one work-item does, simplified: no calls, no memory that can be registers. */
+/* Simplifies the function of one work-item: no calls, no memory that can be registers. */
 static const char simplify[] =
     "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup;hoist-common-insts>,instcombine<"
     "no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
-/* Before blocks where many ways meet are parted, which a table does not need. */
+/* Runs before blocks with many predecessors are split, which a table does not need. */
 static const char tabulate[] = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<switch-to-lookup>)";
 static const char simplify_little[] = "always-inline,globaldce,function(sroa<preserve-cfg>)";
 /* Control flow that lower_lanes.c takes: conditional branches only, each an if without else or a loop's latch. */
@@ -375,7 +375,7 @@ static enum facet_status run_last(struct lowering *lowering, const struct facet_
     return status;
 }
 
-/* As the source has it, item by item, every access a question. */
+/* As in the source, item by item, with a check before every access. */
 static enum facet_status lower_checked(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
     LLVMValueRef *items = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*items)), *frames;
@@ -407,7 +407,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     return run_last(lowering, kernels, count);
 }
 
-/* With this the passes let a function be. LLVM wants the other one beside it. */
+/* Makes the passes skip a function. LLVM requires the second attribute with the first. */
 static void leave_alone(LLVMValueRef function)
 {
     set_attribute(function, LEFT_ALONE);

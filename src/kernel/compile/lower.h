@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lowering for the host: from kernels, which say what one work-item does, to functions that run a work-group.
+ * Lowering for the host: from kernels, each the work of one work-item, to functions that run a work-group.
  *
  * Owns: work-item loops, barriers, vector lanes, the layout of scratch and local memory, the host's pass pipeline.
- * Never: reads source, links libraries, emits objects (host.c does), or knows who runs the result.
+ * Never: reads source, links libraries, emits objects (host.c does), or knows the caller of the result.
  *
- * What it is given (portable.h makes it): a module for the host's triple and data layout in which
+ * Its input (portable.c makes it): a module for the host's triple and data layout in which
  *   - all pointers are of address space 0 and all calls of the C calling convention;
  *   - kernels are the functions named in `kernels`; every other function is internal and may be inlined away;
  *   - `__local` variables are internal globals named FACET_LOWER_LOCAL "...";
@@ -14,8 +14,8 @@
  *         i32 __facet_global_id(i32 d)   i32 __facet_grid(i32 d)       i32 __facet_global_size(i32 d)
  *         i32 __facet_offset(i32 d)      i32 __facet_dimensions()      void __facet_barrier()
  *     where d may be any value, and 3 or more gives 0 (ids, offset) or 1 (sizes). A global id is a call of its own and
- *     no sum of the others, so that a kernel that asks for nothing else in x is known to (FACET_HOST_ROWS).
- * What it makes: for each kernel a function `facet_run.NAME` of type facet_host_run_func (facet/host_kernel.h).
+ *     no sum of the others, so that a kernel that uses only it in x can be recognized (FACET_HOST_ROWS).
+ * Its output: for each kernel a function `facet_run.NAME` of type facet_host_run_func (facet/host_kernel.h).
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_H
 #define FACET_KERNEL_COMPILE_LOWER_H
@@ -59,8 +59,10 @@ struct facet_lower_options {
 /* How many lanes of 32 bits the registers of a processor have, with these features ("+name,-name"): 16, 8 or 4. */
 uint32_t facet_lower_lanes(const char *triple, const char *processor, const char *features);
 
-/* FACET_UNSUPPORTED: what a work-group cannot be made of (recursion, a call of a function without a body), naming
- * kernel and function. */
+/*
+ * FACET_UNSUPPORTED: a construct that a work-group cannot have (recursion, a call of a function without a body); the
+ * error names kernel and function.
+ */
 enum facet_status facet_lower_host(LLVMModuleRef module, const struct facet_lower_options *options,
                                    struct facet_lower_kernel *kernels, uint32_t count, struct facet_error *error);
 

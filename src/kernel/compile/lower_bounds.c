@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked images: where a pointer leads, and where what it leads into ends.
+ * Checked images: the variable that a pointer leads into, and its bounds.
  *
  * Owns: bounds of private variables, of local ones, of local arguments and of constants. Never: touches an access.
  *
@@ -18,7 +18,7 @@ static bool is_element(LLVMValueRef value)
            (LLVMIsAConstantExpr(value) && LLVMGetConstOpcode(value) == LLVMGetElementPtr);
 }
 
-/* What it is taken from, by number; NULL: no more, or it is a root itself. */
+/* The operands that a pointer is derived from, by number; NULL: no more, or it is a root itself. */
 static LLVMValueRef source_of(LLVMValueRef value, uint32_t index)
 {
     if (is_element(value) || LLVMIsAFreezeInst(value))
@@ -42,7 +42,7 @@ static uint32_t root_of(const struct facet_checker *checker, LLVMValueRef value)
         return FACET_ROOT_CONSTANT;
     if (LLVMIsConstant(value))
         return FACET_ROOT_GLOBAL;
-    /* What the host put into the argument block is of its world. */
+    /* A pointer that the host put into the argument block is the host's: it leads to global memory. */
     if (LLVMIsALoadInst(value) && (LLVMGetOperand(value, 0) == LLVMGetParam(checker->function, 0) ||
                                    source_of(LLVMGetOperand(value, 0), 0) == LLVMGetParam(checker->function, 0)))
         return FACET_ROOT_GLOBAL;
@@ -126,7 +126,7 @@ static struct facet_bounds bounds_of_select(struct facet_checker *checker, LLVMV
     return made;
 }
 
-/* Of what is no choice between others. */
+/* The bounds of a pointer that is no choice between others. */
 static struct facet_bounds bounds_of_root(const struct facet_checker *checker, LLVMValueRef root)
 {
     LLVMTypeRef i64 = checker->i64;

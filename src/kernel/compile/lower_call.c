@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what instructions are to us: which call, which memory, and atomics on memory of the group.
- * Never: decides what is done with them.
+ * Owns: the classification of instructions: which call, which memory, and atomics on memory of the group. Never:
+ * decides how they are lowered.
  */
 #include "lower_inside.h"
 
@@ -159,7 +159,7 @@ static uint32_t zen_of(LLVMValueRef original)
 /*
  * Zen foresees which store a load takes its value from. A run of plain additions to memory whose addresses come late,
  * out of vectors, may spoil that: then each costs 5 ns instead of half a one (measured on Zen 4; which registers and
- * which addresses the code has decides whether it befalls it). An exchange with addition was never seen to suffer.
+ * which addresses the code has decides whether it is affected). An exchange with addition was never seen to suffer.
  */
 static LLVMValueRef emit_exchange_and_add(LLVMBuilderRef builder, LLVMAtomicRMWBinOp operation, LLVMValueRef *operands)
 {
@@ -173,7 +173,7 @@ static LLVMValueRef emit_exchange_and_add(LLVMBuilderRef builder, LLVMAtomicRMWB
     return LLVMBuildCall2(builder, call, assembly, (LLVMValueRef[]){added, operands[0]}, 2, "");
 }
 
-/* A group runs on one thread: what is atomic only within it needs no lock of the bus. */
+/* A group runs on one thread: an operation that is atomic only within the group needs no bus lock. */
 LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LLVMValueRef *operands)
 {
     bool exchange = LLVMIsAAtomicCmpXchgInst(original) != NULL,
@@ -189,7 +189,7 @@ LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LL
     uint32_t zen = operation == LLVMAtomicRMWBinOpAdd || operation == LLVMAtomicRMWBinOpSub ? zen_of(original) : 0;
     if (local && zen > 0 && zen < 5)
         return emit_exchange_and_add(builder, operation, operands);
-    if (local && plain && zen != 5) { /* where only the locked ones were measured, and a plain one is slower */
+    if (local && plain && zen != 5) { /* only the locked ones were measured there, and a plain one is slower */
         old = LLVMBuildLoad2(builder, LLVMTypeOf(operands[1]), operands[0], "");
         made = combine(builder, operation, old, operands[1]);
         LLVMBuildStore(builder, made, operands[0]);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked images: each access of an item to memory that others may see asks first. One to a variable, or to a local
- * argument, looks itself whether it is inside, and tells when it is not.
+ * Checked images: each access of an item to memory that others may see calls the checker first. An access to a
+ * variable, or to a local argument, compares with its bounds itself, and reports when it is outside.
  *
- * Owns: the questions, what happens when the answer is no, and the places in the source that they name.
+ * Owns: the checks, the behaviour of a refused access, and the places in the source that reports name.
  * Never: asks about private memory that is accessed inside; moves an access or leaves out one that is allowed.
  *
- * An access that is refused happens all the same, but elsewhere: a load reads zeros, a store writes to memory that
- * nobody reads, a copy has no bytes. So control flow stays as it is. Where pointers lead that were in memory themselves
- * cannot always be told; that is looked at when it runs: all private memory of checked items lies in their frames.
+ * An access that is refused happens all the same, but elsewhere: a load reads zeros, a store writes to memory that is
+ * never read, a copy has no bytes. So control flow stays as it is. The target of a pointer that was itself in memory is
+ * not always known at compile time; it is then checked at run time: all private memory of checked items lies in their
+ * frames.
  */
 #include "lower_check.h"
 
@@ -36,7 +37,7 @@ static LLVMValueRef member(const struct facet_checker *checker, LLVMTypeRef type
     return LLVMBuildLoad2(checker->builder, type, place, "");
 }
 
-/* One of the functions that whoever runs the image has put up. */
+/* One of the functions that the program which runs the image has installed. */
 static LLVMValueRef function_at(const struct facet_checker *checker, size_t offset)
 {
     LLVMValueRef table = LLVMGetNamedGlobal(checker->module, FACET_LOWER_CHECK);
@@ -106,7 +107,7 @@ static void make_ask_unless_own(struct facet_checker *checker)
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
 
-/* Inside: private memory, and constants that are only read, are nobody else's concern. */
+/* Inside, private memory and reads of constants need no further check. */
 static void answer_inside(const struct facet_checker *checker, LLVMValueRef *given, LLVMBasicBlockRef own,
                           LLVMBasicBlockRef other)
 {
@@ -128,7 +129,7 @@ static void answer_inside(const struct facet_checker *checker, LLVMValueRef *giv
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
 
-/* Outside of the variable it is told. Where there is none: as above. */
+/* An access outside of its variable is reported. For a pointer without a variable: as above. */
 static void make_ask_outside(struct facet_checker *checker)
 {
     enum { NONE, ONE, INSIDE, OUTSIDE, OWN, OTHER, BLOCKS };
@@ -214,7 +215,7 @@ static uint32_t site_of(struct facet_checker *checker, LLVMValueRef access)
     return checker->site_count++;
 }
 
-/* Whether nobody can object: it is seen here, and nobody else's concern. */
+/* Whether the access needs no check: its bounds are known here, and it affects no other item. */
 static bool is_plain(const struct facet_checker *checker, uint32_t roots, LLVMValueRef address, LLVMValueRef bytes,
                      uint32_t flags)
 {
@@ -224,7 +225,7 @@ static bool is_plain(const struct facet_checker *checker, uint32_t roots, LLVMVa
     return (own || read) && facet_checker_inside(checker, address, bytes);
 }
 
-/* Whether it may be accessed, or NULL: that need not be asked. The builder is before the access. */
+/* Emits the check and returns its result; NULL: the access needs none. The builder is before the access. */
 static LLVMValueRef ask(struct facet_checker *checker, LLVMValueRef access, LLVMValueRef address, LLVMValueRef bytes,
                         uint32_t flags)
 {
@@ -279,7 +280,7 @@ static void guard_access(struct facet_checker *checker, LLVMValueRef access, uin
     LLVMSetOperand(result, 1, access);
 }
 
-/* Copies and fills: what is refused has no bytes. */
+/* Copies and fills: a refused one has no bytes. */
 static void guard_bytes(struct facet_checker *checker, LLVMValueRef call, bool reads)
 {
     LLVMValueRef bytes = LLVMGetOperand(call, 2), allowed, more = NULL;
@@ -355,7 +356,7 @@ static uint64_t largest_of(const struct facet_checker *checker)
     return most;
 }
 
-/* What the questions need, at the item's beginning. */
+/* The values that the checks need, at the item's beginning. */
 static void prepare(struct facet_checker *checker)
 {
     LLVMTypeRef bytes = LLVMArrayType2(checker->i8, largest_of(checker));
@@ -377,7 +378,7 @@ static void prepare(struct facet_checker *checker)
     }
 }
 
-/* What said where bounds are has done its service. */
+/* Removes the calls that carried the bounds. */
 static void drop_bounds(LLVMValueRef item)
 {
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of checked images share: lower_check.c asks and tells, lower_bounds.c knows where pointers lead.
+ * The parts of checked images: lower_check.c emits checks and reports, lower_bounds.c finds the bounds of pointers.
  *
  * Owns: struct facet_checker. Never: seen outside of these two.
  */
@@ -9,7 +9,7 @@
 
 #include "lower_inside.h"
 
-enum facet_root { /* what a pointer may lead to: bits */
+enum facet_root { /* the kinds of memory that a pointer may lead to: bits */
                   FACET_ROOT_PRIVATE = 1,
                   FACET_ROOT_ARGUMENTS = 2,
                   FACET_ROOT_LOCAL = 4,
@@ -34,11 +34,11 @@ struct facet_checker {
     LLVMTypeRef ask_type;
     LLVMValueRef ask, ask_unless_own; /* i1 (group, frames' bytes of an item, address, bytes, flags, item, site) */
     LLVMTypeRef ask_outside_type;
-    LLVMValueRef ask_outside; /* the same with base, size and outside of a struct facet_bounds behind */
+    LLVMValueRef ask_outside; /* like `ask`, followed by base, size and outside of a struct facet_bounds */
     struct facet_site *sites;
     uint32_t site_count, site_room;
 
-    LLVMValueRef function; /* the item function that is under way */
+    LLVMValueRef function; /* the item function that is being changed */
     LLVMValueRef item, frame_bytes, nothing, sink;
     struct facet_map bounds; /* pointer -> struct facet_bounds */
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More regions than there are barriers. What lies behind branches with barriers in them belongs to the region of each
- * barrier before it and to that of each way past them all: of n such branches are n regions, each of up to n branches.
+ * More regions than there are barriers. Code behind branches with barriers in them belongs to the region of each
+ * barrier before it and to that of each path past them all: of n such branches are n regions, each of up to n branches.
  *
- * Owns: barriers of our own where the ways of such a branch meet, if all items come there together and the regions
- * would be much larger than the source. Never: puts one where items may go different ways.
+ * Owns: barriers of our own where the paths of such a branch join, if all items arrive there together and the regions
+ * would be much larger than the source. Never: puts one where items may take different paths.
  */
 #include "lower_group.h"
 

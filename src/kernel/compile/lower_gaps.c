@@ -31,9 +31,9 @@ static LLVMValueRef step_mask(struct facet_lanes *lanes, uint32_t step)
 }
 
 /*
- * Small elements with gaps, where no mask is so fine: what is from one to the next is loaded as one number. The first
- * half has its elements at the low ends of theirs, the other half at the high ends, so that nothing is touched but what
- * lies between two elements.
+ * Small elements with gaps, where no mask is so fine: an element and its gap are loaded as one number. The first half
+ * has its elements at the low ends of theirs, the other half at the high ends, so that only memory between two elements
+ * is touched.
  */
 static LLVMValueRef load_between(struct facet_lanes *lanes, LLVMTypeRef type, LLVMValueRef first, uint32_t step,
                                  uint32_t alignment)

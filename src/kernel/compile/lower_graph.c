@@ -184,7 +184,9 @@ static void find_dominators(struct facet_graph *graph)
     }
 }
 
-/* The same from the end; post-dominators have higher numbers only without loops, so depth is counted instead. */
+/*
+ * As meet_above(), from the end; post-dominators have higher numbers only without loops, so depth is counted instead.
+ */
 static uint32_t post_depth(const struct facet_graph *graph, uint32_t block)
 {
     uint32_t depth = 0;
@@ -296,7 +298,7 @@ uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch)
     return graph->blocks[then].predecessor_count == 1 ? then : FACET_NOWHERE;
 }
 
-/* Ways back to a block that is not the only way into its loop. */
+/* Back edges to a block that is not the only entry of its loop. */
 static uint32_t count_side_doors(const struct facet_graph *graph, uint32_t block)
 {
     uint32_t count = 0;

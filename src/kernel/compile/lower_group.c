@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what one item (or chunk of items) does to what a work-group does.
+ * From the function of one item (or chunk of items) to the function of a work-group.
  *
- * Owns: regions between barriers, the loops over items, what a value that outlives a barrier is kept in.
- * Never: changes what an item computes.
+ * Owns: regions between barriers, the loops over items, the storage of values that outlive a barrier. Never: changes
+ * the result of an item.
  *
  * A region is all that can be reached from a barrier (or the entry) without passing another one. Each is cloned into
  * a loop over all items; behind the loop goes on the region of the barrier that was reached, which is the same for all
@@ -180,7 +180,7 @@ static bool is_once(const struct facet_former *former, LLVMValueRef value)
     return !LLVMIsAInstruction(value) || facet_map_get(&former->once, value);
 }
 
-/* What needs only arguments and the launch is computed before all loops. */
+/* Values that need only arguments and the launch are computed before all loops. */
 static void make_once(struct facet_former *former, LLVMValueRef instruction, bool entry)
 {
     LLVMValueRef made = LLVMIsACallInst(instruction) ? facet_group_call(former, instruction) : NULL;
@@ -507,7 +507,7 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
     split_at_barriers(&former);
     facet_graph_make(&former.graph, arena, function);
     facet_shapes_make(&former.shapes, arena, &former.graph, layout, false);
-    /* Barriers of our own would hide from a checker where the source has none. */
+    /* Barriers of our own would hide missing barriers of the source from a checker. */
     if (!group->passed && facet_cuts_make(arena, former.builder, &former.graph, &former.shapes)) {
         split_at_barriers(&former);
         facet_graph_make(&former.graph, arena, function);
@@ -520,14 +520,14 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
     return former.run;
 }
 
-/* The first instruction that a piece need not have; NULL: the block is not too large. */
+/* The first instruction of the next piece; NULL: the block is not too large. */
 static LLVMValueRef end_of_piece(LLVMBasicBlockRef block)
 {
     LLVMValueRef at = LLVMGetFirstInstruction(block), end = NULL;
     uint32_t count = 0;
 
     for (; at && count < LARGE; at = LLVMGetNextInstruction(at)) {
-        if (LLVMIsAAllocaInst(at) || LLVMIsAPHINode(at)) /* what must stay at the beginning */
+        if (LLVMIsAAllocaInst(at) || LLVMIsAPHINode(at)) /* instructions that must stay at the beginning */
             count = 0, end = NULL;
         else if (++count == PIECE)
             end = LLVMGetNextInstruction(at);

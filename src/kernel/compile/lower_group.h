@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the making of a work-group share.
+ * The state that the files which make a work-group's function share.
  *
  * Owns: the state of one function's making. Never: seen outside of lower_group.c and lower_region.c.
  */
@@ -70,19 +70,19 @@ LLVMValueRef facet_group_size(struct facet_former *former, uint32_t dimension);
 LLVMValueRef facet_group_first(struct facet_former *former, uint32_t dimension); /* global id of the first item */
 LLVMValueRef facet_group_slot(struct facet_former *former, LLVMTypeRef type);
 void facet_group_counters(struct facet_former *former);
-/* What a call that is the same for the group gives; NULL: it is not one of those. */
+/* The result of a call that is equal for the whole group; NULL: it is not one of those. */
 LLVMValueRef facet_group_call(struct facet_former *former, LLVMValueRef call);
-/* The loops over all items, what they do, and where it goes on behind them. */
+/* Makes the loops over all items, their bodies, and the jump to the next region. */
 void facet_group_region(struct facet_former *former, struct facet_region *region, LLVMBasicBlockRef end);
 
-/* Between start and finish the shared memory gets what is in it. Between begin and end, which leaves the builder where
- * it goes on and returns the region that was reached, all code goes into the region's own function. */
+/* Between start and finish the shared memory is filled. Between begin and end, which leaves the builder where it goes
+ * on and returns the region that was reached, all code goes into the region's own function. */
 void facet_outline_start(struct facet_former *former);
 void facet_outline_finish(struct facet_former *former);
 uint32_t facet_outline_take(struct facet_former *former, LLVMTypeRef type);
 void facet_outline_begin(struct facet_former *former, struct facet_region *region, struct facet_outline *outline);
 LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region *region);
-/* For regions of both kinds: what is known before all loops, or NULL; variables of kept values. */
+/* For regions of both kinds: a value that is known before all loops, or NULL; variables of kept values. */
 LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value);
 LLVMValueRef facet_outline_slot(struct facet_former *former, struct facet_kept *kept);
 LLVMValueRef facet_outline_uniform(struct facet_former *former, struct facet_kept *kept, bool next);

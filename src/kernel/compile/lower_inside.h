@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the lowering for the host share.
+ * The data structures that the files of the lowering for the host share.
  *
  * Owns: the arena that all of one lowering's memory comes from, the map from LLVM's objects to ours, the control flow
  *       graph, the shapes of values, and the two transformations: lanes (many items in a vector), group (all of them).
  * Never: seen outside of lower*.c.
  *
- * The road of a kernel. prepare: an *item function* `void (ptr arguments, ptr group)`, all inlined, says what one
- * work-item does. lanes: from it another item function, in which one "item" is a chunk of `width` neighbours in x.
+ * The steps of a kernel. prepare: an *item function* `void (ptr arguments, ptr group)`, all inlined, does the work of
+ * one work-item. lanes: from it another item function, in which one "item" is a chunk of `width` neighbours in x.
  * group: from any item function one that runs a whole work-group. Between the parts the place in the group is the call
  * of __facet_local_id(0 to 2) and __facet_global_id(0 to 2) (of a chunk: its first item's), and all else of the launch
  * the same for all items.
@@ -57,8 +57,10 @@ struct facet_graph {
 void facet_graph_make(struct facet_graph *graph, struct facet_arena *arena, LLVMValueRef function);
 uint32_t facet_graph_find(const struct facet_graph *graph, LLVMBasicBlockRef block);
 bool facet_graph_dominates(const struct facet_graph *graph, uint32_t above, uint32_t below);
-/* Many cases of large switches, or many ways into loops: as ifs without else that is so much that LLVM's passes and its
- * allocation of registers take minutes, while jumps are what such a source is about. */
+/*
+ * Many cases of large switches, or many entries of loops: as ifs without else they are so much code that LLVM's passes
+ * and its register allocation take minutes, while such a source consists of jumps.
+ */
 enum { FACET_CASES_MOST = 128 };
 uint32_t facet_graph_cases(const struct facet_graph *graph); /* of large switches, together */
 bool facet_graph_is_tangled(const struct facet_graph *graph);
@@ -137,16 +139,16 @@ void facet_edges_part(struct facet_arena *arena, LLVMValueRef item);
 /* Of a function with more than FACET_CASES_MOST cases: blocks in which many ways meet get a tree of blocks before them,
  * without which LLVM is quadratic in the ways. */
 void facet_joins_part(struct facet_arena *arena, LLVMValueRef function);
-/* Of a finished function: what large trees of such blocks bring lies in memory. */
+/* Of a finished function: the values of large trees of such blocks are kept in memory. */
 void facet_joins_store(LLVMValueRef run);
 bool facet_joins_dense(LLVMValueRef function); /* it has a large switch that may become a table */
-bool facet_is_mark(LLVMValueRef instruction);  /* what the blocks of such a tree have */
+bool facet_is_mark(LLVMValueRef instruction);  /* true: the mark of a block of such a tree */
 bool facet_loops_any(struct facet_arena *arena, LLVMValueRef item);
-/* Short loops of a finished function take a few steps at a time. What they make is used behind them by phis only. */
+/* Short loops of a finished function run a few steps per round. Only phis use their values behind them. */
 void facet_loops_step(struct facet_arena *arena, LLVMValueRef run);
-/* The name of what is called and cannot be lowered, or NULL. */
+/* The name of a called function that cannot be lowered, or NULL. */
 const char *facet_item_stranger(LLVMValueRef item);
-/* What else in it cannot be lowered, as the end of a sentence that begins with the kernel's name, or NULL. */
+/* Another reason why it cannot be lowered, as the end of a sentence that begins with the kernel's name, or NULL. */
 const char *facet_item_obstacle(LLVMValueRef item);
 
 struct facet_lanes_form {
@@ -179,9 +181,15 @@ void facet_group_split(LLVMValueRef run);
 
 /* Checked images (lower_check.c). A checker of a module; `ret_passed` is for struct facet_group_layout. */
 struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *ret_passed);
-/* Lets LLVM not know what constants hold: of a load from behind one it would make anything, before it is looked at. */
+/*
+ * Hides the values of constants from LLVM, which may otherwise replace a load beyond one by any value before it is
+ * checked.
+ */
 void facet_checker_hide(LLVMModuleRef module, bool hide);
-/* Lets each access of an item function ask first. Returns what settle then wants the size of a frame for. */
+/*
+ * Puts a check before each access of an item function. Returns the constant that settle later gives the size of a
+ * frame.
+ */
 LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef item);
 void facet_checker_settle(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes);
 void facet_checker_finish(struct facet_checker *checker); /* the table of sites; ends the checker */

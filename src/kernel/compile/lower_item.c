@@ -414,7 +414,9 @@ static LLVMValueRef integer(struct facet_arena *arena, LLVMTypeRef type, bool hi
     return vector ? LLVMConstVector(elements, count) : elements[0];
 }
 
-/* The machine traps where OpenCL only leaves the value open: there 1 divides. Frozen, as both uses must see one value.
+/*
+ * The machine traps where OpenCL only leaves the value undefined: the divisor becomes 1 there. Frozen, as both uses
+ * must see one value.
  */
 static void tame_division(struct facet_arena *arena, LLVMBuilderRef builder, LLVMValueRef division)
 {

@@ -6,7 +6,7 @@
  * (in simplifycfg), and at all copies into a phi's register for each copy (in the coalescer of registers): both are
  * quadratic. Each block of the tree calls llvm.sideeffect, which keeps LLVM from taking it away and makes no code. The
  * coalescer would still make one register of a large tree: of a thousand ways and more, values go through memory.
- * Never: changes what is computed; groups a way into a loop with a way round it.
+ * Never: changes a result; groups an entry of a loop with its back edge.
  */
 #include "lower_inside.h"
 
@@ -21,7 +21,7 @@ struct joining {
     struct facet_arena *arena;
     uint32_t to;
     LLVMBasicBlockRef *groups;
-    uint32_t *group_of; /* of each way in, by its place among the predecessors: + 1; 0 for what is left alone */
+    uint32_t *group_of; /* of each way in, by its place among the predecessors: + 1; 0: in no group */
 };
 
 static LLVMValueRef declare_mark(LLVMValueRef function)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many work-items in the lanes of vectors: what is computed.
+ * Many work-items in the lanes of vectors: computation.
  *
  * Owns: the vector form of each instruction but accesses to memory. Never: makes control flow.
  */
@@ -103,8 +103,8 @@ static void copy_flags(LLVMValueRef from, LLVMValueRef to)
 }
 
 /*
- * A lane that is not there must not divide by what happens to be in it. Frozen, as nothing is known of that: of a value
- * that the item never has as 0 the optimizer would conclude that every lane may divide by it.
+ * An inactive lane must not divide by its leftover value. Frozen, as nothing is known of that value: where an active
+ * item never has 0, the optimizer would conclude that every lane may divide by it.
  */
 static LLVMValueRef safe_divisor(struct facet_lanes *lanes, LLVMValueRef divisor)
 {
@@ -223,7 +223,7 @@ LLVMValueRef facet_lanes_compute(struct facet_lanes *lanes, LLVMValueRef from)
     return NULL;
 }
 
-/* Lane 0's: it may not be there, so what was promised of its value does not hold. */
+/* The clone computes for lane 0, which may be inactive, so the promises about the value do not hold. */
 static void drop_promises(LLVMValueRef clone)
 {
     switch (LLVMGetInstructionOpcode(clone)) {

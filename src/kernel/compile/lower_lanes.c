@@ -6,9 +6,9 @@
  * Never: touches the source function.
  *
  * The source's control flow is structured: each divergent branch is either an if without else, or a loop's only latch
- * and only exit. So the graph stays as it is: an if is entered when any lane wants to, a loop goes on while any lane
- * stays, and each block has a mask of the lanes that are really there. A block runs only when at least one lane is,
- * so what is uniform is computed once, as scalars, even when it may trap.
+ * and only exit. So the graph stays as it is: an if is entered when any lane takes it, a loop goes on while any lane
+ * stays, and each block has a mask of its active lanes. A block runs only when at least one lane is active, so uniform
+ * values are computed once, as scalars, even when they may trap.
  */
 #include "lower_lanes.h"
 
@@ -149,7 +149,7 @@ static LLVMValueRef widen(struct facet_lanes *lanes, LLVMValueRef value, LLVMVal
                         "");
 }
 
-/* What is computed from is widened first: where it is placed is lost otherwise. */
+/* Operands are widened first: a later widening would lose the builder's position. */
 static void widen_operands(struct facet_lanes *lanes, LLVMValueRef value)
 {
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(value); i++)
@@ -234,7 +234,7 @@ LLVMValueRef facet_lanes_all(struct facet_lanes *lanes, LLVMValueRef conditions)
                          LLVMConstAllOnes(bits), "");
 }
 
-/* Poison of a lane that is not there must not get into a mask: a select, not an and. */
+/* Poison of an inactive lane must not get into a mask: a select, not an and. */
 static LLVMValueRef mask_and(struct facet_lanes *lanes, LLVMValueRef mask, LLVMValueRef condition)
 {
     if (!mask)
@@ -354,7 +354,7 @@ static void make_block(struct facet_lanes *lanes, uint32_t index, bool masked)
         end_block(lanes, index);
 }
 
-/* What comes along `from` -> join: lanes that went around an if on the way keep what they would have brought. */
+/* The value that arrives along `from` -> join: lanes that skipped an if on the way keep the value of their own path. */
 static LLVMValueRef blend(struct facet_lanes *lanes, LLVMValueRef phi, uint32_t join, uint32_t from, LLVMValueRef value)
 {
     const struct facet_graph *graph = &lanes->graph;
@@ -446,7 +446,7 @@ static void finish_mask(struct facet_lanes *lanes, uint32_t header)
     }
 }
 
-/* Loads from all over memory, lane by lane, in the loop that ends with this latch, and what else is done there. */
+/* Whether most of the work of the loop that ends with this latch is loads at unrelated addresses, lane by lane. */
 static bool gathers_most(const struct facet_lanes *lanes, uint32_t latch)
 {
     uint32_t header = facet_graph_header(&lanes->graph, latch), gathers = 0, others = 0;
@@ -467,7 +467,7 @@ static bool gathers_most(const struct facet_lanes *lanes, uint32_t latch)
     return gathers >= 2 && others < 4 * gathers;
 }
 
-/* Lanes that go their own ways through memory gain nothing from each other. */
+/* Lanes that access unrelated addresses gain nothing from each other. */
 static void judge(struct facet_lanes *lanes)
 {
     for (uint32_t i = 0; i < lanes->graph.count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the vectorizer share.
+ * The state that the files of the vectorizer share.
  *
  * Owns: the state of one function's vectorization. Never: seen outside of the vectorizer's files.
  */
@@ -46,7 +46,10 @@ LLVMValueRef facet_lanes_any(struct facet_lanes *lanes, LLVMValueRef mask);
 LLVMValueRef facet_lanes_all(struct facet_lanes *lanes, LLVMValueRef mask);
 LLVMValueRef facet_lanes_call(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types, uint32_t type_count,
                               LLVMValueRef *arguments, uint32_t count);
-/* A masked load, gather, store or scatter of (type of the value, of the pointer); `pointer`: which argument that is. */
+/*
+ * A masked load, gather, store or scatter of (type of the value, of the pointer); `pointer`: the index of that
+ * argument.
+ */
 LLVMValueRef facet_lanes_masked(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types,
                                 LLVMValueRef *arguments, uint32_t pointer, uint32_t alignment);
 bool facet_lanes_uniform(const struct facet_lanes *lanes, LLVMValueRef value);

@@ -2,7 +2,7 @@
 /*
  * Many work-items in the lanes of vectors: memory.
  *
- * Owns: loads, stores, atomics, private memory, and whatever has to be done lane by lane.
+ * Owns: loads, stores, atomics, private memory, and all other operations that run lane by lane.
  * Never: touches memory that no item of the chunk touches.
  *
  * Private memory whose accesses all have one size is interleaved: element e of lane l lies at e * width + l, so that
@@ -353,7 +353,9 @@ void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store)
         store_lanes(lanes, facet_lanes_vector(lanes, value), place, store);
 }
 
-/* What an address is made of is taken out, not the address: a machine adds and scales for nothing. */
+/*
+ * Extracts the operands of an address rather than the address: the machine adds and scales within the access for free.
+ */
 static LLVMValueRef lane_operand(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef lane)
 {
     LLVMValueRef base, index;

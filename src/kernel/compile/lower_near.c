@@ -107,7 +107,7 @@ static enum near near_of(const struct facet_lanes *lanes, LLVMValueRef value, ui
     }
 }
 
-/* What is left when that which is the same for all lanes is taken off a sum. */
+/* The part of a sum that differs between lanes. */
 static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
 {
     for (;;) {
@@ -124,7 +124,7 @@ static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
     }
 }
 
-/* Whether each lane's is one more than the one's before. */
+/* Whether each lane's value is one more than the lane's before. */
 static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
 {
     LLVMValueRef all = facet_lanes_vector(lanes, value),
@@ -259,7 +259,7 @@ static LLVMValueRef lane_of(struct facet_lanes *lanes, LLVMValueRef vector)
                                    "");
 }
 
-/* That a vector at `first` does not leave its page: memory that no lane has a right to must at least be there. */
+/* Checks that a vector at `first` does not leave its page: memory that no lane asked for must at least be mapped. */
 static LLVMValueRef ask_page(struct facet_lanes *lanes, LLVMValueRef first)
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(lanes->context);
@@ -310,7 +310,7 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
     uint32_t half = LLVMGetVectorSize(LLVMTypeOf(steps));
     LLVMValueRef sides[2];
 
-    for (uint32_t i = 0; i < 2; i++) /* of a step, what is beyond a register does not count */
+    for (uint32_t i = 0; i < 2; i++) /* the instruction ignores the bits of a step beyond a register */
         sides[i] =
             facet_lanes_call(lanes, name, NULL, 0, (LLVMValueRef[]){cut(lanes, loaded, i * half, half), steps}, 2);
     return LLVMBuildSelect(

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions as functions of their own, where there are many. LLVM asks of each loop what holds when it is entered, and
- * looks for that in all that was run through before: in one function that is quadratic in the number of regions.
+ * Regions as functions of their own, where there are many. LLVM looks for each loop's entry conditions in all code
+ * before it: in one function that is quadratic in the number of regions.
  *
- * Owns: those functions, and what they share: a block of memory in the run function, for values that are the same for
- *       all items. Never: decides what is kept, or which region is next.
+ * Owns: those functions, and their shared data: a block of memory in the run function, for values that are the same for
+ *       all items. Never: decides which values are kept, or which region is next.
  */
 #include "lower_group.h"
 
@@ -42,7 +42,7 @@ void facet_outline_finish(struct facet_former *former)
     LLVMSetAlignment(former->state, former->state_align);
 }
 
-/* What the processor is. */
+/* Copies the attributes that describe the processor. */
 static void copy_attributes(LLVMValueRef from, LLVMValueRef to, struct facet_arena *arena)
 {
     LLVMAttributeIndex index = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
@@ -73,7 +73,7 @@ static LLVMValueRef make_function(struct facet_former *former)
     LLVMAddAttributeAtIndex(
         function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
         LLVMCreateEnumAttribute(former->context, LLVMGetEnumAttributeKindForName(nounwind, sizeof nounwind - 1), 0));
-    LLVMAddAttributeAtIndex(/* nobody else knows of the shared memory */
+    LLVMAddAttributeAtIndex(/* no other pointer leads to the shared memory */
                             function, 3,
                             LLVMCreateEnumAttribute(former->context,
                                                     LLVMGetEnumAttributeKindForName(noalias, sizeof noalias - 1), 0));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One region of a work-group: the loops over its items, around a clone of what an item does from one barrier to the
- * next.
+ * One region of a work-group: the loops over its items, around a clone of an item's code from one barrier to the next.
  *
  * Owns: the clone, and the way of kept values between slots and frames. Never: decides what is kept (lower_group.c).
  */
@@ -80,7 +79,8 @@ static void clone_into(struct cloning *cloning, LLVMValueRef from)
         LLVMBuildStore(former->builder, made, facet_outline_slot(former, kept));
 }
 
-/* The item goes on in that region; region_count: nowhere. Of several the first in order is next, whoever waits there.
+/*
+ * The item continues in that region; region_count: nowhere. Among the regions that items wait for, the lowest is next.
  */
 static void make_wait(struct cloning *cloning, LLVMValueRef region)
 {
@@ -97,7 +97,7 @@ static void make_wait(struct cloning *cloning, LLVMValueRef region)
     LLVMBuildBr(former->builder, cloning->latch);
 }
 
-/* Behind this, items that wait for the region; the others are passed over. */
+/* Code behind this runs for items that wait for the region; the others are skipped. */
 static void make_guard(struct cloning *cloning)
 {
     struct facet_former *former = cloning->former;
@@ -193,7 +193,7 @@ static void finish_phis(struct cloning *cloning, uint32_t index)
         }
 }
 
-/* A barrier is reached: what lives on and may be new goes back to its place. */
+/* At a barrier, values that live on and may have changed are stored in their places. */
 static void make_arrival(struct cloning *cloning, uint32_t to)
 {
     struct facet_former *former = cloning->former;
@@ -216,7 +216,7 @@ static void make_arrival(struct cloning *cloning, uint32_t to)
     make_wait(cloning, facet_group_number(former, to));
 }
 
-/* Where an item begins: its ids, its frame, and what it has from before. */
+/* The start of an item: its ids, its frame, and its values from earlier regions. */
 static void make_start(struct cloning *cloning, LLVMBasicBlockRef body)
 {
     struct facet_former *former = cloning->former;

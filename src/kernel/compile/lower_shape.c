@@ -340,7 +340,7 @@ static void leave_lanes(struct facet_shapes *shapes, uint32_t exit, uint32_t hea
     }
 }
 
-/* Any control flow: what may lie between the branch and where all ways meet again. */
+/* For arbitrary control flow: all blocks between the branch and the join of all its paths. */
 static void join_any(struct facet_shapes *shapes, uint32_t branch)
 {
     const struct facet_graph *graph = shapes->graph;

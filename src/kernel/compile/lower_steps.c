@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops of one block, a few steps at a time, each with its own way out.
+ * Loops of one block, a few steps at a time, each with its own exit.
  *
- * How often a loop goes round that items run one by one differs from item to item: its end is guessed wrong once an
- * item, whatever is done. What can be saved is the counting and the jump of each step. (LLVM's own unrolling makes a
- * second loop for the steps that are left, and that one's end is guessed wrong, too.)
+ * How often a loop goes round that items run one by one differs from item to item: its end is mispredicted once an item
+ * in any case. Several steps per round save the counting and the jump of each step. (LLVM's own unrolling makes a
+ * second loop for the steps that are left, and that one's end is mispredicted, too.)
  *
- * Owns: that. Never: changes what is computed, or its order.
+ * Owns: the unrolling. Never: changes results, or their order.
  */
 #include "lower_inside.h"
 
@@ -45,7 +45,7 @@ static LLVMValueRef value_in(const struct facet_map *step, LLVMValueRef value)
     return found ? found : value;
 }
 
-/* What a phi of the loop is given when the loop goes round. */
+/* The value of a loop's phi for the next round. */
 static LLVMValueRef value_next(LLVMValueRef phi, LLVMBasicBlockRef block)
 {
     for (unsigned i = 0; i < LLVMCountIncoming(phi); i++)
@@ -82,7 +82,7 @@ static void lead_to(LLVMBasicBlockRef from, LLVMBasicBlockRef out, LLVMBasicBloc
     LLVMSetSuccessor(end, LLVMGetSuccessor(end, 0) == out, to);
 }
 
-/* Who leaves after this step takes along what it has by then. */
+/* A branch that leaves after this step passes on the values of that step. */
 static void leave_from(LLVMBasicBlockRef block, LLVMBasicBlockRef out, LLVMBasicBlockRef made,
                        const struct facet_map *step)
 {
@@ -111,8 +111,8 @@ static void add_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef 
     }
 }
 
-/* The phis of the loop: the same, but that the last step is what leads back. One may be what another is given: so all
- * are made first, each before its old one. */
+/* The phis of the loop keep their values, but the back edge comes from the last step. One may be what another is given:
+ * so all are made first, each before its old one. */
 static void go_round_from(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBasicBlockRef last,
                           const struct facet_map *step)
 {

@@ -2,12 +2,12 @@
 /*
  * Many work-items in the lanes of vectors: stores past the caches.
  *
- * Owns: the question, asked when it runs, whether a store is one of so many that the caches will not hold what they
- *       write, and fills whole lines. Never: changes what is stored.
+ * Owns: the test at run time whether a store is one of so many that the caches will not hold their data, and fills
+ *       whole lines. Never: changes the stored values.
  *
  * A line that is written as a whole and not read again soon need not be fetched before it is written: a third of the
  * traffic of `z[i] = a * x[i] + y[i]`. Such stores are ordered by nothing but locked instructions and fences: a kernel
- * that orders its accesses has none of them, and whoever ran a group passes a lock before he tells of it.
+ * that orders its accesses has none of them, and a thread that ran a group takes a lock before it reports the end.
  */
 #include "lower_lanes.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many work-items in the lanes of vectors: what all lanes do, without masks.
+ * Many work-items in the lanes of vectors: code without masks for when all lanes are active.
  *
- * Owns: what a block is filled with; and for code that runs under a mask the choice, when it runs, between two forms of
- * it: one for when all lanes are there, one under the mask. Never: makes what is in them.
+ * Owns: the filling of a block; and for code under a mask the choice at run time between two forms of it: one for when
+ * all lanes are active, one under the mask. Never: makes the instructions in them.
  *
  * Most chunks of a kernel that begins with `if (x < width)` are inside, in most rounds of a loop that each lane leaves
  * by itself all are there, and groups whose size is no multiple of a chunk lack items in their last one only. Without a
@@ -107,13 +107,16 @@ static bool is_loop(const struct facet_lanes *lanes, uint32_t index)
            facet_graph_header(&lanes->graph, index) == index;
 }
 
-/* What all items do, of a group whose last chunk may lack some; or all that are inside of an if, as in a loop there. */
+/*
+ * Code that all items run, in a group whose last chunk may be partial; or code that all items inside an if run, as in a
+ * loop there.
+ */
 static bool is_everyones(const struct facet_lanes *lanes, uint32_t index)
 {
     return index == 0 || lanes->masks[index] == lanes->masks[lanes->graph.blocks[index].dominator];
 }
 
-/* How many instructions to an access are made twice, where what the block's mask keeps out is seldom there; or 0. */
+/* How many instructions per access may be duplicated, where the block's mask seldom excludes a lane; or 0. */
 static uint32_t most_instructions(const struct facet_lanes *lanes, uint32_t index)
 {
     if (!lanes->masks[index])
@@ -139,7 +142,7 @@ static bool pays(const struct facet_lanes *lanes, const struct part *part, uint3
     return accesses >= (lanes->registers < FACET_LANES_MOST ? 1 : LEAST) && all <= MOST && all <= most * accesses;
 }
 
-/* What stands for a value of the part in one of its two forms. */
+/* The values of one instruction of the part in one of its two forms. */
 struct form {
     LLVMValueRef scalar, vector;
 };
@@ -164,7 +167,7 @@ static void meet(struct facet_lanes *lanes, struct facet_map *map, LLVMValueRef 
 {
     LLVMValueRef phi;
 
-    if (!made[0] || !made[1]) /* the vector of a scalar, made where it was asked for: so it is made again */
+    if (!made[0] || !made[1]) /* the vector of a scalar, made where it was requested: so it is made again */
         return;
     phi = LLVMBuildPhi(lanes->builder, LLVMTypeOf(made[0]), "");
     LLVMAddIncoming(phi, made, ends, 2);
@@ -178,8 +181,10 @@ static void fill(struct facet_lanes *lanes, const struct part *part, LLVMValueRe
             facet_lanes_instruction(lanes, at);
 }
 
-/* Of an if and of a loop nothing is seen behind but what is used there. Else who follows an address back to what it was
- * made of, to see whether it is a neighbour's, may come from anywhere. */
+/*
+ * Code behind an if or a loop sees only the values it uses. In other blocks the analysis that follows an address back
+ * to its operands, to see whether lanes are neighbours, may start anywhere.
+ */
 static void fill_twice(struct facet_lanes *lanes, const struct part *part)
 {
     bool open = is_everyones(lanes, lanes->block);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what LLVM's generator of SPIR-V takes and makes something else of: written out, or refused.
+ * Owns: the constructs that LLVM's generator of SPIR-V accepts and translates wrongly: each is rewritten, or refused.
  * Never: for other families, whose built-in library has bodies for these functions, or has not.
  */
 #include <stdio.h>
@@ -269,7 +269,9 @@ static void widen_condition(LLVMBuilderRef builder, LLVMValueRef select)
     LLVMSetOperand(select, 0, LLVMBuildShuffleVector(builder, one, none, firsts, ""));
 }
 
-/* What is cut off and made wide again: at level 0 the generator makes bits of it that are as wide as before both. */
+/*
+ * A truncation that is extended again: at level 0 the generator translates the pair into a mask as wide as the result.
+ */
 static void mask(LLVMBuilderRef builder, LLVMValueRef extension)
 {
     LLVMValueRef cut = LLVMGetOperand(extension, 0);

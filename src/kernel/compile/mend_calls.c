@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: built-in functions of which LLVM's generator of SPIR-V makes the wrong one, or one of the wrong types; each is
- *       written as calls of others of which it does not.
+ *       written as calls of functions that it translates right.
  * Never: computes anything itself; a function that the source defines.
  */
 #include <stdio.h>
@@ -136,7 +136,7 @@ static bool mend_halves(struct facet_compilation *compilation, LLVMValueRef func
 
 /* --- copies ------------------------------------------------------------------------------------------------------- */
 
-/* The generator gives a stride of 32 bits where a size_t is due. */
+/* The generator emits a stride of 32 bits where a size_t is required. */
 static bool mend_copy(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
 {
     static const char event[] = "9ocl_event";
@@ -271,7 +271,7 @@ static LLVMValueRef splat(struct facet_compilation *compilation, LLVMBuilderRef 
     return LLVMBuildShuffleVector(builder, one, LLVMGetPoison(type), LLVMConstNull(LLVMVectorType(word, lanes)), "");
 }
 
-/* Types as C++ has them: what was there once is "S_". */
+/* Mangles types as C++ does: a repeated type is "S_". */
 static void mangle_vectors(LLVMTypeRef result, bool exponent, char element, unsigned count, char *ret_types,
                            size_t size)
 {
@@ -284,7 +284,7 @@ static void mangle_vectors(LLVMTypeRef result, bool exponent, char element, unsi
         used += snprintf(ret_types + used, size - (size_t)used, "S_");
 }
 
-/* SPIR-V has these of operands that are all alike. */
+/* SPIR-V has these with operands of one type only. */
 static bool mend_mixed(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
 {
     static const char *const names[] = {"ldexp", "fmax", "fmin", "max", "min", "clamp", "mix", "step", "smoothstep"};
@@ -316,7 +316,7 @@ static bool mend_mixed(struct facet_compilation *compilation, LLVMValueRef funct
     return true;
 }
 
-/* A body that calls a function that comes behind is seen in its turn: that one has none of these types. */
+/* A function that a new body calls is visited later, and has none of these types. */
 void facet_compile_mend_call(struct facet_compilation *compilation, LLVMValueRef function)
 {
     struct mangled name;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: where in the source stands what a step behind the front end refuses. The source is compiled once more, with
- *       debug locations: a compile that succeeds does not pay for them.
- * Never: makes code; tells what the second compile has to say.
+ * Owns: the place in the source of a construct that a step behind the front end refuses. The source is compiled once
+ *       more, with debug locations: a compile that succeeds does not pay for them.
+ * Never: makes code; reports the second compile's diagnostics.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void compile_again(const struct facet_compilation *first, struct second *
     struct facet_error error;
 
     *ret_second = (struct second){.request = *first->request, .compilation = *first};
-    ret_second->request.check = 1; /* what asks for debug locations */
+    ret_second->request.check = 1; /* the setting that adds debug locations */
     again->request = &ret_second->request;
     again->result = &ret_second->result;
     again->arguments = NULL;
@@ -55,7 +55,7 @@ static void forget(struct second *second)
     facet_compile_read_clear(&second->result);
 }
 
-/* What a call calls by name; NULL: nothing, or it is no call. */
+/* The function that an instruction calls by name; NULL: none. */
 static LLVMValueRef callee_of(LLVMValueRef instruction)
 {
     LLVMValueRef callee = LLVMIsACallInst(instruction) ? LLVMGetCalledValue(instruction) : NULL;
@@ -77,7 +77,7 @@ static bool remark_at(struct facet_compilation *compilation, LLVMValueRef call, 
 
 void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size)
 {
-    static const char kernel[] = "__clang_ocl_kern_imp_"; /* what clang makes of a kernel's body */
+    static const char kernel[] = "__clang_ocl_kern_imp_"; /* the prefix that clang gives a kernel's body */
     char *end = NULL;
 
     if (strncmp(symbol, kernel, strlen(kernel)) == 0)
@@ -89,7 +89,7 @@ void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size)
         snprintf(ret_name, size, "%s", symbol);
 }
 
-/* --- calls of what there is not ----------------------------------------------------------------------------------- */
+/* --- calls of missing functions ----------------------------------------------------------------------------------- */
 
 static uint32_t remark_calls(struct facet_compilation *compilation, LLVMValueRef function, const char *symbol,
                              const char *text)

@@ -60,7 +60,7 @@ static enum facet_status strip(struct facet_compilation *compilation, struct fac
     return FACET_OK;
 }
 
-/* What clang said of a processor that this is not. */
+/* Drops clang's attributes for a processor that is not this one. */
 static void forget_device(LLVMValueRef function)
 {
     static const char *const names[] = {"target-cpu", "target-features", "frame-pointer"};
@@ -70,7 +70,7 @@ static void forget_device(LLVMValueRef function)
                                          (unsigned)strlen(names[i]));
 }
 
-/* SPIR-V and LLVM IR say of calls, too, that they stay calls; here none does. */
+/* SPIR-V and LLVM IR mark calls, too, as not to be inlined; here all calls may be. */
 static void forget_noinline(LLVMValueRef function)
 {
     unsigned never = LLVMGetEnumAttributeKindForName("noinline", 8);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of what one compile asked of the file system. Never: loses an answer and says that all are there. */
+/* Owns: the list of one compile's questions to the file system. Never: loses an answer and claims to be complete. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

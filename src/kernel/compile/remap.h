@@ -3,7 +3,7 @@
  * Rewriting the text of a module: address spaces, calling conventions, opaque types, and mangled names with them.
  *
  * LLVM cannot change the type of a value in place. Pointers are opaque, so in the text an address space is one word,
- * and text is the simplest thing that is right; what is in quotation marks is left alone.
+ * and text is the simplest representation that is right; quoted text is left alone.
  *
  * Owns: the rewriting. Never: parses LLVM's language beyond words.
  */
@@ -16,10 +16,11 @@
 enum { FACET_REMAP_SPACES = 8 };
 
 struct facet_remap {
-    uint8_t spaces[FACET_REMAP_SPACES];  /* old to new; numbers beyond stay */
-    bool names;                          /* also in mangled names of functions (PU3AS1f) */
-    const char *kernel;                  /* what `spir_kernel` and `ptx_kernel` become; "" for nothing */
-    const char *image, *sampler, *event; /* what target("spirv.Image", ...) and so on become; NULL: stay */
+    uint8_t spaces[FACET_REMAP_SPACES]; /* old to new; numbers beyond stay */
+    bool names;                         /* also in mangled names of functions (PU3AS1f) */
+    const char *kernel;                 /* the words that replace `spir_kernel` and `ptx_kernel`; "" for none */
+    const char *image, *sampler,
+        *event; /* the types that replace target("spirv.Image", ...) and so on; NULL: they stay */
 };
 
 /* The rewritten text, without its triple and data layout; to be freed. NULL: no memory. */

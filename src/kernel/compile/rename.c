@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: which built-in function a call gets when it is not the one that the source names: a fast one, where the options
- *       ask for that; one that takes what clang passes for this target.
+ *       ask for that; one that takes the types that clang passes for this target.
  * Never: touches a function that the source itself defines, or that the built-in library calls.
  */
 #include <stdio.h>
@@ -57,7 +57,10 @@ static void rename_to(LLVMModuleRef module, LLVMValueRef function, const char *p
 
 /* --- fast functions ---------------------------------------------------------------------------------------------- */
 
-/* What a GPU has instructions for. The host has them for roots and divisions, where there is nothing to gain. */
+/*
+ * Functions that a GPU has instructions for. The host has instructions for roots and divisions, where a fast form gains
+ * nothing.
+ */
 static const char *const fast_on_gpu[] = {"sin",  "cos",   "tan",  "exp",   "exp2", "exp10", "log",
                                           "log2", "log10", "sqrt", "rsqrt", "powr", NULL};
 static const char *const fast_on_host[] = {"sin", "cos",  "tan",   "exp",  "exp2", "exp10",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what kernels are called and take: from clang's metadata, and where that is missing from their types; refusing
- *       what no image may say of itself.
+ * Owns: the names and arguments of kernels: from clang's metadata, or where it is missing from their types; refusing
+ *       values that an image's description may not have.
  * Never: changes the module.
  */
 #include <stdarg.h>
@@ -15,13 +15,13 @@
 #include "kernel/compile/compile.h"
 
 enum { SPIRV_ARGUMENTS_MOST = 255 }; /* of any function: its universal limits */
-/* LLVM 19 takes a struct for AMDGPU apart byte by byte, in time that grows with their square: seconds for this many. */
+/* LLVM 19 splits a struct for AMDGPU byte by byte, in time that grows with their square: seconds for this many. */
 enum { OLD_AMDGCN_ARGUMENT_MOST = 4096 };
 enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */
 
-/* Of a kernel; false, for those who return what this returns. */
+/* Refuses a kernel; returns false, so that the caller can return it. */
 __attribute__((format(printf, 3, 4))) static bool refuse(struct facet_compilation *compilation, const char *kernel,
                                                          const char *format, ...)
 {

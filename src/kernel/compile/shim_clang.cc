@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: clang, in process: source and diagnostics in memory; what `inline` means.
+ * Owns: clang, in process: source and diagnostics in memory; the meaning of `inline`.
  * Never: writes to standard output or standard error.
  */
 #include "kernel/compile/shims.h"

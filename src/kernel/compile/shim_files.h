@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file system as clang sees it, and what it asked of it: that decides what a source with #include compiles to.
+ * The file system as clang sees it, and clang's questions to it, which determine the result of a source with #include.
  *
  * Owns: the list of answers, one for each path; also that a file was not there is an answer.
  * Never: gives clang other bytes than those whose hash is in the list.
@@ -23,7 +23,7 @@ class FacetReads
     void found(const std::string &path, const llvm::vfs::Status &status);
     void read(const std::string &path, llvm::StringRef text);
 
-    /* What was read cannot be asked about again: a pipe, a folder's list, the time of day. */
+    /* For a read that cannot be repeated: a pipe, a folder's list, the time of day. */
     void cannotRepeat()
     {
         repeatable = false;

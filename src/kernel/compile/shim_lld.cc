@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: lld, in process. Never: prints; what it has to say is returned. */
+/* Owns: lld, in process. Never: prints; its messages are returned. */
 #include "kernel/compile/shims.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what LLVM knows of processors. Never: asks in a way that makes LLVM print of an unknown one. */
+/* Owns: LLVM's knowledge of processors. Never: asks in a way that makes LLVM print of an unknown one. */
 #include "kernel/compile/shims.h"
 
 #include <memory>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What LLVM's own C interface cannot do: clang, lld, all types of a module, asking what a processor has.
+ * Functions that LLVM's own C interface lacks: clang, lld, all types of a module, asking what a processor has.
  *
  * Owns: the C side of shim_*.cc.
  * Never: throws, prints, or keeps anything between two calls.
@@ -21,18 +21,18 @@ extern "C" {
 typedef void (*facet_remark_func)(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,
                                   const char *text);
 
-/* What the file system answered about a path: as struct facet_backend_read has it. */
+/* The file system's answer about a path: as in struct facet_backend_read. */
 struct facet_shim_read {
     uint32_t kind, reserved;
     uint64_t bytes, hash[2];
 };
-/* Called at the end, for each path. NULL for both: what else was asked cannot be asked again. */
+/* Called at the end, for each path. NULL for both: there was a question that cannot be repeated. */
 typedef void (*facet_read_func)(void *context, const char *path, const struct facet_shim_read *read);
 
 /* How far clang has come in the source: so many of its bytes are behind it. */
 typedef void (*facet_place_func)(void *context, size_t bytes);
 
-/* Who hears what clang says and what it reads. */
+/* Receives clang's diagnostics and its reads. */
 struct facet_shim_listener {
     facet_remark_func remark;
     facet_read_func read;
@@ -44,7 +44,7 @@ struct facet_shim_listener {
 LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
                                const char *const *arguments, size_t count, const struct facet_shim_listener *listener);
 
-/* `ld.lld` with these arguments; what it says is for the caller to free. Not 0: it failed. One thread at a time. */
+/* `ld.lld` with these arguments; the caller frees its messages. Not 0: it failed. One thread at a time. */
 int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);
 
 /* Calls `each` once for every type that the module's code and variables have, parts of types too; `owner` is a function

@@ -71,7 +71,7 @@ static bool is_alignment_of_128(const uint32_t *instruction, uint32_t length)
            instruction[2] == DECORATION_ALIGNMENT && instruction[3] == MINUS_128;
 }
 
-/* Writes the instruction, or what stands for it; the number of words. */
+/* Writes the instruction, or its replacement; returns the number of words. */
 static uint32_t write_plain(const uint32_t *instruction, uint32_t length, const uint8_t *zeros, uint32_t bound,
                             uint32_t *to)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: SPIR-V becoming LLVM bitcode: checked by spirv-val, translated by llvm-spirv, both children; what is checked of
+ * Owns: SPIR-V becoming LLVM bitcode: checked by spirv-val, translated by llvm-spirv, both children; the check of
  *       SPIR-V that we make.
  * Never: runs the translator in this process: it aborts on valid input that it does not like.
  */

@@ -15,8 +15,8 @@
 #include "kernel/compile/compile.h"
 #include "kernel/compile/shims.h"
 
-/* Every list and name here has room for all that can be put into it: sizes are looked at where texts come in. One
- * string of several lines in a list is meant. */
+/* Every list and name here has room for all that can be put into it: sizes are looked at where texts come in. A string
+ * of several lines in a list is intended. */
 /* NOLINTBEGIN(clang-analyzer-security.insecureAPI.strcpy, bugprone-suspicious-missing-comma) */
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -97,7 +97,7 @@ static void initialize_once(void)
     pthread_once(&once, initialize);
 }
 
-/* What the build was told to leave out is not known. */
+/* Whether the build includes the family; families that it was configured without are unknown. */
 static bool is_built(uint32_t family)
 {
     return (FACET_HAVE_PTX_TARGET || family != FACET_COMPILE_PTX) &&
@@ -197,7 +197,7 @@ static struct {
     char features[FACET_COMPILE_FEATURES_SIZE];
 } this_host;
 
-/* What says nothing new costs time in every function that is compiled. */
+/* Repeated features cost time in every function that is compiled. */
 static void drop_known(void *context, const char *name)
 {
     char word[FACET_COMPILE_NAME_SIZE];
@@ -243,8 +243,8 @@ static void note_had(void *context, const char *name)
 }
 
 /*
- * Takes away what the processor says that it has and the kernel does not list (clearcpuid=, a hypervisor's choice):
- * whoever loads the image asks the kernel.
+ * Removes features that the processor reports and the kernel does not list (clearcpuid=, a hypervisor's choice): the
+ * loader of the image asks the kernel.
  */
 static void withhold_unlisted(char *list)
 {
@@ -334,7 +334,10 @@ enum facet_status facet_compile_machine(struct facet_compilation *compilation, s
 {
     static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
                                                  LLVMCodeGenLevelAggressive};
-    /* SPIR-V's generator optimizes nothing: it would make integers of odd widths behind what mends them (widths.c). */
+    /*
+     * SPIR-V's generator optimizes nothing: it would make integers of odd widths after the pass that mends them
+     * (widths.c).
+     */
     bool spirv = compilation->family == FACET_COMPILE_SPIRV;
     const char *triple = spirv ? spirv_triple(compilation->processor) : compilation->flavour->triple;
     LLVMTargetRef target;

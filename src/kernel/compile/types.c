@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: which types a module may have for its target, and which constants for SPIR-V. LLVM has more of them than its
- *       generators know what to do with: those give up, take minutes, or make something else without a word.
+ *       generators support: those give up, take minutes, or silently make something else.
  * Never: changes any.
  */
 #include <stdio.h>
@@ -9,10 +9,10 @@
 #include "kernel/compile/compile.h"
 #include "kernel/compile/shims.h"
 
-/* Of wider integers what generators make grows with the square of their bits, and the time that they take too. */
+/* Code for wider integers grows with the square of their bits, and so does the time to generate it. */
 enum { BITS_MOST = 128 };
 
-/* What is expected instead; NULL: nothing is wrong with it. */
+/* The type that is expected instead; NULL: the type is allowed. */
 static const char *expected_of(const struct facet_compilation *compilation, LLVMTypeRef type)
 {
     switch (LLVMGetTypeKind(type)) {

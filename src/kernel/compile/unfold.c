@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what LLVM's optimizer makes that SPIR-V's readers do not take: several edges from one switch to a block that
- *       tells them apart by nothing, and functions of LLVM's that answer two things, or three ways.
+ * Owns: rewriting constructs of LLVM's optimizer that SPIR-V's readers refuse: several edges from one switch to a block
+ *       that does not distinguish them, and functions of LLVM's with two results, or a three-way comparison.
  * Never: is for code that is optimized again.
  */
 #include <string.h>
@@ -19,7 +19,7 @@ static unsigned edges_to(LLVMValueRef terminator, LLVMBasicBlockRef block)
     return count;
 }
 
-/* What came from `from` several times comes from `by` once. */
+/* Several edges from `from` become one from `by`. */
 static void merge_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef from, LLVMBasicBlockRef by)
 {
     LLVMPositionBuilderBefore(builder, phi);
@@ -149,7 +149,7 @@ static bool add_up(LLVMBuilderRef builder, LLVMValueRef call, struct sum *ret_su
     return false;
 }
 
-/* The two are taken apart at once nearly always; who wants both together gets them so. */
+/* Users nearly always extract one of the two at once; a user of both gets a struct. */
 static void hand_over(LLVMBuilderRef builder, LLVMValueRef call, const struct sum *sum)
 {
     LLVMValueRef both = NULL;
@@ -209,7 +209,7 @@ static bool is_for_nobody(LLVMValueRef instruction)
     return answers && !LLVMGetFirstUse(instruction);
 }
 
-/* From the end: who asks goes before what is asked. */
+/* From the end, so that users are deleted before their operands. */
 static void clear(LLVMBasicBlockRef block)
 {
     for (LLVMValueRef at = LLVMGetLastInstruction(block), before; at; at = before) {
@@ -230,7 +230,7 @@ void facet_compile_unfold(struct facet_compilation *compilation)
         for (block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
             for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
                 unfold(builder, at);
-        /* What asks from another block may come before it in the list. */
+        /* A user in another block may come before its operand in the list. */
         for (int i = 0; i < 2; i++)
             for (block = LLVMGetLastBasicBlock(function); block; block = LLVMGetPreviousBasicBlock(block))
                 clear(block);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Integers of 2 to 63 bits that are of no width of SPIR-V's. LLVM's optimizer makes them (a counter of which two bits
- * are used is of two), and its generator of SPIR-V takes the next wider type and forgets that what is above is 0.
+ * are used is of two), and its generator of SPIR-V takes the next wider type and forgets that the bits above are 0.
  *
- * Owns: making them as wide as the next type that there is, with what is above always 0; and bits that are cast to
- *       vectors or out of them, which SPIR-V cannot.
+ * Owns: making them as wide as the next type that exists, with the bits above always 0; and casts between bits and
+ *       vectors, which SPIR-V lacks.
  * Never: goes through a function: widths_all.c does.
  */
 #include <stdio.h>
@@ -128,7 +128,7 @@ static LLVMValueRef wide_scalar(LLVMValueRef constant, LLVMTypeRef type)
         return LLVMConstInt(type, LLVMConstIntGetZExtValue(constant), 0);
     if (LLVMIsPoison(constant))
         return LLVMGetPoison(type);
-    /* Whatever it is, but the same for all who ask. */
+    /* Any value will do, as long as all users get the same one. */
     return LLVMIsUndef(constant) || LLVMIsNull(constant) ? LLVMConstNull(type) : NULL;
 }
 
@@ -152,7 +152,7 @@ bool facet_widths_is_marked(LLVMValueRef instruction, unsigned kind)
     return LLVMGetMetadata(instruction, kind) != NULL;
 }
 
-/* Of an odd width: with zeros above, NULL where that is not known to be done. Of others: as it is. */
+/* Of an odd width: with zeros above, or NULL where no rule is known. Of others: unchanged. */
 LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value)
 {
     LLVMTypeRef type = wide_type(widths, LLVMTypeOf(value));
@@ -166,7 +166,7 @@ LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value)
     return LLVMIsATruncInst(value) && facet_widths_is_marked(value, widths->wide) ? LLVMGetOperand(value, 0) : NULL;
 }
 
-/* The same with copies of the sign above. */
+/* As facet_widths_wide(), with copies of the sign above. */
 LLVMValueRef facet_widths_signed(struct widths *widths, LLVMValueRef value)
 {
     LLVMValueRef made = facet_widths_wide(widths, value);
@@ -221,7 +221,7 @@ static LLVMValueRef gather(struct widths *widths, LLVMValueRef value)
     return all;
 }
 
-/* The other way: `type`, or what stands for it. */
+/* The inverse of gather(): `type`, or its replacement. */
 static LLVMValueRef scatter(struct widths *widths, LLVMValueRef all, LLVMTypeRef type)
 {
     LLVMTypeRef whole = LLVMTypeOf(all), to = wide_type(widths, type), element = element_of(to);
@@ -267,7 +267,7 @@ static LLVMValueRef byte_at(const struct widths *widths, LLVMValueRef pointer, u
     return LLVMBuildGEP2(widths->builder, LLVMInt8TypeInContext(widths->context), pointer, &at, 1, "");
 }
 
-/* Byte by byte: what lies behind them is somebody else's. */
+/* Byte by byte: the bytes behind belong to another object. */
 static LLVMValueRef load(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMTypeRef type = LLVMTypeOf(instruction), byte = LLVMInt8TypeInContext(widths->context), whole;
@@ -358,7 +358,7 @@ static LLVMValueRef choose_one(struct widths *widths, LLVMValueRef instruction)
     return a && b ? LLVMBuildSelect(widths->builder, LLVMGetOperand(instruction, 0), a, b, "") : NULL;
 }
 
-/* What was undefined has bits above, too. */
+/* The bits above are undefined, too. */
 static LLVMValueRef freeze_wide(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef from = facet_widths_wide(widths, LLVMGetOperand(instruction, 0));
@@ -406,7 +406,7 @@ static bool is_named(LLVMValueRef call, const char *name)
     return length == strlen(name) && strncmp(known, name, length) == 0;
 }
 
-/* The same function for wider ones. */
+/* The same intrinsic for wider integers. */
 static LLVMValueRef again(const struct widths *widths, LLVMValueRef call, LLVMValueRef *arguments, unsigned count)
 {
     LLVMTypeRef type = LLVMTypeOf(arguments[0]);
@@ -433,7 +433,7 @@ static LLVMValueRef funnel(struct widths *widths, LLVMValueRef call, LLVMValueRe
     return cut(widths, LLVMBuildOr(widths->builder, a, b, ""), bits);
 }
 
-/* Of one number: what is above counts, or goes where it must not be. */
+/* Of one number: the bits above count, or move into the low ones. */
 static LLVMValueRef count(struct widths *widths, LLVMValueRef call, LLVMValueRef a)
 {
     unsigned bits = bits_of(LLVMTypeOf(call));
@@ -478,11 +478,11 @@ static LLVMValueRef call_wide(struct widths *widths, LLVMValueRef call)
 
 /* --- one instruction ---------------------------------------------------------------------------------------------- */
 
-/* What stands for the result; NULL: it is not known how. */
+/* The replacement of the result; NULL: no rule is known. */
 LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instruction)
 {
     switch (LLVMGetInstructionOpcode(instruction)) {
-    case LLVMPHI: /* what comes in is told when everything is there */
+    case LLVMPHI: /* operands are added when all instructions exist */
         return LLVMBuildPhi(widths->builder, wide_type(widths, LLVMTypeOf(instruction)), "");
     case LLVMICmp:
         return compare(widths, instruction);

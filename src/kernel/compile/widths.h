@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what widths.c and widths_all.c share. Never: is seen by others. */
+/* Owns: the interface between widths.c and widths_all.c. Never: is included by others. */
 #ifndef FACET_KERNEL_WIDTHS_H
 #define FACET_KERNEL_WIDTHS_H
 
@@ -12,7 +12,7 @@ struct widths {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
-    unsigned wide, done; /* kinds of metadata: a cut of what was made wide; what has been made wide */
+    unsigned wide, done; /* kinds of metadata: a truncation of a widened value; an instruction that has been widened */
     LLVMValueRef mark;
     LLVMValueRef *list; /* instructions that are to be made wide */
     size_t count;
@@ -20,8 +20,10 @@ struct widths {
 
 /* Whether a type has integers of another width than SPIR-V's. */
 bool facet_widths_odd(LLVMTypeRef type);
-/* The value that stands for another one, with zeros above, or with copies of its sign; what stands for the result of an
- * instruction. NULL: it is not known how. The builder stands where that goes. */
+/*
+ * The value that replaces another one, with zeros above, or with copies of its sign; the replacement of an
+ * instruction's result. NULL: no rule is known. The builder stands where the replacement goes.
+ */
 LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instruction);
 bool facet_widths_store(struct widths *widths, LLVMValueRef instruction);
 LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: making all integers of odd widths in a module wider (widths.c), in an order that goes.
- * Never: leaves one: what is not known is refused.
+ * Owns: making all integers of odd widths in a module wider (widths.c), in an order that works. Never: leaves one: an
+ * instruction without a rule is refused.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void position(struct widths *widths, LLVMValueRef at)
     LLVMPositionBuilderBefore(widths->builder, at);
 }
 
-/* Who uses the result finds a cut of what stands for it, which is left to nobody in the end. */
+/* Users of the result get a truncation of its replacement, which has no users in the end. */
 static void hand_over(struct widths *widths, LLVMValueRef instruction, LLVMValueRef made)
 {
     if (facet_widths_is_odd(instruction)) {
@@ -51,7 +51,7 @@ static void hand_over(struct widths *widths, LLVMValueRef instruction, LLVMValue
     LLVMReplaceAllUsesWith(instruction, made);
 }
 
-/* Has no result, or keeps it. */
+/* Changes an instruction that has no result, or keeps it. */
 static bool change_in_place(struct widths *widths, LLVMValueRef instruction)
 {
     for (unsigned i = 1; i < (unsigned)LLVMGetNumOperands(instruction); i++) {
@@ -79,7 +79,7 @@ static bool choose(struct widths *widths, LLVMValueRef instruction)
 
 static bool widen(struct widths *widths, LLVMValueRef instruction);
 
-/* What it is made of comes first, wherever it stands. */
+/* Operands come first, wherever they stand. */
 static bool widen_operands(struct widths *widths, LLVMValueRef instruction)
 {
     for (int i = 0; !of_phi(instruction) && i < LLVMGetNumOperands(instruction); i++) {
@@ -91,7 +91,7 @@ static bool widen_operands(struct widths *widths, LLVMValueRef instruction)
     return true;
 }
 
-/* What was there stays until the end, with nobody who uses it. */
+/* The old instruction stays until the end, without users. */
 static bool widen(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef made = NULL;
@@ -174,7 +174,7 @@ static bool has_use(LLVMValueRef value)
     return LLVMGetFirstUse(value) != NULL;
 }
 
-/* What was, and what nobody took of what stands for it. */
+/* Deletes the old instructions, and truncations that have no users. */
 static void clear(struct widths *widths, LLVMValueRef function)
 {
     for (size_t i = 0; i < widths->count; i++) {
@@ -213,7 +213,7 @@ static void refuse(struct facet_compilation *compilation, LLVMValueRef function,
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
-/* Whatever has been done, or was not needed. Returns whether there is none. */
+/* Refuses the first instruction that was not widened. Returns whether there is none. */
 static bool check(struct facet_compilation *compilation, const struct widths *widths, LLVMValueRef function)
 {
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))

@@ -2,7 +2,7 @@
 /*
  * Owns: async_work_group_copy() and its kin of the types that clang gives events on AMDGPU before OpenCL C 2.0; libclc
  *       has them of other types by the same names (compile/rename.c). Each work-item copies its share.
- * Never: copies in the background: an event means nothing, and who waits for one waits at a barrier.
+ * Never: copies in the background: an event has no meaning, and a wait for one is a barrier.
  */
 #include "vectors.h"
 

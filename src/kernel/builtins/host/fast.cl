@@ -2,7 +2,7 @@
 /*
  * Functions of float for -cl-fast-relaxed-math (compile/rename.c): shorter than the exact ones, for vector lanes.
  *
- * Owns: sin, cos, exp, log and what is made of them, to 2^-17 of the value; sin and cos for |x| < 2^13, beyond which
+ * Owns: sin, cos, exp, log and functions made of them, to 2^-17 of the value; sin and cos for |x| < 2^13, beyond which
  *       they lose digits until they are merely between -1 and 1; tan and powr lose a few bits more.
  * Never: right for infinities and NaN, which that option rules out, or exact below 2^-126.
  */
@@ -39,7 +39,7 @@ PUBLIC float __fast_sin(float x)
     return sin_without(x, rounded - ROUND, as_int(rounded));
 }
 
-/* The sine of what is half a turn of pi further on. */
+/* cos(x) is the sine half a turn of pi further on. */
 PUBLIC float __fast_cos(float x)
 {
     float rounded = (x * M_1_PI_F + 0.5f) + ROUND;

@@ -47,7 +47,7 @@ static float narrow_float(float x)
     return x;
 }
 
-/* Rounded to odd: what was lost is seen in the last bit, so that rounding again is as good as rounding once. */
+/* Rounded to odd: the last bit keeps track of lost bits, so that rounding again is as good as rounding once. */
 static float narrow_double(double x)
 {
     float near = (float)x;

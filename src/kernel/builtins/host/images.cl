@@ -16,7 +16,7 @@ struct image {
 #define IMAGE  const global struct image *
 #define PUBLIC __attribute__((overloadable))
 
-/* Identities, in handles.ll: what clang keeps apart is one pointer on the host. */
+/* Identities, in handles.ll: types that clang distinguishes are one pointer on the host. */
 #define HANDLES(access)                                                                                                \
     IMAGE __facet_image1d_##access(access image1d_t image);                                                            \
     IMAGE __facet_image1d_buffer_##access(access image1d_buffer_t image);                                              \
@@ -180,7 +180,7 @@ ARRANGE(i, int, int4)
 
 enum { NORMALIZED = 1, MODE = 14, EDGE = 2, BORDER = 4, REPEAT = 6, MIRRORED = 8, LINEAR = 0x20 };
 
-/* Into what an int can hold, NaN included; -2 and size + 1 are as far outside as anything. */
+/* Clamped to the range of an int, NaN included; -2 and size + 1 are as far outside as any number. */
 static float near(float at, uint size)
 {
     return fmin(fmax(at, -2.0f), (float)size + 1.0f);
@@ -387,7 +387,7 @@ static void store_i(ulong address, uint type, uint i, int value)
 SCATTER(f, float4)
 SCATTER(i, int4)
 
-/* --- what kernels call. `F`, `I`: the type of coordinates; `full`: them as four numbers; `layer`: of an array. ---- */
+/* --- functions for kernels. `F`, `I`: the type of coordinates; `full`: them as four numbers; `layer`: of an array. */
 
 #define READ(kind, I, pixel)                                                                                           \
     PUBLIC float4 read_imagef(read_only kind##_t image, I c)                                                           \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What code generators call where a processor lacks an instruction: before SSE4.1 for rounding, before FMA for a * b +
- * c rounded once, before F16C for halves; everywhere for dividing integers of 128 bits. An image needs no library, so it
- * brings them along.
+ * The functions that code generators call where a processor lacks an instruction: before SSE4.1 for rounding, before
+ * FMA for a * b + c rounded once, before F16C for halves; everywhere for dividing integers of 128 bits. An image needs
+ * no library, so it contains them.
  *
  * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Exact, but for which NaN it is.
- * Never: calls a builtin function, or holds what a code generator would make a call of one of these of.
+ * Never: calls a builtin function, or contains code that a code generator turns into a call of one of these.
  */
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -66,7 +66,7 @@ ROUNDINGS(double, ulong, , 52, 1023)
 
 /* --- a * b + c, rounded once -------------------------------------------------------------------------------------- */
 
-/* The sum of two doubles rounded to odd: what was lost is seen in the last bit, so that rounding again is right. */
+/* The sum of two doubles rounded to odd: the last bit keeps track of lost bits, so that rounding again is right. */
 static double add_to_odd(double a, double b)
 {
     double sum = a + b, of_b = sum - a, lost = (a - (sum - of_b)) + (b - of_b);
@@ -104,7 +104,7 @@ static struct number take_apart(double x)
     return (struct number){digits << shift, -1074 - shift, bits >> 63};
 }
 
-/* To the right; the last bit tells of bits that are lost. */
+/* To the right; the last bit keeps track of lost bits. */
 static wide shift_to_odd(wide digits, int count)
 {
     if (count == 0)
@@ -209,7 +209,7 @@ half_number facet_libcall___truncdfhf2(double x)
     float near = (float)x;
     double back = near;
 
-    /* Rounded to odd: what was lost is seen in the last bit. */
+    /* Rounded to odd: the last bit keeps track of lost bits. */
     if ((back < x || back > x) && (as_uint(near) & 1) == 0)
         near = as_float(as_uint(near) + ((back < x) == (x > 0) ? 1 : -1));
     return __builtin_astype(narrow(near), half_number);
@@ -224,7 +224,7 @@ float facet_libcall___extendhfsf2(half_number x)
 
 typedef __int128 whole;
 
-/* Bit by bit where it must be: dividing `wide` is a call of what is defined here. */
+/* Bit by bit, since dividing `wide` is a call of a function defined here. */
 static wide divide(wide a, wide b, bool remainder)
 {
     wide quotient = 0, rest = 0;

@@ -3,7 +3,7 @@
  * Mathematical functions of float, for vector lanes: where libclc's look up tables (gathers), divide, or divide cases.
  *
  * Owns: exp, log and powers; error bounds are OpenCL's (7.4), proven by tests/unit/kernel/test_builtins.c.
- * Never: calls a C library, has a branch, or converts to an integer what may be NaN: numbers are rounded to integers by
+ * Never: calls a C library, has a branch, or converts a possible NaN to an integer: numbers are rounded to integers by
  *        adding 1.5 * 2^23 (2^52), which leaves the integer in the low bits.
  *
  * Polynomials are Chebyshev fits on the interval that the reduction leaves.
@@ -102,7 +102,7 @@ static float log_tail(float f)
     return square * f * p - 0.5f * square;
 }
 
-/* What logarithms of all bases have in common where there is nothing to compute. */
+/* The cases that logarithms of all bases share where nothing is computed. */
 static float log_edges(float x, float result)
 {
     result = x < INFINITY ? result : x; /* infinity and NaN */

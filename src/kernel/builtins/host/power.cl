@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pow, powr and tgamma of double, for vector lanes: libclc's powers are wrong where the exponent is huge, and its gamma
- * goes by the logarithm, whose error it magnifies.
+ * uses the logarithm and magnifies its error.
  *
- * Owns: logarithms in two doubles, and what becomes of them. The exponent magnifies a logarithm's error by up to 1100;
- *       in two doubles less than an ulp is left. Error bounds are proven by tests/integration/kernel/test_math.py.
+ * Owns: logarithms in two doubles, and the functions made of them. The exponent magnifies a logarithm's error by up to
+ *       1100; in two doubles less than an ulp is left. Error bounds are proven by
+ *       tests/integration/kernel/test_math.py.
  * Never: calls a C library, has a branch, or needs fma(): exact products are made of halves.
  *
  * Polynomials are Chebyshev fits on the interval that the reduction leaves.
@@ -103,7 +104,7 @@ struct split {
     long exponent;
 };
 
-/* What is beyond 1200 stands for zero and infinity, and NaN for either. */
+/* Numbers beyond 1200 stand for zero and infinity, and NaN for either. */
 static struct split exp2_two(struct two x)
 {
     double at = limit(x.high, -1200.0, 1200.0), rounded = at + ROUND;
@@ -167,7 +168,7 @@ PUBLIC double powr(double x, double y)
 
 /* --- gamma ------------------------------------------------------------------------------------------------------ */
 
-/* What Stirling's formula leaves, gamma(z) * e^z / z^(z - 1/2), for z in [1, 190]. */
+/* The factor beside Stirling's formula, gamma(z) * e^z / z^(z - 1/2), for z in [1, 190]. */
 static double stirling(double z)
 {
     double w = 1.0 / (z + 0.5), p = 0x1.57b4331497d22p-10;

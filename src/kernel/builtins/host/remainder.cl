@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fmod, remainder and remquo of float, for vector lanes: libclc's take subnormal numbers for others.
+ * fmod, remainder and remquo of float, for vector lanes: libclc's misread subnormal numbers.
  *
  * Owns: the long division of one float by another: in double, where no float is subnormal, 24 bits of the quotient at a
  *       time.
@@ -8,11 +8,11 @@
  */
 #include "vectors.h"
 
-/* What is left of |x|, not negative and less than |y|, and the low bits of how often |y| was taken off. */
+/* The remainder of |x|, not negative and less than |y|, and the low bits of the quotient. */
 struct division {
     double rest, by;
     uint quotient;
-    bool none; /* of these two numbers there is no division */
+    bool none; /* these two numbers have no quotient */
 };
 
 static int exponent(double x)
@@ -37,7 +37,7 @@ static struct division divide(float x, float y)
     return done;
 }
 
-/* To the nearest multiple, and halfway to the even one: what is left may be negative then. */
+/* To the nearest multiple, and halfway to the even one: the remainder may be negative then. */
 static struct division divide_nearest(float x, float y)
 {
     struct division done = divide(x, y);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what libclc has wrong: mad_sat() of long, and ldexp() of results too small for a normal number and of NaN.
- * Never: anything else. */
+/*
+ * Owns: functions that libclc has wrong: mad_sat() of long, and ldexp() of results too small for a normal number and of
+ * NaN. Never: anything else.
+ */
 #include "vectors.h"
 
 /* a * b + c in 128 bits: only the sum is limited. */

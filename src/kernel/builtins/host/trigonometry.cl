@@ -2,7 +2,7 @@
 /*
  * sin, cos and tan of float, for vector lanes.
  *
- * Owns: the reduction by multiples of pi/2: in double, and for what is too large for that by the digits of 2/pi (an
+ * Owns: the reduction by multiples of pi/2: in double, and for numbers too large for that by the digits of 2/pi (an
  *       `if`, which work-items that run in lanes enter only when one of them must).
  * Never: calls a C library.
  */
