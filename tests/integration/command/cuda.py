@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place whose machine has NVIDIA GPUs: real command, daemon, provider and libraries over the fake driver and NVML.
 
-Owns: the fake machine's file and what the loader finds first. Never: a test.
+Owns: the fake machine's file and the libraries that the loader finds first. Never: a test.
 """
 import json
 import os
@@ -17,7 +17,7 @@ TENANT = os.path.join(PROGRAMS, "gpu-tenant")
 SMI = os.path.join(PROGRAMS, "gpu-smi")
 GIB = 1 << 30
 MOST = str(160 << 10)  # MiB: more than there is
-CONTEXT = 300 << 20  # what a context costs there
+CONTEXT = 300 << 20  # the size of a context there
 GPU = "GPU-66616b65-2d67-7075-0000-00000000000{}"
 
 
@@ -56,6 +56,6 @@ class CudaPlace(Real):
         return self.tenant(options, "grab", "plain", "512", MOST, "0")["granted_bytes"]
 
     def holding(self, *options, kind="plain", seconds=30):
-        """A program that has all memory it was given, and what it said."""
+        """A program that has allocated all memory it can get, and its first report."""
         process = self.start("run", *options, "--", TENANT, "grab", kind, "1024", MOST, str(seconds))
         return process, json.loads(process.stdout.readline())

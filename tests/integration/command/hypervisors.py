@@ -45,7 +45,7 @@ class Served:
         self.server.model = self
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
-        # Who has heard enough hangs up.
+        # A client that has read enough closes the connection, which is no error.
         self.server.handle_error = lambda request, address: None
 
     def __enter__(self):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place of its own for each test: folders, environment, the daemon that is found there.
 
-Owns: what it makes and starts, which it removes and ends. Never: touches the user's own Facet.
+Owns: the files it makes and the processes it starts, which it removes and ends. Never: touches the user's own Facet.
 """
 import json
 import os

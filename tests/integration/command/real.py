@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place with the real daemon, limiter and layer, on whatever device there is first.
+"""A place with the real daemon, limiter and layer, on the first device of this machine.
 
 Owns: finding and ending the daemon that a test started. Never: a test.
 """

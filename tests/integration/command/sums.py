@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches what the daemon publishes of a device's time while programs run.
+"""Watches the device time that the daemon publishes while programs run.
 
 Owns: asking it again and again, and the rule that sums over a device never exceed the time that passed.
-Never: a test, nor how much anybody should have had.
+Never: a test, nor the share that a program should have had.
 """
 import http.client
 import itertools
@@ -107,7 +107,7 @@ def check_reports(reports, measured, looks, begun_ns, ended_ns, arbiter=True):
     had = sum(report["device_time_ns"] for report in reports)
     print(f"# reports: {100 * had / passed:.1f} % of the time, programs measured {100 * measured.any_ns / passed:.1f} %, "
           f"{100 * measured.all_ns / passed:.1f} % with what met twice")
-    # How much of a launch that meets another vGPU's on the device is counted goes by who was first.
+    # Of a launch that meets another vGPU's on the device, the counted part depends on which one was first.
     equal(had > LEAST_PART * measured.any_ns, True, f"{had} ns, measured {measured.any_ns} ns")
     equal(had < MOST_PART * (measured.any_ns if arbiter else measured.all_ns), True,
           f"{had} ns, measured {measured.any_ns} ns, {measured.all_ns} ns with what met twice")

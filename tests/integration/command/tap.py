@@ -36,7 +36,7 @@ def _run(number, function):
         function()
     except Skip as skip:
         return True, f"ok {number} - {name} # SKIP {skip}"
-    except Exception:  # whatever went wrong, the other tests go on
+    except Exception:  # after any failure the other tests go on
         return False, "\n# ".join([f"not ok {number} - {name}", *traceback.format_exc().splitlines()])
     return True, f"ok {number} - {name}"
 

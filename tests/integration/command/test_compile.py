@@ -143,7 +143,7 @@ def code_is_not_compiled_again():
 
 @test
 def no_image_overwrites_its_source():
-    """By name, by any link, through standard input, or under the name that an image has when nobody names it."""
+    """By name, by any link, through standard input, or under the default name of an image."""
     with Kernels() as place:
         text = "ok\n"
         place.write("k.cl", text)
@@ -183,7 +183,7 @@ def an_image_replaces_an_older_one_whole_or_not_at_all():
         whole, names = place.path("whole"), {"out", "link", "whole", "k.cl", "bad.cl", "cache", "compiles"}
         ran(place.facet("compile", "k.cl", "-o", whole))
         size = os.path.getsize(whole)
-        # What a full disk does to a file, a limit does as well.
+        # A limit of the process stops writes to a file as a full disk does.
         done = place.facet("compile", "k.cl", "-o", "out",
                            preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
                                                resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1, size - 1))))

@@ -12,7 +12,7 @@ import time
 from kernels import Kernels, ran, run_saxpy
 from tap import contains, equal, main, test
 
-# What a terminal would take for a command, whether it is a byte or a character, and what is no text at all.
+# Characters and bytes that a terminal would take for a command, and bytes that are no text at all.
 HOSTILE = b"\x1b[31m \x7f \xc2\x9b31m \xff"
 SHOWN = "<U+001B>[31m <U+007F> <U+009B>31m <FF>"
 
@@ -90,7 +90,7 @@ def names_that_speak_to_a_terminal_are_refused():
 
 @test
 def the_generator_s_words_do_not_speak_to_a_terminal():
-    """LLVM prints by itself, and not as a diagnostic, what a module says of processors that it does not know."""
+    """LLVM prints by itself, and not as a diagnostic, a module's attributes for processors that it does not know."""
     with Kernels("real") as place:
         place.write("k.ll", 'target triple = "spir64-unknown-unknown"\ndefine spir_kernel void @k(ptr addrspace(1) %a)'
                             ' "target-features"="+\x1b[31mEVIL" "target-cpu"="\x1b[32mEVIL" { ret void }\n')

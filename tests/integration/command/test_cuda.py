@@ -170,7 +170,7 @@ def a_quota_below_what_a_context_costs_is_refused_clearly():
         contains(done.stderr, "1 denied allocations")
         shown = place.json("vgpu", "show", "small", "--json")
         equal((shown["memory_used_bytes"], shown["memory_peak_bytes"] <= 100 << 20), (0, True))
-        # The command says why, where the program does not, and unasked; of who is refused for another reason nothing.
+        # The command gives the reason unasked, since the program does not; for other refusals it adds nothing.
         said = "small: the memory quota, 100 MiB, is too small to begin on cuda:0: what is asked for first, as a rule a CUDA context"
         contains(done.stderr, f"facet run: warning: {said}")
         for limits, expected in ((["--vgpu", "small"], 1), (["-d", "cuda:1", "-m", "100M"], 1), (["-m", "301M"], 0)):
@@ -203,7 +203,7 @@ def a_daemon_that_dies_changes_nothing_for_who_runs():
         place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "4G", "-c", "25:25")
         process, got = place.holding("--vgpu", "a")
         place.kill_daemon()
-        # Quotas need nobody: another process of the vGPU finds it as full as it is.
+        # Quotas need no daemon: another process of the vGPU finds it as full as it is.
         shown = place.json("vgpu", "show", "a", "--json")  # by a new daemon
         equal((shown["memory_used_bytes"], shown["processes"]), (got["granted_bytes"] + CONTEXT, 1))
         done = place.facet("run", "--vgpu", "a", "--", TENANT, "store")
@@ -304,7 +304,7 @@ def a_management_library_without_a_driver_is_said_before_the_program_starts():
         contains(lines[2], "no program entered")
         contains(lines[0], "facet run: warning: device cuda:0: CUDA programs will find no GPU: libcuda.so.1 is not found")
         contains(lines[0], "install the driver's libcuda.so.1")
-        # What needs the management library alone goes on.
+        # Calls that need the management library alone still work.
         equal(place.smi("memory.total", "-d", "cuda:0", "-m", "2G"), [["2048"]])
 
 
@@ -337,7 +337,7 @@ def a_reservation_rendered_as_environment_enters_the_vgpu():
         given = dict(pair.split("=", 1) for pair in rendered["configuration"]["env"])
         equal(given["CUDA_VISIBLE_DEVICES"], place.json("place", "show", "job", "--json")["grants"][0]["device_id"])
         equal(given["LD_LIBRARY_PATH"], os.path.join(BUILD, "interpose", "cuda"))
-        # The driver is where a machine has it: in no folder that anybody names. Here a variable stands for that.
+        # On a real machine the loader finds the driver by itself. Here a variable names it.
         env = {**place.env, **given, "FACET_REAL_CUDA": os.path.join(place.env["LD_LIBRARY_PATH"], "libcuda.so.1"),
                "FACET_REAL_NVML": os.path.join(place.env["LD_LIBRARY_PATH"], "libnvidia-ml.so.1")}
         inside = lambda *words: subprocess.run(words, env=env, capture_output=True, text=True, timeout=60,

@@ -121,7 +121,7 @@ def refusal_without_a_reason_is_noticed():
 
 
 def on_terminal(place, kind, *arguments):
-    """Exit status of facet and what it writes to a terminal of its own."""
+    """Exit status of facet and its output to a terminal of its own."""
     master, slave = pty.openpty()
     process = subprocess.Popen([FACET, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                                env={**place.env, "TERM": kind})
@@ -130,7 +130,7 @@ def on_terminal(place, kind, *arguments):
     try:
         while part := os.read(master, 65536):
             output += part
-    except OSError:  # how Linux says that nobody has the other end any more
+    except OSError:  # Linux reports this when no process has the other end any more
         pass
     os.close(master)
     return process.wait(timeout=60), output.decode()

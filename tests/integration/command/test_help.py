@@ -78,7 +78,7 @@ def config_shows_where_values_come_from():
             contains(page, f".It Ev {variable}\n")
 
 
-# In what is installed, a text that looks like a variable and is none: constants by name, and what containers are given.
+# Texts in installed files that look like variables and are none: constants by name, and variables of containers.
 NO_VARIABLES = re.compile("FACET_(CAN_[A-Z_]+|HANDLE|OWNER|RESERVATION|GLOBAL_DEVICE_IDS|MEMORY_LIMITS|RESOURCE_VIRTUALIZED)")
 
 
@@ -107,7 +107,7 @@ def config_lists_every_variable_that_is_read():
         contains(page, f".It Ev {row['variable']}\n")
         contains(shown, f"\n{row['variable']}\n    ")
     equal(re.search(r"^FACET_CPU_UNITS +3 +environment$", shown, re.M) is not None, True, shown)
-    # A table of variables that nobody reads is as wrong.
+    # A table of variables that no code reads is as wrong.
     equal([variable for variable in listed if not is_used(variable)], [])
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`facet metrics` of nodes, devices, processes and control groups: both forms, what is refused, what is not known."""
+"""`facet metrics` of nodes, devices, processes and control groups: both forms, refusals, unknown values."""
 import json
 import os
 import signal

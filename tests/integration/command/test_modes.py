@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The isolation modes through the command, on whatever OpenCL device there is first: what a program sees in each.
+"""The isolation modes through the command, on the first OpenCL device of this machine: a program's view in each.
 
 Owns: their real effect. Never: asserts how long anything takes.
 """

@@ -31,7 +31,7 @@ DEVICES = "sys/bus/pci/devices"
 
 @contextlib.contextmanager
 def machine(name, more="", rights=True):
-    """The directory of a machine, with more said of it; without the rights of files it looks the same to everybody."""
+    """The directory of a machine, with more facts added; without the rights of files it looks the same to every user."""
     with tempfile.TemporaryDirectory(prefix="facet-pci-") as root:
         planted = pci_machine.machine_of(os.path.join(MACHINES, name + ".tree"))
         planted.read_text(more)
@@ -183,8 +183,8 @@ def one_function_says_what_the_list_says():
                     equal(show(place, root, function["address"]), function, function["address"])
 
 
-# What users meet, and what they are told before they do. From a look at the machine the following cannot be told: how
-# many mappings are left (an ioctl of an open container says it), and a guest that does not let go of a device.
+# Obstacles that users meet, and the warnings that they get before. A scan of the machine cannot find: how
+# many mappings are left (only an ioctl of an open container reports it), and a guest that does not let go of a device.
 TOLD = [
     ("the group is not viable", "desktop", "0000:22:00.0", "its interface enp33s0 is up"),
     ("unbind hangs", "laptop", "0000:01:00.0", "process 812 (nvidia-persiste) has /dev/nvidia0 open"),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`facet pci attach` and `facet pci detach`: what is printed, what monitors of VMs are told, and their refusals."""
+"""`facet pci attach` and `facet pci detach`: their output, the commands to monitors of VMs, and their refusals."""
 import json
 import os
 import shutil

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command with the real daemon, limiter and OpenCL layer, on whatever device there is first."""
+"""The command with the real daemon, limiter and OpenCL layer, on the first device of this machine."""
 import json
 import os
 import signal

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`facet place` on a simulated node with the real daemon, and `facet place fleet`.
 
-Owns: the words and exit statuses of the command. Never: who gets what (tests/unit/placement), or kills a daemon.
+Owns: the words and exit statuses of the command. Never: checks placements (tests/unit/placement), or kills a daemon.
 """
 import json
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares and caps hold in real programs, with the daemon and without.
 
-Owns: whatever measures; it runs alone. Never: a limit of memory (test_limits.py).
+Owns: all tests that measure; the file runs alone. Never: a limit of memory (test_limits.py).
 """
 import json
 import os
@@ -16,8 +16,8 @@ from burn import Tenants, lines_of
 from place import wait_until
 from tap import equal, main, test
 
-# Who stands still in his turn because this machine has other things to do has less in that round; a promise that is
-# broken is broken in each.
+# A program that is not scheduled in its turn, since this machine is busy, gets less in that round; a broken
+# promise is broken in each round.
 ROUNDS = 4
 
 
@@ -31,13 +31,13 @@ def kernels_between(lines, begin_ns, end_ns):
 
 
 def start_reading(processes):
-    """What they print, to come: more than a pipe holds, so that one that nobody reads from would not end."""
+    """Futures of their output, which is more than a pipe holds: a process whose pipe is not read would not end."""
     pool = ThreadPoolExecutor(len(processes))
     return [pool.submit(lines_of, process) for process in processes]
 
 
 def end(runs):
-    """When all have ended, and what they measured."""
+    """The time when all have ended, and their measurements."""
     spans = [span for lines in runs for line in lines.result() if line["event"] == "device" for span in line["spans"]]
     return time.monotonic_ns(), sums.Measured(spans)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet simulate: lists in, shares out; and, where the public lists are, what their authors published."""
+"""facet simulate: lists in, shares out; and, where the public lists are installed, their authors' results."""
 import csv
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`facet spec` on this machine and on simulated ones; what it writes, as an independent validator sees it.
+"""`facet spec` on this machine and on simulated ones; its output, checked by an independent validator.
 
 Owns: agreement of our checks, our schemas and python3-jsonschema. Never: needs an accelerator.
 
@@ -150,7 +150,7 @@ def a_machine_without_devices_says_so():
 
 @test
 def a_mixed_node_is_one_document():
-    """Two GPUs cut into pieces, six whole ones and an NPU, as whoever fills it through the C interface may have it."""
+    """Two GPUs cut into pieces, six whole ones and an NPU, as a caller of the C interface may fill it in."""
     devices = [{"device_id": f"GPU-{i}", "device_name": "cuda", "hw_location": f"0000:{i:02x}:00.0", "numa_node": i // 4,
                 "memory_size": 85899345920, "processing_units": 132,
                 "memory_spec": {"total_memory": 85899345920, "memory_type": "HBM3", "memory_channels": 5,
@@ -216,7 +216,7 @@ def a_second_provider_of_a_name_says_nothing_of_the_first():
 
 @test
 def our_checks_and_the_schema_agree():
-    """Each change is refused by both, at the same place; what only rules can tell is refused by us."""
+    """Each change is refused by both, at the same place; a fault that only rules can find is refused by us."""
     node = {
         "format": "facet-accelerator-node", "version": "1.0",
         "resource_specs": [{"slot_name": "cuda.device:1g.5gb-mig", "type": "unique", "amount": "1",
@@ -286,7 +286,7 @@ def what_is_no_document_is_refused_with_its_place():
 
 @test
 def names_do_not_speak_to_the_terminal():
-    """Members and files are called as somebody else likes; a line is a line, and JSON is exact."""
+    """Members and files have names chosen by another user; a line is a line, and JSON is exact."""
     name = "x\nw.json: valid\x1b[2J"
     document = {"format": "facet-accelerator-workload", "version": "1.0", "sysctls": {name: "1"}}
     with Place() as place:

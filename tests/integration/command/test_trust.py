@@ -13,7 +13,7 @@ from tap import Skip, contains, equal, main, test
 
 VICTIM, ATTACKER = 4001, 4002
 
-# Whatever asks a daemon, or reads what others put beside its socket.
+# The verbs that ask a daemon, or read files that other users put beside its socket.
 VERBS = (["run", "touch", "ran"], ["vgpu", "list"], ["vgpu", "list", "--no-start"], ["vgpu", "show", "x"],
          ["vgpu", "create"], ["vgpu", "set", "x", "-m", "1G"], ["vgpu", "freeze", "x"], ["vgpu", "destroy", "x"],
          ["top", "--once"], ["metrics"], ["place", "list"], ["place", "show", "x", "--render", "docker"],
@@ -119,7 +119,7 @@ class Users:
                               cwd="/", check=False)
 
     def listen(self, runtime):
-        """The attacker's daemon in that folder, with a socket that all may use; its log tells who asked."""
+        """The attacker's daemon in that folder, with a socket that all may use; its log shows the requests."""
         evil = json.dumps({"LD_PRELOAD": os.path.join(self.root, "evil.so")})
         self.started.append(subprocess.Popen(
             self.command(ATTACKER, "/usr/bin/python3", os.path.join(SOURCE, "tests", "fake", "daemon.py")),
@@ -201,7 +201,7 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
         inside = ("unshare", "--user", f"--map-user={VICTIM}")
         if users.as_user(VICTIM, *inside, "true").returncode:
             raise Skip("no user namespaces here")
-        # In /tmp, where everybody may have made it, and nobody can tell root from another user.
+        # In /tmp, where any user may have made it, and root cannot be told from another user.
         theirs, mine = (tempfile.mkdtemp(prefix="facet-test-", dir="/tmp") for _ in range(2))
         os.chown(theirs, ATTACKER, ATTACKER)
         os.chown(mine, VICTIM, VICTIM)
@@ -228,7 +228,7 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
 
 @test
 def a_user_without_a_session_has_a_folder_of_its_own():
-    """Nothing set: /tmp/facet-UID, which is sticky, and nobody's yet."""
+    """No variable is set: /tmp/facet-UID, in a sticky folder, which no user has made yet."""
     with Users() as users:
         shutil.rmtree(f"/tmp/facet-{VICTIM}", ignore_errors=True)
         try:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet vgpu, top and metrics: what is asked of the daemon, and what is shown of its answers."""
+"""facet vgpu, top and metrics: the requests to the daemon, and the output made of its answers."""
 import json
 import os
 import pty
@@ -33,7 +33,7 @@ def create_prints_the_name_or_the_answer():
 def list_is_a_table_when_piped():
     with Place() as place:
         with_two(place)
-        # Whatever COLUMNS says: nothing is cut in a pipe.
+        # With any COLUMNS: nothing is cut in a pipe.
         matches_golden("vgpu-list.txt", place.facet("vgpu", "list", env={"COLUMNS": "40"}).stdout)
 
 
