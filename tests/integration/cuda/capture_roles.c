@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what capture_roles.h says. Never: waits for ever: the test has set an alarm. */
+/* Owns: the roles that launch into captures. Never: waits for ever: the test has set an alarm. */
 #include "capture_roles.h"
 
 #include <unistd.h>
@@ -56,7 +56,7 @@ static CUresult begin_capture(int form, CUstream stream, CUgraph into)
     }
 }
 
-/* Every form that begins or ends a capture, of a stream and of the thread's own: what it takes is no launch. */
+/* Every form that begins or ends a capture, of a stream and of the thread's own: captured work is no launch. */
 void role_capture_forms(void)
 {
     CUfunction function = client_function("work_2us");

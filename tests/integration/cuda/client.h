@@ -115,14 +115,13 @@ typedef CUstream client_stream_t;
 /* A stream of the calling thread's own, which waits for no other. 0, or the driver's error. */
 int client_enter(client_stream_t *ret_stream);
 
-/* Begins as a fatbin does, and is no kind of image of the fake driver's own: it has every function that is asked for.
- */
+/* Begins as a fatbin does, and is no image format of the fake driver's own: it has every function that is requested. */
 #define CLIENT_IMAGE "\x50\xed\x55\xba"
 
 /* Opens libcuda.so.1, initialises it, makes the primary context current and loads an image that has every function. */
 bool client_open(void);
 
-/* The function of that name: what it takes is in it ("work_100us"). */
+/* The function of that name, which states its duration ("work_100us"). */
 CUfunction client_function(const char *name);
 
 /* A launch of `blocks` blocks into a stream. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What roles, processes in a vGPU, check of themselves: what their segment has counted.
+ * Roles, processes in a vGPU, check the counts in their own segment.
  *
- * Owns: reading that, waiting until it is so, and the end of a role of which something is not as it should be.
+ * Owns: reading the counts, waiting until they are as expected, and the end of a role whose check fails.
  * Never: names a vendor; waits for ever.
  */
 #ifndef FACET_TEST_COUNTED_H
@@ -23,7 +23,7 @@
         }                                                                                                              \
     } while (0)
 
-/* The segment as this process may read it: what was counted. */
+/* The counts of the segment, as this process may read it. */
 static inline struct facet_usage_totals totals_inside(void)
 {
     struct facet_usage_totals totals = {0};

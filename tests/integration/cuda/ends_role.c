@@ -43,7 +43,7 @@ static bool do_once(const char *name)
     return launch_one();
 }
 
-/* ---- what is waited for ---- */
+/* ---- ways of waiting ---- */
 
 static bool launch_into(const char *kernel, CUstream stream)
 {

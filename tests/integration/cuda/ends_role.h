@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs do that end what they launched into, or themselves, without waiting to be measured.
+ * Programs that end a context, a device or themselves without waiting until their launches are measured.
  *
- * Owns: the names of those ends. A vendor defines what they are in its own words.
+ * Owns: the names of those ends. Each vendor's file defines them with its own calls.
  * Never: is called in the test's own process.
  */
 #ifndef FACET_TEST_ENDS_ROLE_H
@@ -16,7 +16,7 @@
 
 /*
  * "contexts": `count` times a context, a launch, a wait, and its end. "resets": so with the device's own. "unwaited":
- * as "contexts", and nobody waits. "worker": `count` launches and a wait, then _exit(). "killed": SIGKILL when a launch
+ * as "contexts", without the wait. "worker": `count` launches and a wait, then _exit(). "killed": SIGKILL when a launch
  * is nearly over. Returns 0 or, where the library refuses something, 1.
  *
  * "waited_WAY": `count` launches of ENDS_SHORT, of which every fourth is waited for in that way, and _exit(). WAY is

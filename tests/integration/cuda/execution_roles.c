@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what execution_roles.h says. Never: waits for ever: the test has set an alarm. */
+/* Owns: the roles of the tests of launches. Never: waits for ever: the test has set an alarm. */
 #include "execution_roles.h"
 
 #include <dlfcn.h>
@@ -66,7 +66,7 @@ static void role_kinds(void)
     CHECK(totals_inside().busy_ns > 0);
 }
 
-/* What the driver refuses is not in flight, costs nothing, and is no launch. */
+/* A launch that the driver refuses is not in flight, costs nothing, and is not counted. */
 static void role_failures(void)
 {
     CUfunction function = client_function("work_20us");
@@ -78,7 +78,7 @@ static void role_failures(void)
     CHECK(totals.inflight == 0 && totals.busy_ns == 0 && totals.launches == 0);
 }
 
-/* From 1 MiB on they are work, and what is less when as much came together. The bytes arrive. */
+/* Transfers count as work from 1 MiB on, and smaller ones once they sum up to as much. The bytes arrive. */
 static void role_transfers(void)
 {
     static unsigned char there[2 << 20], back[2 << 20];
@@ -102,7 +102,7 @@ static void role_transfers(void)
     SETTLED(4); /* the refused one was admitted, and is none */
 }
 
-/* So are rows, boxes, batches and what is prefetched: by what they move in all. */
+/* Rows, boxes, batches and prefetches count by their sum of bytes, too. */
 static void role_shapes(void)
 {
     static unsigned char there[2 << 20], back[2 << 20];
@@ -134,12 +134,12 @@ static void role_shapes(void)
 
     OK(client.cuMemcpy2DAsync_v2(&rows, NULL));
     OK(client.cuMemcpy3DAsync_v2(&box, NULL));
-    OK(client.cuMemcpyBatchAsync(to, from, sizes, 2, NULL, NULL, 0, NULL, NULL)); /* each less than what counts */
+    OK(client.cuMemcpyBatchAsync(to, from, sizes, 2, NULL, NULL, 0, NULL, NULL)); /* each less than the counted size */
     OK(client.cuMemcpyBatchAsync_v2(to, from, sizes, 2, NULL, NULL, 0, NULL));
     OK(client.cuMemPrefetchAsync(memory, 4 << 20, 0, NULL));
     OK(client.cuMemPrefetchAsync_v2(memory, 4 << 20, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, NULL));
     OK(client.cuMemcpy2DAsync_v2_ptsz(&rows, NULL));
-    OK(client.cuMemsetD8_v2(memory + (8 << 20), 3, 2 << 20)); /* and what takes no stream */
+    OK(client.cuMemsetD8_v2(memory + (8 << 20), 3, 2 << 20)); /* and a call that takes no stream */
     OK(client.cuMemcpyDtoD_v2_ptds(memory + (8 << 20), memory, 2 << 20));
     OK(client.cuMemsetD8_v2(memory + (8 << 20), 3, 1 << 10));
     CHECK(client.cuMemcpy2DAsync_v2(NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
@@ -200,7 +200,7 @@ static void in_order(void *argument)
         step->order->wrong++;
 }
 
-/* What a stream is given is done in its order, sampled launches and all. */
+/* A stream's work runs in its order, sampled launches and all. */
 static void role_order(void)
 {
     CUfunction function = client_function("work_3000us");
@@ -227,8 +227,7 @@ static void role_order(void)
     SETTLED(20);
 }
 
-/* The device time that is told is that which the driver spent: together, apart, and with pauses. False when it is not.
- */
+/* The reported device time is the one that the driver spent: together, apart, and with pauses. False when it is not. */
 static bool tell_truth(uint64_t *count)
 {
     CUfunction functions[] = {client_function("work_50us"), client_function("work_150us"), client_function("work_7us")};
@@ -250,7 +249,7 @@ static bool tell_truth(uint64_t *count)
     return told > truth * 93 / 100 && told < truth * 107 / 100;
 }
 
-/* Who is kept waiting between an event and its launch is told too much: three times, only where it is always so. */
+/* A process that is delayed between an event and its launch reports too much: it fails only when three attempts do. */
 static void role_truth(void)
 {
     uint64_t count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what fixture.h says. Never: runs a test. */
+/* Owns: starting the test's programs with the libraries under test. Never: runs a test. */
 #include "fixture.h"
 
 #include <stdio.h>

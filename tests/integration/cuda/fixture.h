@@ -46,8 +46,8 @@ void fixture_enter(const char *vgpus);
 void fixture_library_path(const char *variables);
 
 /*
- * Runs a program of this folder, or this one when `program` is NULL, with up to two arguments. What it wrote to its
- * standard output comes back without the last newline; the test fails when it did not exit with 0.
+ * Runs a program of this folder, or this one when `program` is NULL, with up to two arguments. Returns its standard
+ * output without the last newline; the test fails when it did not exit with 0.
  */
 const char *fixture_run(const char *program, const char *first, const char *second);
 

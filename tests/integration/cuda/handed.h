@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one process of a test hands to another: a descriptor, and what belongs to it, through a pair of sockets.
+ * A message from one process of a test to another: a descriptor and its data, through a pair of sockets.
  *
  * Owns: the message. Never: waits for an answer.
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define HANDED_BYTES 64 /* what a pointer of a pool is exported as */
+#define HANDED_BYTES 64 /* size of an exported pool pointer */
 
 union handed_control {
     char bytes[CMSG_SPACE(sizeof(int))];

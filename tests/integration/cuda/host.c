@@ -4,12 +4,11 @@
  * is the same, linked with that vendor's words (world.h).
  *
  * A VGPU is "bare" (none: the driver alone), "REQUEST:LIMIT" in milli, "swap:MIB" (with oversubscription, of so much
- * memory), or "+" (another process in the one before). Each runs the command; what they print comes through. With
- * SECONDS above 0, prints for each of as many seconds what every process had of the device, by the driver's own count,
- * and what the limiter told, in milli:
- * {"second": N, "pids": [...], "got_milli": [...], "told_milli": [...]}
+ * memory), or "+" (another process in the one before). Each runs the command; its output is passed on. With SECONDS
+ * above 0, prints for each of as many seconds the device time of every process, by the driver's own count and by the
+ * limiter's report, in milli, as {"second": N, "pids": [...], "got_milli": [...], "told_milli": [...]}
  *
- * Owns: the machine and the processes. Never: judges what it prints.
+ * Owns: the machine and the processes. Never: judges the figures.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@
 #include "world.h"
 
 #define TENANTS  8u
-#define START_NS (500 * FACET_NS_PER_MS) /* until the scheduler and everybody know each other */
+#define START_NS (500 * FACET_NS_PER_MS) /* until the scheduler and all processes know each other */
 
 struct tenant {
     int vgpu;
@@ -123,7 +122,7 @@ int main(int argc, char **argv)
     }
     if (!world_open(&world))
         return 1;
-    fake_state(); /* made here, so that it is the same machine for everybody */
+    fake_state(); /* made here, so that all processes share one machine */
     unsigned count = start_all(&world, argv[2], argv + 3, tenants);
     if (atoi(argv[1]) > 0)
         watch(&world, tenants, count, (unsigned)atoi(argv[1]));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one launch costs the thread that makes it: cuda-launch MILLISECONDS THREADS [KERNELS]; so hip-launch, compiled
- * with that client.
+ * The cost of one launch for the thread that makes it: cuda-launch MILLISECONDS THREADS [KERNELS]; so hip-launch,
+ * compiled with that client.
  *
  * Run with the bare driver and in a vGPU by bench/launch.py, which compares. The kernel takes no device time, so
  * nothing ever waits; every thread has a stream of its own. KERNELS (1, 2, 4 or 8) are launched in turn. Prints

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what nvml_machine.h says. Never: leaves a file or a child behind. */
+/* Owns: the machine of the tests of the management library. Never: leaves a file or a child behind. */
 #include "nvml_machine.h"
 
 #include <signal.h>

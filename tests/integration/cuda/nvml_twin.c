@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what nvml_twin.h says. Never: leaves a monitor behind. */
+/* Owns: tenants and monitors for the tests of NVML's twin. Never: leaves a monitor behind. */
 #include "nvml_twin.h"
 
 #include <dlfcn.h>

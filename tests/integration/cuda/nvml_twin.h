@@ -16,7 +16,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-/* What a tenant holds, by the machine and by the limiter's count, and whether it keeps its device busy. */
+/* A tenant's memory, by the machine and by the limiter's count, and whether it keeps its device busy. */
 struct test_tenant {
     const struct test_segment *vgpu;
     uint32_t device;
@@ -25,7 +25,7 @@ struct test_tenant {
 };
 pid_t test_tenant(struct test_tenant tenant);
 
-/* What the monitor calls: the library's functions, by symbol. NULL where it has none. */
+/* The functions that a monitor calls, by symbol. NULL where the library has none. */
 struct test_nvml {
 #define TEST_NVML(X)                                                                                                   \
     X(nvmlInit_v2)                                                                                                     \
@@ -69,7 +69,7 @@ void *test_nvml_open(const char *path);
  * all of its CHECKs. */
 bool test_monitor(const char *real, const char *dirs, void (*body)(void *context), void *context);
 
-/* In a child no assertion of cmocka's can be used: what fails ends it. */
+/* In a child no assertion of cmocka's can be used: a check that fails ends it. */
 void test_check(bool holds, const char *text, const char *file, int line);
 #define CHECK(condition) test_check((condition), #condition, __FILE__, __LINE__)
 

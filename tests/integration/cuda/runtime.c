@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program of the CUDA runtime, which is linked into it: what it is told, in one line.
+ * A program of the CUDA runtime, which is linked into it: prints the runtime's answers in one line.
  *
  * Owns: the first calls of most programs. Never: names the driver; the runtime finds it.
  */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that one process exports and another imports: it is its maker's in both accounts, with any vendor's library.
+ * Memory that one process exports and another imports: both accounts charge it to its maker, with any vendor's library.
  *
- * Owns: the two processes, what each does when, and what is charged to whom after each step.
- * Never: calls a vendor's library: what a step is there, the test says. Included once by each test, behind its
- * machine.h.
+ * Owns: the two processes, their steps, and the charges of both after each step. Never: calls a vendor's library: the
+ * test implements the steps. Included once by each test, behind its machine.h.
  */
 #ifndef FACET_TEST_SHARED_H
 #define FACET_TEST_SHARED_H
@@ -22,12 +21,12 @@ struct shared_steps {
     void (*make)(int *ret_fd, char data[HANDED_BYTES]); /* SHARED_BYTES that begin with SHARED_TEXT, exported */
     void (*import)(int fd, const char data[HANDED_BYTES]);
     void (*look)(char text[8]); /* maps what was imported, where it has to be, and reads its beginning */
-    void (*let_go)(void);       /* what was imported */
-    void (*give_back)(void);    /* what was made; NULL: with the process */
+    void (*let_go)(void);       /* ends the import */
+    void (*give_back)(void);    /* ends the allocation; NULL: the process's end does */
     enum fake_kind kind;        /* of the memory, in the fake's account */
 };
 
-/* What a process pays that has used its device, and no more. */
+/* The charge of a process that has used its device, and no more. */
 struct shared_vendor {
     void (*enter)(void);
     uint64_t begin_bytes;
@@ -71,7 +70,7 @@ static void shared_export(const struct shared_steps *steps, int socket, pid_t im
         uint64_t held = fake_held(0, steps->kind);
 
         steps->give_back();
-        shared_check_own(held); /* for all that it can know, somebody has it on */
+        shared_check_own(held); /* as far as this process knows, another one still holds it */
     }
 }
 
@@ -91,7 +90,7 @@ static void shared_role(void *argument)
         shared_import(steps, ends[1]);
         _exit(0);
     }
-    CHECK(read(ends[0], &(char){0}, 1) == 1); /* what it costs to enter is a difference: nothing is made meanwhile */
+    CHECK(read(ends[0], &(char){0}, 1) == 1); /* nothing allocates while the cost to enter is measured */
     shared_export(steps, ends[0], pid);
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random calls of several processes, some of which are killed at any moment: what is charged is what the vendor's
- * library was asked for, whenever nobody is at it, and never more than the quota.
+ * Random calls of several processes, some of which are killed at any moment: the charge equals the memory that the
+ * vendor's library was asked for whenever all processes pause, and is never more than the quota.
  *
- * Owns: the processes, their quiet points, who is killed, and what is compared then. It does not depend on how fast the
- * machine is: a process's calls are counted, and a quiet point is waited for.
- * Never: calls a vendor's library: what a call is there, the test says. Included once by each test, behind its
- * machine.h.
+ * Owns: the processes, their quiet points, the choice of those to kill, and the comparison then. It does not depend on
+ * how fast the machine is: a process's calls are counted, and a quiet point is waited for.
+ * Never: calls a vendor's library: the test implements the calls. Included once by each test, behind its machine.h.
  */
 #ifndef FACET_TEST_STORM_H
 #define FACET_TEST_STORM_H
@@ -26,18 +25,18 @@
 struct storm_worker {
     _Atomic uint32_t calls;   /* so far, over all lives */
     _Atomic uint32_t at_rest; /* the number of the quiet point that it waits at */
-    _Atomic uint64_t begun;   /* what it was charged for beginning a device; of the test, where it needs that */
+    _Atomic uint64_t begun;   /* the charge for beginning a device; of the test, where it needs that */
     _Atomic bool done;
 };
 
 /* Each ends its role with CHECK() where the library does not do what it should. */
 struct storm_vendor {
     uint32_t calls, greedy_calls;                            /* of each worker, in all its lives */
-    struct storm_bag *(*prepare)(struct storm_worker *self); /* what a worker has */
+    struct storm_bag *(*prepare)(struct storm_worker *self); /* makes a worker's objects */
     void (*call)(struct storm_bag *bag);                     /* any one */
     void (*settle)(void);                                    /* a query that brings the accounts of pools up to date */
-    uint64_t (*truth)(void);                                 /* what is to be charged now, by the fake's own account */
-    void (*enter)(void);                                     /* for who only allocates */
+    uint64_t (*truth)(void);                                 /* the expected charge now, by the fake's own account */
+    void (*enter)(void);                                     /* for workers that only allocate */
     bool (*take)(void **pointer, uint64_t bytes);            /* false: there was no memory, which is no failure */
     void (*give)(void *pointer);
 };
@@ -207,7 +206,7 @@ static void storm_greedy(void *argument)
     }
 }
 
-/* The segment's own record of the highest sum ever granted, and what was refused: both happened. */
+/* The segment's own record of the highest sum ever granted, and of refusals: both happened. */
 static void test_four_processes_never_get_a_byte_too_much(void **state)
 {
     pid_t pids[STORM_WORKERS];

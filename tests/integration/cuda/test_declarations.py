@@ -109,7 +109,7 @@ def constants_of(text):
 
 
 def lines_of(ours, theirs):
-    """What the program prints, and what of ours the toolkit does not know."""
+    """The program's output, and the names of ours that the toolkit does not know."""
     known = set(re.findall(r"\w+", theirs))
     lines, strange = [], []
 
@@ -130,7 +130,7 @@ def lines_of(ours, theirs):
 def output_of(compiler, headers, lines, include):
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "print.cc", Path(folder) / "print"
-        # The functions are only looked at; what they would be linked with is not needed.
+        # The program only prints the functions' types; it needs no library to link with.
         source.write_text(headers + PRINTER + "int main()\n{\n" + "\n".join(lines) + "\n}\n")
         run(compiler, "-w", "-Wl,--unresolved-symbols=ignore-all", f"-I{include}", str(source), "-o", str(program))
         return run(str(program)).splitlines()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: that a cap on compute time holds for programs that end what they launched into, or themselves, before anybody
- * has measured it: contexts, devices, and processes.
+ * Owns: tests that a cap on compute time holds for programs that end a context, a device or themselves before their
+ * launches are measured.
  * Never: knows a vendor (ends_role.h); decides by a time of this machine: the driver's own count of device time is held
  * against the time that went by.
  *
@@ -63,7 +63,7 @@ static uint64_t driver_ns(void)
     return atomic_load(&fake_state()->devices[0].engine.busy_ns);
 }
 
-/* All that ever ran there is reported, and whoever did not is given up. */
+/* All launches are reported, and those of processes that did not report are given up. */
 static bool comes_to_rest_of(int place)
 {
     for (int i = 0; i < 2000; i++) {
@@ -98,7 +98,10 @@ static void run(const char *role, unsigned processes, int status)
     assert_true(used_ns * FACET_MILLI_WHOLE <= took_ns * LIMIT_MILLI * 3 / 2);
 }
 
-/* Reported by the process itself before it ended, and not once more by who clears up behind it. */
+/*
+ * The process itself reports its launches before it ends, and the process that clears up behind it does not repeat
+ * them.
+ */
 static void run_waited(const char *role, uint32_t limit_milli, int status)
 {
     int place = world_add(&world, 0, limit_milli);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what programs get of a GPU against what they asked for, by the driver's own count of device time.
- * Never: decides by luck: a thread beside it tells how late this machine wakes who sleeps; on one too busy to hand a
- * device on, a case that misses is skipped, with that figure as the reason. It speaks TAP itself: so it can say that.
+ * Owns: tests of programs' shares of a GPU against their requests, by the driver's own count of device time.
+ * Never: decides by luck: a thread beside it measures how late this machine wakes a sleeping thread; on one too busy to
+ * hand a device on, a case that misses is skipped, with that figure as the reason. It speaks TAP itself: so it can say
+ * that.
  *
  * A made-up device takes little of a processor. So cases run side by side at first, each in a machine of its own, and
  * one that misses runs again with this machine to itself.
@@ -100,7 +101,7 @@ static void sleep_ns(uint64_t ns)
         ;
 }
 
-/* What each got, and what the limiter told, in milli of the time that went by. */
+/* The share of each by the driver's count, and by the limiter's report, in milli of the elapsed time. */
 static void measure(const struct share_case *share, struct tenants *tenants, uint64_t *ret_got, uint64_t *ret_told)
 {
     sleep_ns(SETTLE_NS);
@@ -126,9 +127,9 @@ enum verdict {
 };
 
 /*
- * Alone, what was got is held against the limit. Several are held against each other: handing the device on costs some
- * of it (docs/adr/0003), and the shares are those of the rest. What a limit says is never exceeded. What the limiter
- * told is what they got: nobody is charged for what the others' kernels took.
+ * A single program's share is compared with its limit. Several are compared with each other: handing the device on
+ * costs some of it (docs/adr/0003), and the shares are those of the rest. A limit is never exceeded. The limiter's
+ * report equals the share: no process is charged for other processes' kernels.
  */
 static enum verdict judge(const struct share_case *share, const uint64_t *got, const uint64_t *told)
 {
@@ -192,7 +193,7 @@ static const struct share_case cases[] = {
     {"limit of 30 %, graphs", 1, {300}, {300}, "work_100us", "1056", "4", "10"},
 #ifndef __SANITIZE_THREAD__ /* under which the made-up memory is filled more slowly than it tells */
     {"limit of 10 %, fills of less than 1 MiB", 1, {100}, {100}, "fill", "1048575", "64", NULL},
-#ifndef __SANITIZE_ADDRESS__ /* short fills, too: what is between them is slower there */
+#ifndef __SANITIZE_ADDRESS__ /* short fills, too: the code between them is slower there */
     {"limit of 30 %, fills of 64 KiB", 1, {300}, {300}, "fill", "65536", "64", NULL},
 #endif
 #endif
@@ -212,7 +213,7 @@ struct outcome {
 
 static struct outcome *outcomes;
 
-/* The process of every `step`-th case: it joins a machine once, so nobody else's is it. */
+/* The process of every `step`-th case: a process joins a machine once, so no other lane has this one's. */
 static pid_t start_lane(size_t first, size_t step)
 {
     fflush(stdout);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of cuGetProcAddress behind our library: what the CUDA runtime asks at its start, row by row, and the rest
- * of the driver's rules.
+ * Owns: tests of cuGetProcAddress behind our library: the requests of the CUDA runtime at its start, row by row, and
+ * the rest of the driver's rules.
  * Never: asks in the test's own process.
  */
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ struct driver {
 };
 static struct driver ours, vendors;
 
-/* An answer: who it belongs to, and what it is. */
+/* An answer: the library that the function belongs to, and its name. */
 struct answer {
     CUresult result;
     CUdriverProcAddressQueryResult status;
@@ -151,7 +151,7 @@ static int role_rows(const char *options)
     return 0;
 }
 
-/* Requests that no form meets exactly: what comes back is the driver's answer, whatever that is. */
+/* Requests that no form meets exactly get the driver's own answer. */
 static int role_rules(const char *unused)
 {
     static const struct {

@@ -109,7 +109,7 @@ static void test_memory(void **state)
     fake_give(0, FAKE_PLAIN, 10 * MIB);
 }
 
-/* Busy for longer than the test takes: whatever period is sampled was busy from end to end. */
+/* Busy for longer than the test takes: any sampled period was busy from end to end. */
 static void test_utilization(void **state)
 {
     nvmlUtilization_t utilization;

@@ -108,8 +108,8 @@ static void check_capacity(struct cut *cut)
 }
 
 /*
- * Every set once, by its places in rising order; but whatever else could be added is tried, and taken away again when
- * it was wrongly possible or only out of order.
+ * Every set once, by its places in rising order; but every other instance is tried, and removed again when it was
+ * wrongly possible or only out of order.
  */
 static void explore(struct cut *cut, unsigned from)
 {

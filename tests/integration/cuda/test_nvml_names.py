@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The list of NVML's functions against who exports, hooks and calls them.
+"""The list of NVML's functions against the libraries and tools that export, hook and call them.
 
-Owns: that the twin exports the list, the list has what the fake exports, what is hooked, and what each CUDA toolkit
-found here calls in its own tools.
+Owns: checks that the twin exports the list, and that the list has the functions which the fake exports, the hooked
+ones, and those which the tools of each CUDA toolkit found here call.
 Never: needs a toolkit.
 
 usage: test_nvml_names.py ROOT TWIN FAKE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the built cuda provider says of a machine whose truth is known. The rules of the ABI are the conformance
+ * The built cuda provider's answers about a machine whose truth is known. The rules of the ABI are the conformance
  * suite's.
  *
  * Owns: a machine of two GPUs of 8 GB and one of 80 GB that is in MIG mode.
@@ -272,7 +272,7 @@ static void test_traffic(void **state)
     atomic_store(&truth->link_errors, 0);
 }
 
-/* What is counted in 32 bits is full within a tenth of a second: that is no counter. */
+/* A counter of 32 bits overflows within a tenth of a second, so the provider does not use it. */
 static void test_pcie(void **state)
 {
     struct fake_health *truth = &fake_state()->management.health[0];
@@ -295,7 +295,7 @@ static void test_pcie(void **state)
     atomic_store(&truth->pcie_replays, 0);
 }
 
-/* What another program made is listed, also while it is half made, and can be destroyed. */
+/* A partition that another program made is listed, also while it is half made, and can be destroyed. */
 static void test_partitions_of_others(void **state)
 {
     const struct facet_partition_ops *ops = provider->partition;

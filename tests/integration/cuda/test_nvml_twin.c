@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a monitor sees through the twin of the management library.
+ * A monitor's view through the twin of the management library.
  *
  * Owns: a machine of two GPUs of 8 GB and one of 80 GB, vGPUs on them, tenants and neighbours.
  */
@@ -182,7 +182,7 @@ static void take_no_slot(void *context)
     while (fgets(line, sizeof line, maps)) {
         const char *path = strchr(line, '/');
 
-        /* What the parent mapped as the segments' owner was inherited. */
+        /* Inherited mappings that the parent made as the segments' owner do not count. */
         if (!path || strncmp(path, one->vgpu.dir, strlen(one->vgpu.dir)) != 0 || strstr(line, " rw-s "))
             continue;
         pages++;
@@ -239,8 +239,10 @@ static void see_survivor(void *context)
     CHECK(v2.used == v1.used && v2.free == v1.free);
 }
 
-/* A slot whose owner was killed is nobody's, though nobody has cleared it: its number may be a stranger's by now, and
- * what it held is free. */
+/*
+ * A slot whose owner was killed belongs to no process, even before it is cleared: its process id may be reused by now,
+ * and its memory is free.
+ */
 static void test_dead_tenant(void **state)
 {
     struct one one;
@@ -298,7 +300,7 @@ static void see_two(void *context)
     CHECK(count == 1 && near[0] == test_device(1));
 }
 
-/* The order of the vGPUs is that of the devices, whatever that of the machine is. */
+/* The order of the vGPUs is that of the devices, in any order of the machine. */
 static void test_two_vgpus(void **state)
 {
     struct two two;
@@ -328,7 +330,7 @@ static void see_old(void *context)
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_ERROR_FUNCTION_NOT_FOUND);
 }
 
-/* Who finds the newest form of a list among our symbols asks for no older one, so that one works. */
+/* A program that finds the newest form of a list among our symbols uses no older one, so the newest works. */
 static void test_old_library(void **state)
 {
     struct one one;
@@ -392,7 +394,7 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-/* What the limiter is told, as the tenant's interposer would tell it. */
+/* Reports to the limiter as the tenant's interposer would. */
 static void report(struct test_segment *vgpu, uint64_t busy_ns)
 {
     atomic_fetch_add(&vgpu->owner->usage->slots[0].busy_ns, busy_ns);
@@ -527,7 +529,7 @@ static void see_part(void *context)
 
 static void test_part_of_a_gpu(void **state)
 {
-    /* Shared, as what the child finds out is for the parent. */
+    /* Shared memory, since the child finds the uuid for the parent. */
     char *uuid = (char *)fake_state()->devices[FAKE_DEVICES - 1].name;
     struct test_segment vgpu;
 

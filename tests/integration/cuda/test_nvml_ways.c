@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of how a program comes to the management library's twin, and what is behind it. */
+/* Owns: tests of the ways in which a program loads the management library's twin, and of the library behind it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ static void test_named_by_path(void **state)
     unsetenv("FACET_REAL_NVML");
 }
 
-/* What the loader would say of a library that is not there, in the library's own words. */
+/* The loader's message about a missing library, in the library's own words. */
 static void test_no_library(void **state)
 {
     fixture_library_path(FIXTURE_OURS);

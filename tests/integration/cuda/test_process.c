@@ -80,7 +80,7 @@ static int do_init(void)
     return init(0);
 }
 
-/* What the driver answers a child whose parent had initialised it. */
+/* The driver's answer to a child whose parent had initialised it. */
 static int do_everything(void)
 {
     CUcontext context;

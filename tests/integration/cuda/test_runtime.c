@@ -10,7 +10,7 @@
 
 #include "fixture.h"
 
-/* What the program says up to the devices that it was shown. */
+/* The program's output up to the devices that it was shown. */
 static const char *said(char text[512])
 {
     snprintf(text, 512, "%s", fixture_run("runtime", NULL, NULL));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of how a program comes to our library, what is behind it, and which devices it shows. */
+/*
+ * Owns: tests of the ways in which a program loads our library, of the library behind it, and of the devices it shows.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,7 @@
 
 #include "fixture.h"
 
-/* What a program says that sees exactly these devices of the machine: "1,0". */
+/* The output of a program that sees exactly these devices of the machine: "1,0". */
 static const char *seen(const char *devices)
 {
     static char text[256];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what world.h says. Never: leaves a folder or a process behind. */
+/*
+ * Owns: the machine, the vGPUs and the programs of the tests of launches. Never: leaves a folder or a process behind.
+ */
 #include "world.h"
 
 #include <errno.h>

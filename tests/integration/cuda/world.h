@@ -4,7 +4,7 @@
  * knows no vendor but by the few words of world_vendor.
  *
  * Owns: a folder with the machine's state and the vGPUs' segments; the programs that it started.
- * Never: needs a daemon: a device of the fake driver is nobody's provider.
+ * Never: needs a daemon: no provider has a device of the fake driver.
  */
 #ifndef FACET_TEST_CUDA_WORLD_H
 #define FACET_TEST_CUDA_WORLD_H
@@ -17,7 +17,7 @@
 #define WORLD_VGPUS  8
 #define WORLD_DEVICE "cuda:0"
 
-/* What is another with each vendor's library; defined by who is linked with this (vendor.c). */
+/* The differences between vendors' libraries; each test program links its vendor's (vendor.c). */
 struct world_vendor {
     const char *address;                        /* of the machine's first GPU, as segments carry it */
     const char *library;                        /* the vendor's, as programs open it */
@@ -30,7 +30,7 @@ struct world {
     char root[64];
     int folder; /* keeps it */
     struct scheduler *scheduler;
-    bool quiet; /* set by the caller: what programs print goes to standard error, which is not TAP's */
+    bool quiet; /* set by the caller: output of programs goes to standard error, which is not TAP's */
     uint32_t count;
     char ids[WORLD_VGPUS][8], dirs[WORLD_VGPUS][96];
 };
@@ -45,7 +45,7 @@ int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
 /* One with oversubscription, of so much memory; best effort where `request_milli` is 0. */
 int world_add_oversubscribed(struct world *world, uint64_t memory_bytes, uint32_t request_milli);
 
-/* Takes all vGPUs away again, when it has ended the programs that nobody has waited for. */
+/* Removes all vGPUs, after it has ended the programs that were not waited for. */
 void world_clear(struct world *world);
 
 /*

@@ -77,7 +77,7 @@ void machine_wait(pid_t pid);
 /* Both, in the one vGPU of a machine with a context of MACHINE_CONTEXT. */
 void machine_run(void (*role)(void *argument), uint64_t limit);
 
-/* What the slots of a vGPU sum up to, and what is in this process's own. */
+/* The sum of all slots of a vGPU, and the bytes in this process's own slot. */
 uint64_t machine_charged(uint32_t device);
 uint64_t machine_own(uint32_t device);
 

@@ -6,7 +6,7 @@
 
 #include "machine.h"
 
-/* What is charged is what the driver was asked for and a context, now and when it has been given back. */
+/* The charge is the bytes requested from the driver and a context, now and when they have been given back. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (bytes));                                                    \
@@ -89,7 +89,7 @@ static void test_who_keeps_one_block_of_each_slab_pays_for_the_slabs(void **stat
     machine_run(role_few_of_each, MACHINE_CONTEXT + SMALL_QUOTA);
 }
 
-/* Nothing small is there: the driver, who would take a slab of that size, is not asked. */
+/* No small block is free: the driver, which would allocate a slab of that size, is not called. */
 static void role_not_asked(void *argument)
 {
     CUdeviceptr pointer = 7;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that what modules and libraries take of a device is charged, and given back. Never: runs for its time.
- */
+/* Owns: proofs that the device memory of modules and libraries is charged, and given back. Never: measures time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 
 static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\nsecond 1000\n";
 
-/* What is charged is what the driver has taken, now. */
+/* The charge is the memory that the driver has taken, now. */
 static void check_held(int line, uint64_t code)
 {
     if (fake_held(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_CONTEXT + code)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that each process pays for its own contexts, whoever else is at the device.
- * Never: depends on who comes first: a neighbour is always in the midst of something when a context is made.
+ * Owns: proofs that each process pays for its own contexts, with any other process on the device. Never: depends on an
+ * order: a neighbour is always in the middle of a call when a context is made.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -70,7 +70,7 @@ static void role_steady(void *argument)
     }
 }
 
-/* Of another vGPU, or of none: what it takes is in no account of ours. */
+/* A process of another vGPU, or of none: its memory is in no account of ours. */
 static void test_a_neighbour_that_takes_and_gives_changes_no_context(void **state)
 {
     stage_make();
@@ -139,7 +139,7 @@ static void test_without_nvml_the_device_is_asked(void **state)
     machine_remove();
 }
 
-/* What another makes meanwhile is charged to that one before it is looked at the device again. */
+/* Memory that another process allocates meanwhile is charged to that one before the device is measured again. */
 static void role_begins_at_once(void *argument)
 {
     role_open();
@@ -182,7 +182,7 @@ static void role_holds(void *argument)
         nap();
 }
 
-/* Who is charged for a neighbour is charged this much at most (measure.h). */
+/* A process that is charged for a neighbour's memory is charged this much at most (measure.h). */
 static void role_bounded(void *argument)
 {
     role_open();
@@ -271,7 +271,7 @@ static CUgreenCtx make_green(CUresult expected)
     return green;
 }
 
-/* Who has a green context has the primary one, whether it was retained or not. */
+/* A process with a green context has the primary one, whether it retained it or not. */
 static void role_green(void *argument)
 {
     CUcontext context;
@@ -315,7 +315,7 @@ static void test_a_green_context_pays_for_itself_and_the_primary_one(void **stat
     machine_run(role_no_green, MACHINE_CONTEXT - 1);
 }
 
-/* ---- a context that ends while what is in it is freed ---- */
+/* ---- a context that ends while its memory is freed ---- */
 
 #define BLOCKS 32u
 
@@ -335,7 +335,7 @@ static void *free_all(void *argument)
     return NULL;
 }
 
-/* Whoever is first: nothing of it stays charged. Half are small, and half are not. */
+/* In any order, nothing stays charged. Half are small, and half are not. */
 static void role_ending(void *argument)
 {
     role_open();

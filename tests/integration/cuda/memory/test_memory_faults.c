@@ -15,7 +15,7 @@
 
 static const char image[] = "FAKE-CUDA\nfirst 1000\n";
 
-/* What is charged is what all of it takes of the device. */
+/* The charge is all memory that the process takes of the device. */
 #define CHECK_TRUE(device) CHECK_EQUAL(machine_charged(device), fake_used(device))
 
 static CUdeviceptr take(uint64_t bytes)
@@ -60,7 +60,7 @@ static void role_mixed(void *argument)
     CHECK_EQUAL(cuda.cuMemFree_v2(mine), CUDA_ERROR_INVALID_VALUE);
     CHECK_TRUE(0);
     load();
-    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS); /* whoever holds it */
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS); /* even if others retain it */
     CHECK_EQUAL(machine_charged(0), 0);
     role_enter(0);
     load();
@@ -217,7 +217,7 @@ static void role_two_at_once(void *argument)
     for (uint32_t i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < 2; i++)
-        CHECK_EQUAL(machine_charged(i), MACHINE_CONTEXT); /* one thread on each: nobody disturbs a measurement */
+        CHECK_EQUAL(machine_charged(i), MACHINE_CONTEXT); /* one thread on each: nothing disturbs a measurement */
 }
 
 static void test_one_gpu_too_small_for_a_context_does_not_hurt_the_other(void **state)
@@ -326,7 +326,7 @@ static void role_garbage(void *argument)
     CHECK_EQUAL(fake_asked(0), 0);
 }
 
-/* Whatever the driver says of a request, it is what it would have said without us. */
+/* The driver's answer to a request is the one it would give without us. */
 static void role_lookups(void *argument)
 {
     static const int versions[] = {-1, 0, 1999, 3019, 3020, 12050, 13000, 13001, 1 << 30};

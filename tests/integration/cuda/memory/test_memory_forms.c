@@ -27,7 +27,7 @@ static CUresult make_for_vdpau_v2(CUcontext *context, unsigned flags, CUdevice d
     return cuda.cuVDPAUCtxCreate_v2(context, flags, device, 0, NULL);
 }
 
-/* `argument`: the quota has no room. What was refused is not there any more. */
+/* `argument`: the quota has no room. A context that was refused no longer exists. */
 static void role_contexts(void *argument)
 {
     role_open();
@@ -78,7 +78,7 @@ static void test_a_primary_context_is_given_back_by_the_older_forms(void **state
 
 /* ---- memory ---- */
 
-/* What is told in 32 bits is the quota, or the most that they can say. */
+/* A size of 32 bits is the quota, or the largest number of that type. */
 static void role_told(void *argument)
 {
     const uint64_t *quota = argument;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that what graphs allocate is charged while it is held, and refused before it is. Never: asks for time.
- */
+/* Owns: proofs that graph allocations are charged while they are held, and refused beforehand. Never: measures time. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -10,7 +9,7 @@
 #define FEW  500u
 #define MANY 4000u
 
-/* What is charged is what the driver holds for graphs, now. */
+/* The charge is the memory that the driver holds for graphs, now. */
 static void check_held(int line, uint64_t bytes)
 {
     uint64_t reserved;
@@ -155,7 +154,7 @@ static void role_refused(void *argument)
     CHECK_HELD(0);
     CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* 320 in sum, 40 at a time */
     CHECK_HELD(40 * MIB);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 80 * MIB), CUDA_SUCCESS); /* has room when what is unused goes */
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 80 * MIB), CUDA_SUCCESS); /* unused memory makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 80 * MIB);
     CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
 }
@@ -189,7 +188,7 @@ static void test_what_is_uploaded_as_it_is_made_needs_room_before(void **state)
     machine_run(role_uploaded, MACHINE_CONTEXT + 100 * MIB);
 }
 
-/* The same by pools: what graphs do not use makes room for them. */
+/* As before with pools: unused graph memory makes room for them. */
 static void role_makes_room(void *argument)
 {
     CUstream stream = enter();
@@ -204,7 +203,7 @@ static void role_makes_room(void *argument)
     CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* what the pool does not use makes room for graphs */
+    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* unused memory of the pool makes room for graphs */
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
     CHECK_HELD(90 * MIB);
@@ -216,7 +215,7 @@ static void test_a_graph_that_does_not_fit_is_refused_before_the_driver_is_calle
     machine_run(role_makes_room, MACHINE_CONTEXT + 100 * MIB);
 }
 
-/* Nodes beside each other, of which nobody knows the order, are counted together. */
+/* Parallel nodes, whose order is unknown, are counted together. */
 static void role_shapes(void *argument)
 {
     CUgraphNode nodes[4];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of who is charged for memory that has no one place: managed, the host's pools, what is held by something
- * else than handles and mappings. Never: several processes. */
+/*
+ * Owns: proofs of the charges for memory without one place: managed, the host's pools, memory that neither a handle nor
+ * a mapping holds. Never: several processes.
+ */
 #include "machine.h"
 
 /* Asking what is left brings the accounts of pools up to date. */
@@ -60,7 +62,7 @@ static void role_moves_until_refused(void *argument)
     CHECK_EQUAL(machine_charged(1), MACHINE_CONTEXT);
 }
 
-/* What is left behind goes with the context that it was made in, on each GPU. */
+/* Memory left behind is freed with the context that it was made in, on each GPU. */
 static void role_leaves_behind(void *argument)
 {
     CUdeviceptr pointer;
@@ -146,7 +148,7 @@ static void test_the_pool_of_the_host_is_charged_to_nobody(void **state)
     machine_run(role_host_pool, GIB);
 }
 
-/* ---- what is held without a handle and without an address ---- */
+/* ---- memory held without a handle and without an address ---- */
 
 static CUmemGenericAllocationHandle create(unsigned short usage)
 {

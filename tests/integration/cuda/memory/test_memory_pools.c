@@ -95,7 +95,7 @@ static void role_own(void *argument)
     CHECK_EQUAL(cuda.cuDeviceSetMemPool(0, pool), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&second, 20 * MIB, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(2 * GROWTH);
-    CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS); /* what is allocated stays; so does its charge */
+    CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS); /* allocations stay; so does their charge */
     CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
     CHECK_CHARGED(60 * MIB);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&third, MIB, NULL), CUDA_SUCCESS);
@@ -211,7 +211,9 @@ static void check_capture(CUstream stream, CUstreamCaptureStatus expected)
     CHECK_EQUAL(status, expected);
 }
 
-/* What the driver allows while a stream is captured goes on, what it refuses is refused, and neither is charged wrong.
+/*
+ * Calls that the driver allows while a stream is captured succeed, calls that it refuses fail, and neither is charged
+ * wrong.
  */
 static void role_capture(void *argument)
 {
@@ -324,11 +326,11 @@ static void role_import(void *argument)
         CUDA_SUCCESS);
     CHECK_CHARGED(4 * MIB);
     CHECK_EQUAL(cuda.cuMemRelease(again), CUDA_SUCCESS);
-    /* Who holds what it exported, and more than its quota, is refused. */
+    /* A process that holds its export, and asks for more than its quota, is refused. */
     CHECK_EQUAL(cuda.cuMemCreate(&handle, 722 * MIB, &on_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
     close(fd);
     handle = create(720 * MIB);
-    CHECK_EQUAL(machine_own(0), GIB); /* for all that this process can know, somebody has another */
+    CHECK_EQUAL(machine_own(0), GIB); /* as far as this process knows, another process holds a reference */
     CHECK_EQUAL(fake_asked(0), 720 * MIB);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a call which the driver refuses anyway is refused in its words, however much it asks for, and that
- * only what the quota alone refuses counts as denied. Never: a call that is granted.
+ * Owns: proofs that a call which the driver refuses anyway returns the driver's error, however much it asks for, and
+ * that only refusals by the quota alone count as denied. Never: a call that is granted.
  */
 #include <sys/wait.h>
 
@@ -162,7 +162,10 @@ static void take_and_ask(CUmemoryPool pool, uint64_t bytes)
     CHECK_EQUAL(cuda.cuMemFreeAsync(first, NULL), CUDA_SUCCESS);
 }
 
-/* Asked first: what lies spare in a pool makes room for plain memory, and that it had to be asked is no refusal. */
+/*
+ * The quota is asked first: spare memory in a pool makes room for plain memory, and the first attempt counts as no
+ * refusal.
+ */
 static void role_makes_room(void *argument)
 {
     uint64_t threshold = UINT64_MAX, before;

@@ -9,7 +9,7 @@
 #define PAGE   (2 * MIB)
 #define FEW    6u
 
-/* What one worker holds, of each kind. */
+/* The objects that one worker holds, of each kind. */
 struct storm_bag {
     CUdeviceptr pointers[HELD];
     CUarray arrays[HELD];
@@ -25,7 +25,7 @@ struct storm_bag {
     CUgreenCtx green;
 };
 
-/* What is refused for want of memory is no failure. */
+/* A refusal for want of memory is no failure. */
 static bool given(CUresult result)
 {
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
@@ -125,7 +125,7 @@ static void do_pool(struct storm_bag *bag)
         CHECK_EQUAL(cuda.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), CUDA_SUCCESS);
 }
 
-/* What is made in it is freed by nobody: it goes with its context. */
+/* Its memory is not freed: it goes with its context. */
 static void do_context(struct storm_bag *bag)
 {
     CUdeviceptr left_behind;
@@ -141,7 +141,7 @@ static void do_context(struct storm_bag *bag)
     }
 }
 
-/* What is loaded and refused would stay, uncharged, until it is unloaded. */
+/* A module that is loaded and refused would stay, uncharged, until it is unloaded. */
 static void do_module(struct storm_bag *bag)
 {
     CUmodule *module = &bag->modules[storm_draw(FEW)];
@@ -262,7 +262,7 @@ static void settle(void)
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
 }
 
-/* To the byte: what was asked, and what contexts, green ones and modules took besides. */
+/* To the byte: the requested memory, and the memory that contexts, green ones and modules took besides. */
 static uint64_t truth(void)
 {
     return fake_asked(0) + fake_held(0, FAKE_CONTEXT) + fake_held(0, FAKE_MODULE);

@@ -6,7 +6,7 @@
 
 #include "machine.h"
 
-/* What has run is reported a little later. */
+/* A launch that has run is reported a little later. */
 static void check_launches(int line, uint32_t device, uint64_t count)
 {
     struct facet_usage_totals totals = test_segment_totals(&machine.segments[device]);
@@ -95,7 +95,7 @@ static void role_unreadable(void *argument)
     CHECK_EQUAL(cuda.cuMemBatchDecompressAsync((CUmemDecompressParams *)(void *)readable, absurd, 0, NULL, NULL),
                 CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-    CHECK_LAUNCHES(0, 0); /* what is absurd was admitted, and given back uncounted when the driver had refused it */
+    CHECK_LAUNCHES(0, 0); /* an absurd request was admitted, and given back uncounted when the driver had refused it */
 }
 
 static void test_lists_that_cannot_be_read_are_the_drivers_to_refuse(void **state)

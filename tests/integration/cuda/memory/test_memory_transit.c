@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that what a module or a context is charged has nothing in it of what other threads of the process
- * allocate and free at that moment. Never: runs for its time.
+ * Owns: proofs that the charge of a module or a context excludes memory that other threads of the process allocate and
+ * free at that moment. Never: measures time.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static void role_loads(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
-/* At no moment more than what there can have been. */
+/* At no moment more than the most that can have been allocated. */
 static void run(void (*what)(void), uint64_t besides, bool no_nvml, const char *linger_ns)
 {
     setenv("FAKE_CUDA_LINGER", linger_ns, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program does with memory that may be away: cuda-swap-roles ROLE
+ * Programs that use memory which may be swapped out: cuda-swap-roles ROLE
  *
- * A role fills a set of 96 MiB. Those that say so wait for SIGTERM then, while somebody else takes the device's memory.
+ * A role fills a set of 96 MiB. Some wait for SIGTERM then, while another process takes the device's memory.
  *
  * Owns: the roles. Never: includes anything of Facet; judges by time.
  */
@@ -74,7 +74,7 @@ static void wait_for_signal(void)
     CHECK(sigwait(&awaited, &signal) == 0);
 }
 
-/* An allocation is one to who asks, whatever it is made of. */
+/* Facts of an allocation hold for all of it, of however many parts it consists. */
 static void role_facts(void)
 {
     CUdeviceptr pointer = take(40 * MIB), base = 0, pitched;
@@ -167,7 +167,7 @@ static void role_graph(void)
     wait_for_signal();
     OK(client.cuGraphLaunch(executable, stream));
     OK(client.cuStreamSynchronize(stream));
-    run("store_words_10us", set, 512, 77); /* whoever counts launches knows that the graph's is over */
+    run("store_words_10us", set, 512, 77); /* a process that counts launches can see that the graph's has ended */
     wait_for_signal();
     check_set(client.cuMemcpyDtoH_v2, 77);
 }
@@ -181,14 +181,14 @@ static void role_capture(void)
     fill();
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    run("store_words_10us", set, 512, 77); /* the second: whoever counts launches knows that the capture is open */
+    run("store_words_10us", set, 512, 77); /* the second: so the capture is seen to be open */
     wait_for_signal();
     OK(client.cuStreamEndCapture(stream, &graph));
     wait_for_signal();
     check_set(client.cuMemcpyDtoH_v2, 77);
 }
 
-/* Functions that were fetched, as the runtime does, go by the door, too. */
+/* Functions that the program looked up, as the runtime does, pass the quiesce gate, too. */
 static void role_lookup(void)
 {
     __typeof__(&cuMemcpyDtoH_v2) copy = NULL;
@@ -210,7 +210,7 @@ static void hold(void *unused)
         usleep(1000);
 }
 
-/* What the device waits for comes only after a call that needs the interposer's accounts. */
+/* The callback that the device waits for returns only after a call that needs the interposer's accounts. */
 static void role_callback(void)
 {
     CUstream stream;

@@ -13,7 +13,7 @@ from place import Place, wait_until
 from tap import contains, equal, main, test
 
 TENANT = os.environ["FACET_TEST_CUDA_SWAP_TENANT"]
-NO_MEMORY = 3  # what the program ends with when the driver refuses it something
+NO_MEMORY = 3  # the program's exit status when the driver refuses a call
 
 
 def machine(place):

@@ -85,7 +85,7 @@ static bool has_half_a_set(int vgpu)
     return world_totals(&world, vgpu).resident_bytes == 48 * MIB;
 }
 
-/* Bounded; what does not come fails the test. */
+/* Bounded; the test fails on a timeout. */
 static void wait_until(bool (*is)(int vgpu), int vgpu)
 {
     for (uint64_t end_ns = facet_clock_now_ns() + WAIT_NS; !is(vgpu); sleep_ms(1))
@@ -152,7 +152,7 @@ static void test_two_of_three_quarters_both_keep_every_word(void **state)
     assert_nothing_left(other);
 }
 
-/* Any three leave room for a context: what stays on the device does not wait for room (ADR 21). */
+/* Any three leave room for a context, whose memory stays on the device and does not wait for room (ADR 21). */
 static void test_four_processes_in_two_vgpus(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 700), other = world_add_oversubscribed(&world, LIMIT, 100);
@@ -199,7 +199,7 @@ static void test_one_that_is_killed_while_it_moves_holds_nobody_up(void **state)
     end(survivor);
 }
 
-/* Nobody can leave, and so nobody else can come: that one is refused, the first goes on with all its words. */
+/* No process can be moved out, so no other can come in: the second is refused, the first goes on with all its words. */
 static void test_a_host_without_memory_refuses_and_nothing_is_lost(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
@@ -218,7 +218,7 @@ static int open_world_without_host_memory(void **state)
     return open_world(state);
 }
 
-/* What is held outside of oversubscription does not give way: the program is told so, and not kept waiting for ever. */
+/* Memory outside of oversubscription is never moved out: the program gets an error, and does not wait for ever. */
 static void test_a_device_that_others_hold_refuses(void **state)
 {
     int own = world_add(&world, 0, 1000), other = world_add_oversubscribed(&world, LIMIT, 0);
@@ -258,7 +258,7 @@ static void test_an_allocation_is_one_whatever_it_is_made_of(void **state)
     assert_nothing_left(vgpu);
 }
 
-/* A role whose memory somebody else has taken, told to go on. */
+/* Starts a role, lets another program take its memory, and tells the role to go on. */
 static pid_t start_and_push_out(int vgpu, const char *role, int other, pid_t *ret_other)
 {
     pid_t pid = start_role(vgpu, role);
@@ -287,7 +287,7 @@ static void test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_aw
     }
 }
 
-/* The neighbour's wish is waited for by who is to give way, and he waits for his program. */
+/* The process that has to leave waits for its own program, and the neighbour waits for that process. */
 static void test_what_a_program_does_first_is_not_held_up(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
