@@ -31,7 +31,7 @@
 #define GIB (UINT64_C(1) << 30)
 
 #define MACHINE_DEVICES 2u
-#define MACHINE_BEGIN   (300 * MIB) /* what beginning a device costs, where a test says "300M" */
+#define MACHINE_BEGIN   (300 * MIB) /* the cost of beginning a device, where a test says "300M" */
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
@@ -76,7 +76,7 @@ void machine_wait(pid_t pid);
 /* Both, in the one vGPU of a machine where a beginning costs MACHINE_BEGIN. */
 void machine_run(void (*role)(void *argument), uint64_t limit);
 
-/* What the slots of a vGPU sum up to, and what is in this process's own. */
+/* The sum of all slots of a vGPU, and the bytes in this process's own slot. */
 uint64_t machine_charged(uint32_t device);
 uint64_t machine_own(uint32_t device);
 

@@ -2,8 +2,8 @@
 /*
  * A program that meets HIP as programs do: linked with the runtime, or opening it by a name.
  *
- * Owns: one line: how many devices there are, the first one's memory in MiB, and what allocating 2 GiB and a launch of
- * a kernel that is registered before main() answer.
+ * Owns: one line: the number of devices, the first one's memory in MiB, and the results of allocating 2 GiB and of
+ * launching a kernel that is registered before main().
  * Never: knows of the interposer.
  *
  * usage: program            (linked)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that what a device costs a process is charged to that process, whoever begins the same device at the
- * same moment, as far as the compute driver's files say it.
+ * Owns: proofs that the memory a process needs to begin a device is charged to that process, even if others begin the
+ * device at the same moment, as far as the compute driver's files show it.
  * Never: asserts how long anything takes.
  */
 #include <ftw.h>
@@ -57,7 +57,7 @@ static void clear(void)
     nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Until all are as far. What one holds stays held while another looks. */
+/* Waits until all are as far. Memory that one process holds stays held while another measures. */
 static void meet(uint32_t time)
 {
     atomic_fetch_add(ready, 1);
@@ -187,7 +187,10 @@ static void test_only_what_may_be_a_neighbours_is_bounded(void **state)
     }
 }
 
-/* In the vGPU of the first of two GPUs. A text reaches no device, as what hipcc registers when a program starts. */
+/*
+ * In the vGPU of the first of two GPUs. An error's name needs no device, nor do the calls that hipcc makes at a
+ * program's start.
+ */
 static void role_late_choice(void *argument)
 {
     char first[64];

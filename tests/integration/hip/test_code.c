@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that what code objects and managed variables take of a device is charged, and given back.
- * Never: runs for its time. */
+/*
+ * Owns: proofs that the device memory of code objects and managed variables is charged, and given back. Never: measures
+ * time.
+ */
 #include <ftw.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ static const struct vendor_hip_fat_binary binary = {.magic = VENDOR_HIP_FAT_BINA
 static char first, second, table;
 static char root[96];
 
-/* What is charged is what the runtime has taken, now. */
+/* The charge is the memory that the runtime has taken, now. */
 static void check_held(int line, uint64_t code)
 {
     if (fake_held(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_BEGIN + code)
@@ -268,7 +270,7 @@ static void test_what_the_quota_does_not_reach_for_is_asked_for_again(void **sta
     both(role_owes, MACHINE_BEGIN + 10 * MIB);
 }
 
-/* The older runtimes begin the device there: without the driver's files nobody sees what that took. */
+/* The older runtimes begin the device there: without the driver's files that memory is not seen. */
 static void role_managed(void *argument)
 {
     static char start[MANAGED];
@@ -330,7 +332,7 @@ static void *load_and_unload(void *argument)
     return NULL;
 }
 
-/* None takes another's for its own: each finds its growth while nobody else loads. */
+/* No thread is charged for another's growth: each measures while no other thread loads. */
 static void role_threads(void *argument)
 {
     pthread_t threads[4];

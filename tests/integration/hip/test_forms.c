@@ -65,7 +65,7 @@ static void test_a_device_is_charged_whatever_it_begins_with(void **state)
 
 /* ---- the same by another name ---- */
 
-/* What is charged is what the runtime was asked for and the device's beginning. */
+/* The charge is the bytes requested from the runtime and the device's beginning. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that what graphs allocate is charged while it is held, and refused before it is. Never: asks for time.
- */
+/* Owns: proofs that graph allocations are charged while they are held, and refused beforehand. Never: measures time. */
 #include <sys/wait.h>
 
 #include "machine.h"
 
-/* What is charged is what the runtime holds for graphs, now. */
+/* The charge is the memory that the runtime holds for graphs, now. */
 static void check_held(int line, uint64_t bytes)
 {
     uint64_t reserved;
@@ -133,7 +132,7 @@ static void role_refused(void *argument)
     CHECK_HELD(0);
     CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess); /* 320 in sum, 40 at a time */
     CHECK_HELD(40 * MIB);
-    CHECK_EQUAL(hip.hipMalloc(&pointer, 80 * MIB), hipSuccess); /* has room when what is unused goes */
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 80 * MIB), hipSuccess); /* unused memory makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 80 * MIB);
     CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
 }
@@ -158,7 +157,7 @@ static void role_nodes(void *argument)
     CHECK_EQUAL(hip.hipMallocAsync(&pointer, 200 * MIB, stream), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
     CHECK_HELD(0);
-    /* Nodes beside each other, of which nobody knows the order, are counted together. */
+    /* Parallel nodes, whose order is unknown, are counted together. */
     CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
     CHECK_EQUAL(add(graph, &nodes[0], NULL, 60 * MIB, &pointer), hipSuccess);
     CHECK_EQUAL(hip.hipGraphAddMemFreeNode(&nodes[1], graph, &nodes[0], 1, pointer), hipSuccess);
@@ -176,7 +175,7 @@ static void test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_call
     machine_run(role_nodes, MACHINE_BEGIN + 100 * MIB);
 }
 
-/* What graphs do not use makes room for pools, and the other way. */
+/* Unused graph memory makes room for pools, and the other way. */
 static void role_makes_room(void *argument)
 {
     hipStream_t stream = enter();

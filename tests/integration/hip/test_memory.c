@@ -8,7 +8,7 @@
 #include "limiter/tenant.h"
 #include "machine.h"
 
-/* What is charged is what the runtime was asked for and the device's beginning. */
+/* The charge is the bytes requested from the runtime and the device's beginning. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
@@ -96,7 +96,7 @@ static void test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_
     machine_run(role_kinds, GIB);
 }
 
-/* Whatever a program begins a device with. */
+/* Any call with which a program begins a device. */
 static void role_first_calls(void *argument)
 {
     static char page[4096];
@@ -172,7 +172,7 @@ static void role_pools(void *argument)
     CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
     CHECK(machine_charged(0) >= MACHINE_BEGIN + 40 * MIB); /* it holds what it has */
     CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 2 * GIB, pool, NULL), hipErrorOutOfMemory);
-    pointer = take(GIB - MACHINE_BEGIN); /* what nobody uses makes room */
+    pointer = take(GIB - MACHINE_BEGIN); /* unused memory makes room */
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolDestroy(pool), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
@@ -208,7 +208,7 @@ static void role_virtual(void *argument)
     CHECK_CHARGED(0);
 }
 
-/* The descriptor holds it, as long as anybody may have one. */
+/* The descriptor holds it, as long as any process may have one. */
 static void role_exported(void *argument)
 {
     hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
@@ -355,7 +355,7 @@ static void test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_
     machine_run(role_small, 200 * MIB);
 }
 
-/* Whoever does not look whether a stream was made goes on with what was in its place. */
+/* A program that does not check whether a stream was made goes on with the garbage in its place. */
 static void role_no_stream(void *argument)
 {
     uint64_t garbage[64] = {0};
@@ -400,10 +400,10 @@ static void role_launches(void *argument)
     hipError_t result = hip.hipLaunchKernel(&kernel, one, one, NULL, 0, NULL);
     CHECK_EQUAL(result == hipSuccess, argument == NULL);
     CHECK_EQUAL(machine_charged(0), argument ? 0 : MACHINE_BEGIN);
-    CHECK(argument ? fake_used(0) == 0 : fake_used(0) >= MACHINE_BEGIN); /* and code, which nobody pays */
+    CHECK(argument ? fake_used(0) == 0 : fake_used(0) >= MACHINE_BEGIN); /* and code, which is not charged */
 }
 
-/* What programs warm a device up with. */
+/* The calls with which programs warm a device up. */
 static void warm_up(int way)
 {
     static char bytes[16], more[16];

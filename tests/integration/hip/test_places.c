@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of who is charged for HIP's memory that has no one place, and of copies that are not looked into.
- * Never: several processes that take memory at once (test_storm.c). */
+/*
+ * Owns: proofs of the charges for HIP's memory without one place, and for copies whose arguments are not read. Never:
+ * several processes that take memory at once (test_storm.c).
+ */
 #include <sys/mman.h>
 
 #include "machine.h"
@@ -34,7 +36,7 @@ static void role_moves(void *argument)
     CHECK_EQUAL(machine_charged(1), 0);
 }
 
-/* What is left behind goes with the device that it was made on, on each. */
+/* Memory left behind is freed with the device that it was made on, on each. */
 static void role_leaves_behind(void *argument)
 {
     void *pointer;
@@ -58,7 +60,7 @@ static void test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to(void **
 
 /* ---- copies ---- */
 
-/* An absurd count is the runtime's to refuse, and what lacks an array: nothing of it is read before. */
+/* The runtime refuses an absurd count, and a call without its array: we read neither before. */
 static void role_unreadable(void *argument)
 {
     long page = sysconf(_SC_PAGESIZE);
@@ -91,7 +93,7 @@ static void check_launches(uint64_t count)
     CHECK_EQUAL(totals.inflight, 0);
 }
 
-/* Nobody knows how much they copy: each counts. */
+/* The sizes of these copies are unknown: each counts. */
 static void role_copies_of_the_driver(void *argument)
 {
     void *memory;

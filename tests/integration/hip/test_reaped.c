@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that who reaped a child is told of the memory that it left. Never: an owner that would take note of it.
+/*
+ * Owns: proofs that the process that reaped a child reports the memory that the child left. Never: an owner that would
+ * notice it.
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -8,7 +8,7 @@
 #define PLACES 16u
 #define PAGE   (2 * MIB)
 
-/* What one worker holds, of each kind. */
+/* The objects that one worker holds, of each kind. */
 struct storm_bag {
     void *pointers[HELD];
     hipArray_t arrays[HELD];
@@ -19,7 +19,7 @@ struct storm_bag {
     bool mapped[PLACES];
 };
 
-/* What is refused for want of memory is no failure. */
+/* A refusal for want of memory is no failure. */
 static bool given(hipError_t result)
 {
     if (result != hipErrorOutOfMemory)
@@ -175,7 +175,7 @@ static void settle(void)
     CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
 }
 
-/* What is charged for beginnings is no part of what was asked. */
+/* Charges for beginning a device are no part of the requested memory. */
 static uint64_t truth(void)
 {
     uint64_t bytes = fake_asked(0);

@@ -49,7 +49,7 @@ static void become(const struct way *way)
     _exit(127);
 }
 
-/* What the program says, without the end of its line. */
+/* The program's output, without the end of its line. */
 static const char *answer_of(struct way way)
 {
     static char output[4096];

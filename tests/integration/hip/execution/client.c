@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what client.h says. Never: exits; says on stderr what is missing. */
+/* Owns: loading the runtime's functions for test programs. Never: exits; names a missing function on stderr. */
 #include "client.h"
 
 #include <dlfcn.h>

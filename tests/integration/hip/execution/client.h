@@ -117,7 +117,7 @@ extern const char client_symbol;
 /* Opens libamdhip64.so.6, registers the symbol, and loads an image that has every function. */
 bool client_open(void);
 
-/* The function of that name: what it takes is in it ("work_100us"). After a reset client_load() is needed before. */
+/* The function of that name, which states its duration ("work_100us"). After a reset, client_load() comes first. */
 bool client_load(void);
 hipFunction_t client_function(const char *name);
 

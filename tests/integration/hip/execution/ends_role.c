@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the ends of ends_role.h in HIP's words: what has contexts there is the device. Never: includes anything of
- * Facet. */
+/*
+ * Owns: the ends of ends_role.h for HIP, where the device takes the place of contexts. Never: includes anything of
+ * Facet.
+ */
 #include "tests/integration/cuda/ends_role.h"
 
 #include <pthread.h>
@@ -31,7 +33,7 @@ static bool do_once(const char *name)
     return until_reset(strcmp(name, "unwaited") != 0);
 }
 
-/* ---- what is waited for ---- */
+/* ---- ways of waiting ---- */
 
 static bool launch_into(const char *kernel, hipStream_t stream)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what roles.h says. Never: waits for ever: the test has set an alarm. */
+/* Owns: the roles of the tests of launches. Never: waits for ever: the test has set an alarm. */
 #include "roles.h"
 
 #include <pthread.h>
@@ -109,7 +109,7 @@ static void role_several(void)
     CHECK(world_launches(getpid()) == 6);
 }
 
-/* What the runtime's own lookup gives counts as well. */
+/* Functions that the runtime's own lookup returns count as well. */
 static void role_lookup(void)
 {
     __typeof__(client.hipLaunchKernel) launch = NULL, per_thread = NULL;
@@ -123,7 +123,7 @@ static void role_lookup(void)
     SETTLED(2);
 }
 
-/* What the runtime refuses is not in flight, and costs nothing. */
+/* A launch that the runtime refuses is not in flight, and costs nothing. */
 static void role_failures(void)
 {
     hipFunction_t function = client_function("work_20us");
@@ -141,7 +141,7 @@ static void role_failures(void)
     CHECK(totals.inflight == 0 && totals.busy_ns == 0);
 }
 
-/* From 1 MiB on they are work, and what is less when as much came together. The bytes arrive. */
+/* Transfers count as work from 1 MiB on, and smaller ones once they sum up to as much. The bytes arrive. */
 static void role_transfers(void)
 {
     static unsigned char there[2 << 20], back[2 << 20];
@@ -163,7 +163,7 @@ static void role_transfers(void)
     SETTLED(5);
 }
 
-/* Each of 2 MiB, in pieces that are less than what counts. */
+/* Each of 2 MiB, in pieces that are below the counted size. */
 static void copy_batches(unsigned char *memory, hipStream_t stream)
 {
     void *from[] = {memory, memory + (1 << 20)}, *to[] = {memory + (8 << 20), memory + (9 << 20)};
@@ -190,7 +190,7 @@ static void copy_arrays(unsigned char *memory, hipStream_t stream)
     OK(client.hipMemcpy2DFromArrayAsync(memory, 4096, array, 0, 0, 2048, 1024, hipMemcpyDeviceToDevice, stream));
 }
 
-/* Rows, boxes, batches, arrays and what is prefetched: by what they move in all. So are those without a stream. */
+/* Rows, boxes, batches, arrays and prefetches count by their sum of bytes. So do those without a stream. */
 static void role_shapes(void)
 {
     static unsigned char there[2 << 20], back[2 << 20];
@@ -282,7 +282,7 @@ static void role_capture(void)
     CHECK(world_launches(getpid()) == outside + 30 * 50);
 }
 
-/* Every form that begins or ends a capture, of a stream and of the thread's own: what it takes is no launch. */
+/* Every form that begins or ends a capture, of a stream and of the thread's own: captured work is no launch. */
 static void role_capture_forms(void)
 {
     hipStream_t stream = new_stream(), other = new_stream();
@@ -325,7 +325,7 @@ static void in_order(void *argument)
         step->order->wrong++;
 }
 
-/* What a stream is given is done in its order, sampled launches and all. */
+/* A stream's work runs in its order, sampled launches and all. */
 static void role_order(void)
 {
     hipFunction_t function = client_function("work_3000us");
@@ -343,8 +343,7 @@ static void role_order(void)
     SETTLED(20);
 }
 
-/* The device time that is told is that which the device spent: together, apart, and with pauses. False when it is not.
- */
+/* The reported device time is the one that the device spent: together, apart, and with pauses. False when it is not. */
 static bool tell_truth(uint64_t *count)
 {
     hipFunction_t functions[] = {client_function("work_50us"), client_function("work_150us"),
@@ -365,7 +364,7 @@ static bool tell_truth(uint64_t *count)
     return told > truth * 93 / 100 && told < truth * 107 / 100;
 }
 
-/* Who is kept waiting between an event and its launch is told too much: three times, only where it is always so. */
+/* A process that is delayed between an event and its launch reports too much: it fails only when three attempts do. */
 static void role_truth(void)
 {
     uint64_t count = 0;
@@ -376,7 +375,7 @@ static void role_truth(void)
     CHECK(told);
 }
 
-/* ---- what goes ---- */
+/* ---- objects that end ---- */
 
 /* Streams that are made and destroyed with work in them, by the thousand. */
 static void role_streams(void)
@@ -463,7 +462,7 @@ static void role_lost(void)
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
-/* ---- with somebody outside ---- */
+/* ---- with another process ---- */
 
 /* Ends with work in flight, as programs do that crash or do not care. */
 static void role_exit(void)
@@ -499,7 +498,7 @@ static void role_waits(void)
     SETTLED(1);
 }
 
-/* Its vGPU is destroyed: the launch is refused, and who only asks for the last error learns of it. */
+/* Its vGPU is destroyed: the launch is refused, and a program that only asks for the last error gets the error. */
 static void role_outlives(void)
 {
     hipFunction_t function = client_function("work_10us");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs of the tests of launches do in their vGPU.
+ * The roles of programs in their vGPU, for the tests of launches.
  *
- * Owns: the names of those that need nobody outside.
+ * Owns: the names of roles that need no other process.
  * Never: is called in the test's own process.
  */
 #ifndef FACET_TEST_HIP_ROLES_H

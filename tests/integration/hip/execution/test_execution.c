@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: tests of launches in a vGPU with the gate open: each kind admitted, counted and measured; captures unharmed;
- * streams, devices and threads that go; fork; a vGPU that goes. What is done in the vGPU is roles.c.
- * Never: decides by a time of this machine: what is compared is the device's own count.
+ * streams, devices and threads that go; fork; a vGPU that goes. The roles in the vGPU are in roles.c. Never: decides by
+ * a time of this machine: tests compare with the device's own count.
  *
  * The test is its own tenant: it starts itself again in a vGPU, with the name of a role.
  */
@@ -45,7 +45,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Ten seconds at most until what is counted is so. */
+/* Waits ten seconds at most until the counts are as expected. */
 static bool comes_to(bool (*is_so)(const struct facet_usage_totals *totals))
 {
     for (int i = 0; i < 2000; i++) {
