@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what address.h says. Never: keeps an object. */
+/* Owns: asking OpenCL for a device's address. Never: keeps an object. */
 #include "address.h"
 
 #include <CL/cl.h>

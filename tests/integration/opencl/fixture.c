@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what fixture.h says. Never: runs a test. */
+/* Owns: the driver, the segment and the context of the layer's tests. Never: runs a test. */
 #include "fixture.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every test of the layer starts from: a driver, a segment, this process in the vGPU, and a context.
+ * The state that every test of the layer starts from: a driver, a segment, this process in the vGPU, and a context.
  *
  * Owns: the environment variables that put the process into the vGPU, set before its first OpenCL call.
- * Never: asserts how long something takes; waits are bounded and only say whether it happened.
+ * Never: asserts how long something takes; waits are bounded and only return whether the event happened.
  */
 #ifndef FACET_TEST_FIXTURE_H
 #define FACET_TEST_FIXTURE_H

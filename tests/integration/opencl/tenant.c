@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what tenant.h says. Never: leaves a tenant running. */
+/* Owns: tenant processes for tests. Never: leaves a tenant running. */
 #include "tenant.h"
 
 #include <facet/opencl_address.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of what units do on a real driver: how fast a tenant is, where it runs, that neighbours leave it alone.
+ * Owns: tests of the effect of units on a real driver: a tenant's speed, its processors, its isolation from neighbours.
  * Never: asserts a time.
  *
  * Ratios within one run only, of the best of a few rounds: other programs disturb a round, and none gives a tenant more
- * than its units. What no noise disturbs, the threads that work and their processors, is asserted exactly.
+ * than its units. The working threads and their processors, which noise does not affect, are asserted exactly.
  */
 #include <dirent.h>
 #include <sched.h>
@@ -205,13 +205,13 @@ static struct outcome work_alone(const char *address)
     return outcome;
 }
 
-/* --- what others do meanwhile: a ratio that they spoiled says nothing about us --- */
+/* --- other programs' load: a ratio measured under it proves nothing about us ----- */
 
 struct moment {
     uint64_t wall_ns, machine_ns, ours_ns;
 };
 
-/* Processor time of the whole machine that was not idle, what the hypervisor gave to others among it. */
+/* Processor time of the whole machine that was not idle, including time that the hypervisor gave to others. */
 static uint64_t machine_time(void)
 {
     uint64_t user = 0, nice = 0, system = 0, idle = 0, wait = 0, interrupt = 0, soft = 0, steal = 0;

@@ -16,7 +16,7 @@ static struct facet_usage_totals now(void)
     return test_segment_totals(&fixture.segment);
 }
 
-/* Nothing in flight: what ran before this test is reported. */
+/* Nothing in flight: all work from before this test is reported. */
 static struct facet_usage_totals settle(void)
 {
     clFinish(fixture.queue);
@@ -128,7 +128,10 @@ static void test_leased(void **state)
     fixture_set_sleep(100);
 }
 
-/* What waits for the program itself must not keep the reports of other work, nor block more launches, nor deadlock. */
+/*
+ * A command that waits for the program itself must not keep the reports of other work, nor block more launches, nor
+ * deadlock.
+ */
 static void test_user_event(enum facet_gate gate)
 {
     struct facet_usage_totals before = settle();
@@ -197,7 +200,8 @@ static void test_driver_without_profiling(void **state)
     fixture_set_sleep(100);
 }
 
-/* Several threads make, release and launch at once; cmocka asserts belong to the main thread, so failures are counted.
+/*
+ * Several threads make, release and launch at once; cmocka asserts belong to the main thread, so failures are counted.
  */
 static void *hammer(void *unused)
 {

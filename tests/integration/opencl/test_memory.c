@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of memory: what is charged, what is refused, and when it is given back. */
+/* Owns: tests of memory: charges, refusals, and the moment of giving back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -370,7 +370,7 @@ static void test_what_the_driver_refuses_anyway_is_refused_in_its_words(void **s
             CL_MEM_OBJECT_ALLOCATION_FAILURE);
 }
 
-/* It cannot say why, but what is counted is the quota's. */
+/* clSVMAlloc() returns no reason, but only the quota's refusals are counted. */
 static void test_shared_memory_is_denied_by_the_quota_alone(void **state)
 {
     uint64_t counted = denied();

@@ -172,7 +172,7 @@ static void test_who_worked_was_not_stopped(void **state)
     assert_int_equal(left_ms(&stops, 1050, 6150, 1), 5100);
 }
 
-/* The device counts from elsewhere: what it shows is seen at once, or late. */
+/* The device's clock has another origin: a stop that it shows is seen at once, or late. */
 static void test_stops_on_the_devices_clock(void **state)
 {
     struct facet_stops stops = {0};

@@ -111,7 +111,7 @@ static int role_count_devices(void)
     return (int)count;
 }
 
-/* ---- what was waited for, and then the process is gone ---- */
+/* ---- work that was waited for before its process ended ---- */
 
 #define WAITS     20u
 #define WAITED_US 2000u
@@ -295,7 +295,7 @@ static void test_exit_with_work_in_flight(void **state)
     assert_true(test_segment_totals(&fixture.segment).launches > 0);
 }
 
-/* Reported before it ended, by nobody else, and not once more by who clears up behind it. */
+/* The process itself reports it before it ends, and the process that clears up behind it does not repeat it. */
 static void check_waited(const char *role, int status)
 {
     struct facet_usage_totals before = test_segment_totals(&fixture.segment);
@@ -396,7 +396,7 @@ static void test_kill_gives_memory_back(void **state)
     check_reclaimed();
 }
 
-/* What is reported of one queue says nothing of what another one still does. */
+/* The report of one queue does not tell about the work of another. */
 static void test_killed_while_a_kernel_runs_beside_others(void **state)
 {
     static const enum facet_gate gates[] = {FACET_GATE_OPEN, FACET_GATE_LEASED};
@@ -482,7 +482,7 @@ static void test_outside_a_vgpu_nothing_changes(void **state)
     assert_int_equal(run("role-count"), 1);
 }
 
-/* In the child of fork(): what was inherited is the parent's; what is made here is its own. */
+/* In the child of fork(): inherited objects are the parent's; objects made here are the child's. */
 static int forked_child(cl_mem inherited)
 {
     if (fixture_held() != 8 * MIB)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of a vGPU with units of its own: what the program sees of the sub-device that it is.
+ * Owns: tests of a vGPU with units of its own: the program's view of the sub-device that it is.
  * Never: uses OpenCL but in roles, each in a process of its own.
  */
 #include <pthread.h>
@@ -38,7 +38,7 @@ static int64_t sub_devices(void)
     return counters ? counters->sub_devices : 1;
 }
 
-/* What a root device says of itself. */
+/* The answers of a root device about itself. */
 static int role_root(void)
 {
     cl_device_id parent = fixture.device;
@@ -102,7 +102,7 @@ static int role_objects(void)
     return 0; /* nothing released */
 }
 
-/* The root device is not to be had; on the fake driver, which tells its handle to whoever asks, it is refused. */
+/* The root device cannot be reached; on the fake driver, which gives its handle to every caller, it is refused. */
 static int role_escape(void)
 {
     const cl_queue_properties none[] = {0};

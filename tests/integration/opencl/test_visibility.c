@@ -89,7 +89,9 @@ static void check_bounded(cl_device_info name, size_t width, uint64_t limit)
                  (unsigned long long)limit);
 }
 
-/* What a device keeps in its memory, and the length of an image in every format, cannot be more than that memory. */
+/*
+ * Sizes of objects in the device's memory, and the length of an image in every format, cannot be more than that memory.
+ */
 static void test_sizes_that_memory_bounds(void **state)
 {
     const cl_device_info numbers[] = {CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, CL_DEVICE_LOCAL_MEM_SIZE,
