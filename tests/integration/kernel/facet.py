@@ -22,7 +22,7 @@ IN_PROCESS = 1
 
 
 class Refused(Exception):
-    """A call's status, and what it said."""
+    """A call's status and message."""
 
     def __init__(self, call, status, message):
         super().__init__(f"{call}: {message} ({status})")
@@ -236,7 +236,7 @@ class Program:
             call(device.set_memory, kernel, index, argument.address)
 
     def run(self, name, range_, arguments):
-        """Runs the kernel once; what its memory holds then, by argument."""
+        """Runs the kernel once; returns its memory afterwards, by argument."""
         device, kernel = self.device, c_void_p()
         call(device.load, device.session, device.context, self.image, name.encode(), byref(kernel))
         try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels in OpenCL C that have one meaning: what differs between two compilers is a fault of one.
+"""Random kernels in OpenCL C that have one meaning: a difference between two compilers is a fault of one.
 
-Owns: the grammar. Nothing of it is undefined: signed numbers are added as unsigned ones, divisors are asked first or
+Owns: the grammar. Nothing of it is undefined: signed numbers are added as unsigned ones, divisors are tested first or
 are odd, shifts and indices are cut to size, everything is written before it is read, items write to their own places
 and barriers are reached by all.
-Never: uses floating point but where it is exact, or what an implementation may decide.
+Never: uses floating point but where it is exact, or behaviour that an implementation may choose.
 """
 import random
 from dataclasses import dataclass

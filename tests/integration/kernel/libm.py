@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library's mathematics, number by number, and what OpenCL C has beyond it.
+"""The C library's mathematics, number by number, and the functions that only OpenCL C has.
 
 Owns: references in double for special values. Never: knows of kernels or bounds.
 """
@@ -100,7 +100,7 @@ def in_half_turns(called):
     return lambda *values: called(*values) / math.pi
 
 
-# --- what C does not have ---------------------------------------------------------------------------------------------
+# --- functions that C lacks -------------------------------------------------------------------------------------------
 
 def rsqrt(x):
     return math.copysign(math.inf, x) if x == 0 else 1 / one("sqrt")(x)

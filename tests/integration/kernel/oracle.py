@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small kernels, run on Facet and on PoCL with the same input, and compared with each other and with a reference.
 
-Owns: arguments, ranges, comparing, and what to do when one of the two is not there.
+Owns: arguments, ranges, comparing, and the fallback when one of the two is missing.
 Never: lets a test pass that compared nothing with nothing: without Facet it is skipped, after PoCL's own answer was
-held against the reference, so that a wrong reference shows anyway.
+compared with the reference, so that a wrong reference shows anyway.
 """
 import atexit
 import os
@@ -96,8 +96,8 @@ class Source:
                 self.refusal = refusal
 
     def run(self, kernel, size, arguments, group=None, offset=None, only=None):
-        """What each argument's memory holds after the kernel, by who ran it. `only`: one of them, where the other is
-        known to be wrong."""
+        """Each argument's memory after the kernel, by implementation. `only`: one of them, where the other is known to
+        be wrong."""
         def tuples(value):
             return None if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
@@ -109,13 +109,14 @@ class Source:
 
 
 def need_facet():
-    """At the end of each test: what was compared until here was PoCL alone."""
+    """At the end of each test: without Facet, the test compared PoCL alone, and is skipped."""
     if not FACET:
         raise tap.Skip(f"PoCL agrees with the reference; Facet: {NO_FACET}")
 
 
 def each(results, index):
-    """Who, and what argument `index` holds. Facet's is what counts; PoCL's shows that the reference is right."""
+    """The implementation, and its memory of argument `index`. Facet's is the one under test; PoCL's shows that the
+    reference is right."""
     return [(who, answers[index]) for who, answers in results.items()]
 
 
@@ -146,7 +147,7 @@ def distance(got, expected):
         exponent = numpy.where(numpy.isfinite(exponent), exponent, kind.minexp)
         unit = numpy.ldexp(numpy.longdouble(1), (numpy.maximum(exponent, kind.minexp) - kind.nmant).astype(int))
         away = numpy.abs(got.astype(numpy.longdouble) - expected) / unit
-        # What rounds to infinity may be infinity, and the other way.
+        # A value that rounds to infinity may be infinity, and the other way.
         bounded = numpy.abs(expected) > numpy.longdouble(kind.max)
         away = numpy.where(bounded & numpy.isinf(got) & (numpy.sign(got) == numpy.sign(expected)), 0, away)
         away = numpy.where(got == expected.astype(got.dtype), numpy.minimum(numpy.nan_to_num(away), 1), away)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checked kernels: what is wrong is told by kernel, work-item and place; what is right computes as ever.
+"""Checked kernels: a fault is reported with kernel, work-item and place; a correct kernel computes as ever.
 
 Owns: sources with one fault each. Never: takes a crash of the provider's process for a finding.
 """
@@ -227,7 +227,7 @@ def any_index_within_a_private_array_is_right():
 
 @test
 def a_wild_access_to_private_memory_is_not_made():
-    """Neither the neighbours in memory nor the array itself change; what is read is 0."""
+    """Neither the neighbours in memory nor the array itself change; a refused load reads 0."""
     source = """kernel void k(global int *x, long by) {
     volatile int before[8], t[8], behind[8];
     for (int i = 0; i < 8; i++)
@@ -250,7 +250,7 @@ def a_wild_access_to_private_memory_is_not_made():
 
 @test
 def private_pointers_take_their_bounds_along():
-    """Through choices, loops, structs and copies; one that may be global is judged as what it is."""
+    """Through choices, loops, structs and copies; a pointer that may be global is checked by its real target."""
     source = """typedef struct { int a[4], b[4]; } pair;
 kernel void k(global int *x, long by, int way, pair given) {
     int one[4] = {1, 2, 3, 4}, two[6] = {5, 6, 7, 8, 9, 10}, i = get_global_id(0);

@@ -43,7 +43,7 @@ def work_items():
 
 @test
 def rows():
-    """Groups that no item can tell apart run in rows: each item once, whatever the size of a group."""
+    """Groups that no item can tell apart run in rows: each item once, with any size of a group."""
     for size, group, offset in [((3000,), (1,), (0,)), ((3000,), (10,), (7,)), ((4096,), (64,), (3,)),
                                 ((4080,), (240,), (0,)), ((520, 6), (8, 2), (5, 9)), ((514, 9), (2, 3), (0, 1)),
                                 ((96, 10, 6), (1, 5, 2), (4, 0, 2)), ((260, 4, 3), (13, 1, 1), (0, 0, 0))]:
@@ -250,7 +250,7 @@ def copies_of_vectors_of_three():
 
 
 def all_atomics(values, start):
-    """What ten cells hold after all values came, in whatever order."""
+    """The contents of ten cells after all values came, in any order."""
     total = int(values.sum())
     expected = [start[0] + total, start[1] - total, start[2] + len(values), start[3] - len(values),
                 min(start[4], values.min()), max(start[5], values.max()),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Images of the simple kinds: reading with all samplers, writing, and what an image says of itself."""
+"""Images of the simple kinds: reading with all samplers, writing, and the queries of an image."""
 import itertools
 
 import numpy

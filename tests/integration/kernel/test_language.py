@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Structs, constants, private arrays, control flow, what is refused."""
+"""Structs, constants, private arrays, control flow, refusals."""
 import numpy
 
 import oracle

@@ -121,16 +121,16 @@ TWO = {
 }
 
 DOUBLE = {"sqrt": 0.5}
-# What PoCL 3.1 itself does not keep: there it is no oracle, and Facet is held against the reference alone.
+# Bounds that PoCL 3.1 itself breaks: there it is no oracle, and Facet is compared with the reference alone.
 NOT_POCL = {("tgamma", "double")}  # next to its poles
-# What Facet does not keep.
+# Bounds that Facet breaks.
 NOT_FACET = set()
 SOURCE = oracle.Source("math")
 
 
 def values(kind, seed, count=4096):
-    """All exponents alike, the usual, near one and zero, wholes and halves, and what is special. No subnormal ones of
-    float, which a device may take for zero."""
+    """All exponents alike, the usual numbers, near one and zero, wholes and halves, and special values. No subnormal
+    ones of float, which a device may take for zero."""
     random = oracle.random(seed)
     bits = random.integers(0, 2 ** (8 * numpy.dtype(kind).itemsize), count, numpy.uint64)
     anything = bits.astype(f"u{numpy.dtype(kind).itemsize}").view(kind)
@@ -225,7 +225,7 @@ def powers_of_double_that_are_numbers():
 
 @test
 def gamma_of_double_between_its_poles():
-    """Wholes, what is next to them, all of where it is a number, and what is small; factorials are exact."""
+    """Wholes, their neighbours, the whole range of finite results, and small numbers; factorials are exact."""
     random, count = oracle.random(16), 16384
     usual = random.uniform(-186, 172, count)
     near = numpy.rint(usual) * (1 + numpy.ldexp(random.uniform(-1, 1, count), -random.integers(4, 53, count)))

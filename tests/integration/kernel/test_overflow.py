@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sums, differences and products that may not fit: what is left of them, and whether it is all.
+"""Sums, differences and products that may not fit: the bits that fit, and whether those are all.
 
 Owns: LLVM's functions that answer both (llvm.*.with.overflow), of all widths, on the host and by way of SPIR-V, which has
 none of them. The reference is Python's integers, which have no end.
@@ -29,7 +29,7 @@ TEXT = "".join(f"""kernel void {name}_{type_}(global const {type_} *a, global co
 
 
 def operands(kind, seed):
-    """Both ends and what is next to them, next to where a product stops to fit, and anything."""
+    """Both ends and their neighbours, the neighbours of the largest factors, and any numbers."""
     info, random = numpy.iinfo(kind), oracle.random(seed)
     root = 1 << (info.bits // 2)
     ends = [info.min, info.min + 1, info.max, info.max - 1, info.max // 2, info.max // 2 + 1, info.min // 2, 0, 1, 2, root,

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random kernels: optimized, as they are written, and on PoCL they make the same bytes.
 
-Owns: which seeds, and what is told of one that differs. FACET_TEST_SEEDS is how many (or FIRST:COUNT), else it is for
-effort.py to say.
-Never: decides by itself what is right.
+Owns: the choice of seeds, and the report of one that differs. FACET_TEST_SEEDS is how many (or FIRST:COUNT), else
+effort.py decides. Never: decides by itself which result is right.
 """
 import math
 import os
@@ -31,7 +30,7 @@ def seeds():
 
 
 def ran(kernel, programs):
-    """What the kernel makes, by who ran it."""
+    """The bytes that the kernel makes, by implementation."""
     total = math.prod(kernel.size)
     given = oracle.random(total).integers(0, 1 << 32, total, numpy.uint32)
     given[::5] &= 3

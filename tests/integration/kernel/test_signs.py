@@ -3,7 +3,7 @@
 """Functions that OpenCL C has for integers with and without a sign: SPIR-V's integers have none.
 
 Owns: each of them compiled from C, and from the SPIR-V that is made of the same C; both must agree to the bit.
-Never: what is undefined, such as a float that no integer of the type is near to.
+Never: undefined cases, such as a float that no integer of the type is near to.
 """
 import numpy
 
@@ -185,7 +185,7 @@ ALL(int, atomic) ALL(uint, atomic) ALL(long, atom) ALL(ulong, atom)
 
 @test
 def atomics():
-    """One work-item after the other: what each saw is then the same, too."""
+    """One work-item after the other, so that the values they see are the same, too."""
     ways, faults = Ways(ATOMICS), []
     for kind in ("int", "uint", "long", "ulong"):
         numbers = values(INTEGERS[kind], 1, COUNT)

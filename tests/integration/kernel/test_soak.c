@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thousand random launches on `cpu`, with cancelling, destroying in the middle and kill -9: what is left behind.
+ * A thousand random launches on `cpu`, with cancelling, destroying in the middle and kill -9: nothing is left behind.
  *
  * Owns: a fixed sequence of random steps; the seed is in the output.
  * Never: waits without a bound, and never kills anything but the provider's child of its own session.

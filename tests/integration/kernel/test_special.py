@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mathematical functions of special values, held against the C library: signs of zeros, infinities, NaN and subnormals.
+"""Mathematical functions of special values, compared with the C library: signs of zeros, infinities, NaN and
+subnormals.
 
-Owns: what C99 F.10 and OpenCL 1.2 7.5 say of edges, in scalars and vectors. Bounds elsewhere are test_math.py's.
+Owns: the edge cases of C99 F.10 and OpenCL 1.2 7.5, in scalars and vectors. Bounds elsewhere are test_math.py's.
 """
 import math
 

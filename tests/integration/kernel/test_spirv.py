@@ -31,7 +31,7 @@ def modules_of_the_set_for_spirv():
 
 @test
 def the_set_comes_back_at_all_levels():
-    """What Facet writes, its own reader takes, whatever the level."""
+    """Facet's reader accepts Facet's own output, at every level."""
     sources = KERNELS + [path for path in TEST_KERNELS if path.stem in ("language", "vector", "integer", "convert", "group", "relational")]
     validator = tool("spirv-val")
     demand_reader()
@@ -53,7 +53,7 @@ def work_groups_copy_in_spirv():
 
 @test
 def what_is_not_valid_is_no_file():
-    """A validator that refuses all: an error of ours with its reason. Without one, what the generator makes is kept."""
+    """A validator that refuses all: an error of ours with its reason. Without one, the generator's output is kept."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory() as folder:
@@ -221,7 +221,7 @@ def built_in_functions_in_spirv():
                     env=environment)
                 ran(tool("spirv-val"), image)
                 demand_reader()
-                if answers is None:  # what the source does itself
+                if answers is None:  # the source's own behaviour
                     answers = results_of(source, folder, environment)
                 equal(results_of(image, folder, environment), answers, f"-O{level}: {text}")
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The bench set for each target: what comes out is what that target's own tools take.
+"""The bench set for each target: that target's own tools accept the output.
 
 PTX is assembled by ptxas where a CUDA toolkit is found; AMDGPU objects are read by LLVM's readelf and disassembler;
-SPIR-V has test_spirv.py. Old processors of the host's kind get the tests' kernels too, with what they lack.
+SPIR-V has test_spirv.py. Old processors of the host's kind get the tests' kernels too, with the instructions they lack.
 """
 import json
 import os

@@ -128,7 +128,7 @@ def geometric_functions():
 
 
 def interesting(name, seed):
-    """Of a type, what may go wrong when it is converted."""
+    """Values of a type whose conversion may go wrong."""
     kind, random = TYPES[name], oracle.random(seed)
     if numpy.dtype(kind).kind in "iu":
         info = numpy.iinfo(kind)
@@ -156,7 +156,7 @@ def conversions_to_integers():
             results = CONVERT.run(f"{from_}_to_{to}", COUNT, [x, oracle.out(TYPES[to], COUNT),
                                                               oracle.out(TYPES[to], COUNT)], 16)
             oracle.exact(results, 2, numpy.array(bounded, TYPES[to]), f"{from_} to {to}, saturated", [x])
-            if numpy.dtype(x.dtype).kind == "f":  # what does not fit is not defined: only what does is compared
+            if numpy.dtype(x.dtype).kind == "f":  # undefined where it does not fit: not compared
                 fits = numpy.array([value == bound for value, bound in zip(exactly, bounded)])
                 results = {who: {1: answers[1][fits]} for who, answers in results.items()}
                 oracle.exact(results, 1, numpy.array(bounded, TYPES[to])[fits], f"{from_} to {to}", [x[fits]])
