@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What vGPUs got of a device over a stretch of time, by its own count, while kernels run on it: for tests of shares.
+ * The device time of vGPUs over a stretch of time, by the device's own count, while kernels run on it: for tests of
+ * shares.
  *
- * Owns: waiting until enough device time went by, and reading it. Never: asserts what a test is about, or measures by
- * a watch: a machine with other things to do makes a stretch longer, and leaves its proportions.
+ * Owns: waiting until enough device time went by, and reading it. Never: asserts a test's result, or measures by a
+ * watch: a machine with other things to do makes a stretch longer, and leaves its proportions.
  */
 #ifndef VGPU_DEVICE_TIME_H
 #define VGPU_DEVICE_TIME_H
@@ -13,7 +14,7 @@
 #include <facet/monitor.h>
 
 #define MEASURED   3u
-#define SETTLE_NS  (30 * MS)  /* of device time, until what was changed shows */
+#define SETTLE_NS  (30 * MS)  /* of device time, until a change shows */
 #define WINDOW_NS  (150 * MS) /* of device time */
 #define WINDOWS    3          /* a promise that is broken is broken in each */
 #define HAD_MOSTLY 75
@@ -79,7 +80,7 @@ static inline uint64_t device_time_sum(const struct device_time *time)
     return sum;
 }
 
-/* What they got from now on, until that is `ns` together. */
+/* The device time of each from now on, until the sum is `ns`. */
 static inline struct device_time device_time_over(uint32_t count, uint64_t ns)
 {
     const struct device_time begin = device_time_now(count);
@@ -98,7 +99,7 @@ static inline struct device_time device_time_over(uint32_t count, uint64_t ns)
     return got;
 }
 
-/* What the units had of the processors while they worked, in percent: the rest went to other programs. */
+/* The processor time of the units while they worked, in percent: the rest went to other programs. */
 static inline uint64_t percent_had(const struct device_time *got)
 {
     return got->active_ns > 0 ? device_time_sum(got) * 100 / got->active_ns : 0;

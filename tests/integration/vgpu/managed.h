@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what test_managed*.c share. Never: asserts what a test is about. */
+/* Owns: the helpers that test_managed*.c share. Never: asserts a test's result. */
 #ifndef VGPU_MANAGED_H
 #define VGPU_MANAGED_H
 

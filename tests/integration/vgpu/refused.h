@@ -13,7 +13,7 @@
 
 #define BYTES 4096u
 
-/* What every call is given, where it is not what is wrong. */
+/* The valid arguments, which every call gets beside the invalid one. */
 static struct {
     uint64_t address;
     void *managed;

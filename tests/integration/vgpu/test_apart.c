@@ -66,7 +66,7 @@ static void *page_at(uint64_t address)
     return page == MAP_FAILED ? NULL : page;
 }
 
-/* Or a copy of which nobody says what is where could read the one for the other. */
+/* Otherwise a copy whose direction is not given could take the one for the other. */
 static void no_pointer_of_this_process_equals_an_address(void **state)
 {
     make_two();

@@ -33,7 +33,7 @@ static void a_task_runs_and_its_result_is_read(void **state)
     unmake();
 }
 
-/* What nobody wrote is zero, wherever it is first used; parts are written and read alone. */
+/* Memory that was never written is zero, on the member that first uses it; parts are written and read alone. */
 static void bytes_begin_as_zero_and_are_written_in_parts(void **state)
 {
     uint64_t buffer, word = 7;
@@ -167,7 +167,7 @@ static void bad_settings_are_refused(void **state)
     world_close();
 }
 
-/* Two that read one buffer at once, on both members; who writes it waits for both. */
+/* Two that read one buffer at once, on both members; a writer waits for both. */
 static void readers_share_a_buffer_and_writers_wait(void **state)
 {
     uint64_t buffer, word = 1, readers[MEMBERS], writer;
@@ -199,7 +199,7 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
 
 /* ---- strategies ---- */
 
-/* Whatever the members weigh, whatever a task takes, and wherever its data is. */
+/* With any weights of members, any length of a task, and any place of its data. */
 static void round_robin_alternates(void **state)
 {
     static const uint32_t weights[MEMBERS] = {3, 1};
@@ -264,7 +264,7 @@ static uint64_t buffer_at_home(uint32_t *ret_home)
     return buffer;
 }
 
-/* What bringing bytes takes is known afterwards. */
+/* The cost of transfers is known afterwards. */
 static void teach_transfers(void)
 {
     uint64_t words[8] = {0}, buffer = buffer_make(sizeof words);
@@ -450,8 +450,10 @@ static void tasks_that_do_not_fit_together_take_turns(void **state)
     unmake();
 }
 
-/* More than a member can have, in turns and side by side: what is stale there makes room, and what is not goes to the
- * host. */
+/*
+ * More than a member can hold, in turns and side by side: stale copies there make room, and current ones go to the
+ * host.
+ */
 static void members_hold_more_than_they_have(void **state)
 {
     enum { BUFFERS = 6 };

@@ -187,7 +187,7 @@ static void idle_members_lend_their_share(void **state)
     world_close();
 }
 
-/* Down when idle, and up with work: also where nobody waits longer than the others, as there are none. */
+/* Down when idle, and up with work: also with one member, which cannot wait longer than the others. */
 static void idle_members_have_fewer_units(void **state)
 {
     struct facet_balancer_action last = {0};
@@ -265,8 +265,10 @@ static void preemption_lets_higher_priority_in(void **state)
 
 /* ---- members that are never idle ---- */
 
-/* Used directly as well, a member always has something queued: buffers leave it and come to it all the same, and what
- * is queued goes on. */
+/*
+ * Used directly as well, a member always has work queued: buffers leave it and come to it all the same, and its queued
+ * work goes on.
+ */
 static void buffers_leave_a_member_that_is_never_idle(void **state)
 {
     enum { WORDS = 20001 };
@@ -296,7 +298,7 @@ static void buffers_leave_a_member_that_is_never_idle(void **state)
     unmake();
 }
 
-/* ---- what is lost ---- */
+/* ---- lost members ---- */
 
 static void a_destroyed_member_is_a_lost_one(void **state)
 {
@@ -314,7 +316,7 @@ static void a_destroyed_member_is_a_lost_one(void **state)
 
         if (record.status == FACET_EXECUTION_COMPLETED)
             continue;
-        assert_int_equal(record.member, 1); /* only what had begun there */
+        assert_int_equal(record.member, 1); /* only work that had begun there */
         assert_true(record.status == FACET_EXECUTION_FAILED || record.status == FACET_EXECUTION_CANCELLED);
     }
     assert_int_equal(task_of(tasks[TASKS - 1]).member, 0);
@@ -324,7 +326,7 @@ static void a_destroyed_member_is_a_lost_one(void **state)
     unmake();
 }
 
-/* What it works on is queued behind a kernel without an end; meanwhile its member goes. */
+/* A task's data is queued behind a kernel without an end; meanwhile its member is lost. */
 static void what_was_still_being_brought_goes_elsewhere(void **state)
 {
     enum { STREAMS = 4 };

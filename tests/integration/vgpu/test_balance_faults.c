@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: balancers when memory or threads run out: each allocation of a whole life fails in turn (link_args wrap them),
- * in whatever thread it is. Never: fails more than one of them. */
+ * in any thread. Never: fails more than one of them. */
 #include "world.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     return fails() ? EAGAIN : __real_pthread_create(thread, attributes, main, argument);
 }
 
-/* What went wrong first; later calls may fail because of it. */
+/* The first failure; later calls may fail because of it. */
 static enum facet_status first_failure;
 
 static bool done(enum facet_status status)

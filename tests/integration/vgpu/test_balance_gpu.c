@@ -2,7 +2,7 @@
 /* Owns: the proof that a GPU is balanced as the whole that it is handed on as. Never: runs a kernel. */
 #include "balance_world.h"
 
-/* Device time of a launch is the device's, whatever number of units it had: no wait is divided by them. */
+/* Device time of a launch is the device's, with any number of units: no wait is divided by them. */
 static void a_gpu_is_one_unit_of_work(void **state)
 {
     struct facet_balancer_config config = balancer_config();

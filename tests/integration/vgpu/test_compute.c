@@ -79,7 +79,7 @@ static void a_range_is_divided_into_groups(void **state)
     facet_kernel_destroy(add);
 }
 
-/* What opens a gate must be another launch, as copies come after all that is queued. */
+/* Another launch has to open a gate, as copies come after all queued work. */
 static void open_gate(const struct gate *gate, uint32_t stream)
 {
     const uint64_t one = 1;
@@ -238,7 +238,7 @@ static void what_is_paused_stands_still_and_goes_on(void **state)
     assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     assert_int_equal(vgpu_execution(1, execution).status, FACET_EXECUTION_RUNNING);
-    struct device_time before = device_time_now(1); /* what runs included */
+    struct device_time before = device_time_now(1); /* including the running launches */
     assert_true(before.busy_ns[0] > 0);
     vgpu_launch(1, 0, burn, 1); /* is queued */
     REFUSED(FACET_FROZEN, facet_vgpu_synchronize(world.driver, 1, 0, WAIT_NS, ERROR));
@@ -288,7 +288,7 @@ static void *synchronize_for_ever(void *result)
     return NULL;
 }
 
-/* Who waits for a vGPU that goes is let go. */
+/* A thread that waits for a vGPU is released when the vGPU is destroyed. */
 static void destroying_ends_waits(void **state)
 {
     enum facet_status status = FACET_INTERNAL;

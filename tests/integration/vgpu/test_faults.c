@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that whatever inner call fails, a vGPU's life ends well: a status that says so, nothing left behind,
- * others undisturbed. Never: fails what gives something back: nobody could do better then.
+ * Owns: the proof that a vGPU's life ends well after a failure of any inner call: a status for it, nothing left behind,
+ * others undisturbed. Never: fails a release: no caller could recover from that.
  *
  * Allocations of the library fail through the linker's --wrap, the provider's operations through a table that is laid
  * over its own.
@@ -11,7 +11,7 @@
 #include "session/operations.h"
 #include "vgpu/driver.h"
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 
 static _Atomic long allocations_left, operations_left;
 static atomic_bool one_failed; /* of the operations */
@@ -200,7 +200,10 @@ static void each_operation_fails_in_turn(void **state)
 
     set_up_neighbour(&words);
     atomic_store(&one_failed, true);
-    /* What failed may have been asked by a thread of the driver's that still looks after the neighbour: all is well. */
+    /*
+     * The failed call may have come from a thread of the driver's that still looks after the neighbour, without an
+     * effect here.
+     */
     for (long nth = 1; atomic_load(&one_failed) && nth < 1000; nth++) {
         world.error = (struct facet_error){0};
         atomic_store(&one_failed, false);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that what is freed under a launch stays charged until that is over, and comes back; that nobody else
- * waits for it; and that copies wait for as long as the launches before them take.
+ * Owns: proofs that memory freed under a launch stays charged until the launch is over, and comes back; that no other
+ * call waits for it; and that copies wait for as long as the launches before them take.
  */
 #include "world.h"
 
@@ -83,7 +83,7 @@ static void what_is_freed_under_a_launch_stays_charged(void **state)
     facet_kernel_destroy(gate.kernel);
 }
 
-/* What was queued since does not keep it, and nobody has to ask. */
+/* Later launches do not keep it, and it is freed without another call. */
 static void it_goes_with_the_launches_before_it(void **state)
 {
     uint64_t address, waited = 0;

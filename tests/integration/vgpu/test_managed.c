@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory, seen from both sides: what either writes the other reads, and only what is touched moves.
+ * Managed memory, seen from both sides: each reads the other's writes, and only touched pages move.
  *
  * FACET_TEST_PLACE=1 has the provider in this process, where both sides have one memory and nothing moves.
  */
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-/* ---- what it is for ---- */
+/* ---- its purpose ---- */
 
 static void both_sides_see_every_word(void **state)
 {

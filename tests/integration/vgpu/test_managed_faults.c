@@ -247,7 +247,7 @@ static void *wait_for_page(void *argument)
     return NULL;
 }
 
-/* Who waits for a page when his vGPU is destroyed gets a signal; and so does he whose device is lost. */
+/* A thread that waits for a page when its vGPU is destroyed gets a signal, and so does one whose device is lost. */
 static void nobody_waits_for_ever(void **state)
 {
     (void)state;

@@ -93,7 +93,7 @@ static void history_is_a_ring(void **state)
     OK(facet_driver_get_history(world.driver, 0, 0, samples, &count, ERROR));
     assert_in_range(count, 1, 5);
     assert_true(samples[0].valid & 1u << FACET_SAMPLE_BUSY_NS);
-    assert_false(samples[0].valid & 1u << FACET_SAMPLE_LAUNCHES); /* nobody counts those of a device */
+    assert_false(samples[0].valid & 1u << FACET_SAMPLE_LAUNCHES); /* launches of a device are not counted */
     REFUSED(FACET_NOT_FOUND, facet_driver_get_history(world.driver, 1, 0, samples, &count, ERROR));
     world_close();
 }
@@ -359,7 +359,7 @@ static void devices_are_watched_too_and_bad_rules_refused(void **state)
     REFUSED(FACET_INVALID_ARGUMENT, facet_driver_watch(world.driver, &bad, &number, ERROR));
 }
 
-/* What a watch's function is answered when it calls what would wait for it. */
+/* The answers that a watch's function gets when it makes calls that would wait for it. */
 struct within {
     atomic_uint told;
     enum facet_status destroy, watch, unwatch, info;
@@ -408,8 +408,10 @@ static void who_is_told_is_refused_what_would_wait_for_him(void **state)
 
 /* ---- scaling ---- */
 
-/* One that wants more than it asked for gets it while the other is idle, and no more than its limit; what it asked for
- * stays what is shown; and the other one gets its own back when it comes. */
+/*
+ * A vGPU that wants more than its request gets it while the other is idle, and no more than its limit. Its shown
+ * request stays; and the other gets its own back when it comes.
+ */
 static void shares_follow_demand(void **state)
 {
     struct facet_driver_config config = world_config();

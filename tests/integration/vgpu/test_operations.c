@@ -128,7 +128,7 @@ static uint16_t first_half(uint64_t address)
 
 /*
  * With tensor cores off the bf16 units are not used: the record says which implementation ran, and the numbers say it,
- * too. The units of x86 processors take a factor below the normal numbers for 0 whatever the thread's settings are
+ * too. The units of x86 processors take a factor below the normal numbers for 0 with any settings of the thread
  * (VDPBF16PS, TDPBF16PS: Intel's manual, volume 2); arithmetic in f32 does not.
  */
 static void tensor_cores_are_switched_at_run_time(void **state)

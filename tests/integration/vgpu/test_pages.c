@@ -89,7 +89,7 @@ static void what_is_pinned_stays_when_others_need_room(void **state)
     world_close();
 }
 
-/* Who keeps too much lets others wait, as long as they say; the end of his vGPU ends that. */
+/* A program that pins too much makes others wait, for as long as they allow; the end of its vGPU ends that. */
 static void pins_end_with_their_vgpu(void **state)
 {
     uint64_t pin = 0;

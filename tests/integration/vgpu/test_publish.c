@@ -32,7 +32,7 @@ static int remove_folder(void **state)
     return world_unload(state);
 }
 
-/* What is in the folder of drivers: names that end so. */
+/* The files in the folder of drivers whose names end so. */
 static int count_files(const char *end)
 {
     char path[128];
@@ -91,7 +91,7 @@ static void what_is_published_is_shown(void **state)
     static char text[1 << 20];
     char expected[256];
 
-    assert_int_not_equal(metrics(text, sizeof text), 0); /* no daemon, and nobody publishes */
+    assert_int_not_equal(metrics(text, sizeof text), 0); /* there is no daemon, and no driver publishes */
     open_published();
     vgpu_make(1);
     vgpu_make(2);
@@ -167,7 +167,7 @@ static void what_a_killed_process_left_is_taken_away(void **state)
     assert_int_equal(count_files(".json") + count_files(".lock"), 0);
 }
 
-/* Whatever lies there is no reason to fail. */
+/* No file in the folder is a reason to fail. */
 static void garbage_is_passed_over(void **state)
 {
     static const char *const names[] = {"1-0.json", "x.lock", "1-1.lock", "..lock"};
@@ -185,12 +185,12 @@ static void garbage_is_passed_over(void **state)
         fclose(file);
     }
     snprintf(path, sizeof path, "%s/drivers/1-2.lock", folder);
-    assert_int_equal(mkfifo(path, 0600), 0); /* nobody waits for its other end */
+    assert_int_equal(mkfifo(path, 0600), 0); /* no process reads its other end */
     assert_true(metrics_say("facet_library_vgpu_memory_limit_bytes{"));
     world_close();
     metrics(text, sizeof text);
     unlink(path);
-    /* What had a driver's name and no lock is taken away; the rest is nobody's, and stays. */
+    /* Files with a driver's name and no lock are removed; other files stay. */
     assert_int_equal(count_files(".lock"), 2);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "%s/drivers/%s", folder, names[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what is queued keeps to allocations of its vGPU as what is done at once does: nothing behind the end of one,
+ * Owns: tests that queued work keeps to allocations of its vGPU as immediate calls do: nothing behind the end of one,
  *       and nothing that was freed.
  */
 #include "world.h"
@@ -22,7 +22,9 @@ static bool is_among(const uint64_t blocks[BLOCKS], uint64_t address)
     return false;
 }
 
-/* A thread that comes to another core has its blocks from another slab: so three in a row are looked for among several.
+/*
+ * A thread that moves to another core gets its blocks from another slab: so the test searches several for three in a
+ * row.
  */
 static void make_neighbours(void)
 {

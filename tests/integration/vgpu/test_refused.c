@@ -22,7 +22,7 @@ static void *end_all(void *unused)
     return NULL;
 }
 
-/* What waits for ever cannot be ended: so the program is. */
+/* A call that waits for ever cannot be ended, so the program ends. */
 static void end_in_time(const char *name)
 {
     struct timespec until;
@@ -164,7 +164,7 @@ static void settings_of_no_enum_are_refused(void **state)
     assert_null(driver);
 }
 
-/* Without a space nobody looks at a copy but the driver. */
+/* Without a space only the driver checks a copy. */
 static void copies_without_a_space_are_refused_alike(void **state)
 {
     struct facet_driver_config config = world_config();
@@ -182,7 +182,7 @@ static void copies_without_a_space_are_refused_alike(void **state)
 
 /* ---- a device that is lost ---- */
 
-/* What is known of a vGPU can be asked even then. */
+/* Calls that read a vGPU's known state succeed even then. */
 static bool is_about_the_device(const char *name)
 {
     static const char *const known[] = {"facet_vgpu_create",   "facet_vgpu_destroy",     "facet_vgpu_get_history",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof that policies, shares, bounds and scaling decide who gets the device `cpu`, and that what is set
- * while kernels run is felt by those that run. Never: asserts how long anything takes, or looks only at what was set:
- * vGPUs are compared by the device time that each got. */
+/* Owns: the proof that policies, shares, bounds and scaling decide the use of the device `cpu`, and that changes while
+ * kernels run affect those kernels. Never: asserts how long anything takes, or looks only at settings: vGPUs are
+ * compared by the device time that each got. */
 #include "device_time.h"
 
 static int set_up_with_units(const char *units, void **state)
@@ -227,7 +227,7 @@ static uint64_t percent_of_time(uint64_t ns)
     return got.busy_ns[0] * 100 / got.wall_ns;
 }
 
-/* A limit holds also where nobody else wants the device; and is felt, and gone, while the kernel runs. */
+/* A limit holds also where no other vGPU wants the device; a change takes effect while the kernel runs. */
 static void limits_change_at_run_time(void **state)
 {
     struct contest contest = {0};
@@ -246,8 +246,10 @@ static void limits_change_at_run_time(void **state)
     assert_in_range(with, 0, 35); /* at most, on any machine */
     assert_in_range(narrow, 0, 14);
     if (without < 80 || again < 80 || with < 22 || narrow < 6) {
-        /* What wakes a unit when its limit lets it go on is the machine's timer; what a limit leaves alone cannot
-         * miss, and so is asked for where the unit had its processor at all. */
+        /*
+         * The machine's timer wakes a unit when its limit lets it go on, and may be late. Above the limit the share
+         * cannot miss, so it is asserted where the unit had its processor at all.
+         */
         print_message("# %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", then %" PRIu64 " %% of the time\n", without, with,
                       narrow, again);
         assert_true(without > with && again > with);
@@ -363,9 +365,9 @@ static void open_scaling(uint32_t scaling, const char *units)
 }
 
 /*
- * One that asked for 300 and has more work than that, beside best effort, which has what guarantees leave: who is best
- * effort and idle, as another vGPU and what the driver itself has on the device, takes nothing of that. With scaling
- * the first grows into it, as far as its limit.
+ * One that asked for 300 and has more work than that, beside best effort, which has the rest of the guarantees: an idle
+ * best-effort client, as another vGPU and the driver's own work on the device, takes nothing of that. With scaling the
+ * first grows into it, as far as its limit.
  */
 static void what_demand_scales_is_given(void **state)
 {

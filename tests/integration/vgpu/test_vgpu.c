@@ -77,7 +77,9 @@ static void bad_settings_are_refused(void **state)
     facet_driver_close(NULL);
 }
 
-/* What has no device that can hold vGPUs says so, and what does: the provider `null` has none at all. */
+/*
+ * A provider without a device that can hold vGPUs is refused, and the message names one that has some: `null` has none.
+ */
 static void no_device_is_no_pretended_one(void **state)
 {
     struct facet_driver_config config = world_config();
@@ -140,7 +142,7 @@ static void a_driver_may_have_several_devices(void **state)
     world_close();
 }
 
-/* What vGPUs hold is what the device's memory was had, in chunks; total less that is what others can still have. */
+/* Memory in use is the memory taken from the device, in chunks; total less that is available to other vGPUs. */
 static void memory_used_is_what_was_had(void **state)
 {
     struct facet_driver_device before = {.size = sizeof before}, after = before;
@@ -431,7 +433,7 @@ static void memory_of_others_is_out_of_reach(void **state)
     assert_int_equal(vgpu_word(2, theirs), 0);
 }
 
-/* What one had is zero when the next gets it. */
+/* Memory that one vGPU had is zero when the next gets it. */
 static void memory_is_cleared_between_vgpus(void **state)
 {
     struct facet_vgpu_config config = vgpu_config(1);
