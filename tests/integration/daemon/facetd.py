@@ -2,7 +2,7 @@
 """A facetd in folders of its own, and calls to it.
 
 Owns: starting, stopping and killing the daemon under test, and HTTP over a Unix socket.
-Never: uses the folders or the daemon of whoever runs the tests.
+Never: uses the folders or the daemon of the user who runs the tests.
 """
 import ctypes
 import fcntl

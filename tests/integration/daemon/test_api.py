@@ -70,7 +70,8 @@ def measurements_have_the_node_and_its_devices():
 
 
 def call_it(name):
-    """The machine, for who starts now; a name space of its own, so that nobody else is told."""
+    """Names the machine for the process that starts now, in a name space of its own, so that no other process sees
+    the name."""
     libc = ctypes.CDLL(None)
     if libc.unshare(CLONE_NEWUTS) != 0 or libc.sethostname(name, len(name)) != 0:
         raise OSError("it cannot be given a name")

@@ -81,7 +81,7 @@ def kill_9_in_the_middle_of_creating_loses_nothing_acknowledged():
                 try:
                     for _ in range(1000):
                         acknowledged.append(daemon.create()["name"])
-                except (OSError, AssertionError, Exception):  # the daemon is gone: what was acknowledged counts
+                except (OSError, AssertionError, Exception):  # the daemon is gone: the acknowledged changes count
                     return
             count = len(acknowledged)
             worker = threading.Thread(target=create)

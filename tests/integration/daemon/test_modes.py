@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modes hard and partitioned through the API, on a simulated H100: what is given, kept, refused, taken back.
+"""The modes hard and partitioned through the API, on a simulated H100: partitions that are given, kept, refused, taken
+back.
 
 Owns: their effect as the provider sees it. Never: asserts how long anything takes.
 """
@@ -192,7 +193,7 @@ def a_list_that_cannot_be_read_is_not_an_empty_one():
 
 @test
 def an_intent_of_a_killed_daemon_is_undone():
-    """A row that says `creating`, and the partition that it had made: nobody was told of either."""
+    """A row that says `creating`, and the partition that it had made: no client has heard of either."""
     with Simulated() as daemon:
         daemon.create(name="kept", mode="partitioned", template="1g.10gb")
         daemon.create(name="half", mode="partitioned", template="2g.20gb")
@@ -223,7 +224,7 @@ def kill_9_at_any_moment_leaves_no_partition_without_a_vgpu():
                             for other in daemon.names():
                                 if daemon.call("DELETE", f"/v1/vgpus/{other}").status == 200:
                                     gone.append(other)
-                except (OSError, AssertionError, Exception):  # the daemon is gone: what was acknowledged counts
+                except (OSError, AssertionError, Exception):  # the daemon is gone: the acknowledged changes count
                     return
 
             start = len(daemon.names())

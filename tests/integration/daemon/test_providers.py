@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers that crash or block while the daemon uses them, and what their devices measure.
+"""Providers that crash or block while the daemon uses them, and the measurements of their devices.
 
-Owns: that the daemon lives, says what is wrong, and makes it right. Never: asserts how long anything takes.
+Owns: tests that the daemon survives, reports the fault, and recovers. Never: asserts how long anything takes.
 """
 import threading
 

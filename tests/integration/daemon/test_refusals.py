@@ -171,7 +171,7 @@ def raw(daemon, text):
 POST = "POST /v1/vgpus HTTP/1.1\r\nHost: x\r\n"
 GET = "GET /v1/vgpus HTTP/1.1\r\nHost: x\r\n"
 
-# What can be read in two ways, or in none, and how it is refused: status, code, argument.
+# Requests that can be read in two ways, or in none, and the refusal of each: status, code, argument.
 MALFORMED = (
     (GET + "X: a\r\n" * 101 + "\r\n", 431, "out_of_range", "headers"),
     (GET + "X: a\r\n" * 900 + "\r\n", 431, "out_of_range", "headers"),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations over HTTP: granted, written, rebuilt; raced for, killed over, damaged; and what vGPUs leave them.
-
-Owns: the whole road through the daemon. Never: each inner step (tests/unit/facetd/test_reservations.c).
+"""Reservations over HTTP: granted, written, rebuilt; raced for, killed over, damaged; and the rest that vGPUs leave.
+Owns: the whole path through the daemon. Never: each inner step (tests/unit/facetd/test_reservations.c).
 """
 import json
 import os
@@ -369,7 +368,7 @@ def a_lost_provider_is_told_and_its_reservations_stay():
     daemon.environment["FACET_SIM_PROFILE"] = profile
     with daemon:
         must(reserve(daemon, "0.5", slot="sim.device", name="job"))
-        os.rename(profile, profile + ".away")  # the machine is gone for whoever starts anew
+        os.rename(profile, profile + ".away")  # the machine is gone for a daemon that starts anew
         equal(daemon.kill_provider() > 0, True)
         wait_until(lambda: held(daemon)[0]["state"] == "impaired", "the reservation shows it")
         got = daemon.get(f"{PATH}/job").json

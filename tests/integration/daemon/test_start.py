@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a private daemon has of the shell that happened to start it, and what others are told of that."""
+"""The settings that a private daemon inherits from the shell that happened to start it, and the warnings about them."""
 import contextlib
 import ctypes
 import json
@@ -244,7 +244,7 @@ def manners_of_one_shell_are_not_the_daemons():
 def what_a_daemon_may_not_undo_is_in_its_log():
     def limit():
         libc = ctypes.CDLL(None)
-        for capability in (23, 24):  # CAP_SYS_NICE, CAP_SYS_RESOURCE: refused to who has none
+        for capability in (23, 24):  # CAP_SYS_NICE, CAP_SYS_RESOURCE: fails without capabilities
             libc.prctl(24, capability, 0, 0, 0)
         libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
         resource.setrlimit(resource.RLIMIT_NICE, (0, 0))
@@ -263,7 +263,7 @@ def what_a_daemon_may_not_undo_is_in_its_log():
 
 def forbid_files():
     """Nor may it be allowed again, by root either."""
-    ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_SYS_RESOURCE: refused to who has none
+    ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_SYS_RESOURCE: fails without capabilities
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
