@@ -14,7 +14,7 @@ first=$(find_function 1234:11e8) second=$(find_function 1234:11e8 2)
 check "they are function 0 and 1 of one device" are_one_device "$first" "$second"
 check "the first has memory" wait_for has_memory "$first"
 check "the second has memory" wait_for has_memory "$second"
-# What a driver does first: then it shows outside.
+# A driver's first step, which shows outside.
 check "the first is switched on" switch_on "$first"
 check "the second is switched on" switch_on "$second"
 mark detach

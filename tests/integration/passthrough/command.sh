@@ -26,7 +26,7 @@ check "nvme has its driver" wait_for has_driver "$nvme" nvme
 refuses "half of a group is not handed on" "is not viable" facet pci bind --alone "$other"
 check "nothing of it was touched" has_driver "$nvme" nvme
 
-# ---- who has it open: by number, whatever the node is called ----
+# ---- the process that has it open: found by number, with any name of the node ----
 check "the disk has a node" wait_for test -b /dev/nvme0n1
 IFS=: read -r major minor </sys/block/nvme0n1/dev
 mknod /dev/other b "$major" "$minor"
@@ -69,7 +69,7 @@ check "without an override" [ "$(override_of "$nvme")" = "(null)" ]
 check "its disk comes back" wait_for ls -d /sys/block/nvme0n1
 refuses "what Facet does not have it does not give back" "not" facet pci unbind "$nvme"
 
-# ---- dying on the way: whatever was written, the next call ends in the old state or in the new one ----
+# ---- killed on the way: the next call ends in the old state or in the new one ----
 for pause in 0.1 0.15 0.2 0.25 0.3 0.33 0.36 0.4 0.5; do
     facet pci bind "$nvme" >/tmp/bind 2>&1 &
     binder=$!

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# Functions that break, appear and are asked back. What is open goes only after it is closed.
+# Functions that break, appear and are requested back. An open function is removed only after it is closed.
 edu_is_there() { [ -n "$(find_function 1234:11e8)" ]; }
 
 # hold ADDRESS EVENT: opens it in the background, until that is told
 hold() {
-    : >/tmp/hold # what an earlier one said there is not waited for
+    : >/tmp/hold # so that an earlier holder's output does not count
     passthrough-guest hold "$1" "$2" >/tmp/hold 2>&1 &
     holder=$!
     wait_for grep -q holding /tmp/hold

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs inside the virtual machine: works with functions through the VFIO client, and prints a line for each check.
+ * The program inside the virtual machine: uses functions through the VFIO client, and prints a line for each check.
  *
- * Owns: the checks that need a function to be open. Never: binds or gives back; that is the script's.
+ * Owns: the checks that need a function to be open. Never: binds or gives back; the script does.
  *
  * usage: passthrough-guest VERB ADDRESS [ARGUMENT]
  *     open, config, edu, memory, memlock, reset
- *     hold     request|error|nothing: what is awaited
+ *     hold     request|error|nothing: the event to wait for
  *     bus      another ADDRESS, of the same group
  *     share    another ADDRESS, of another group
  * The variable WAY says by which way a function is opened, "group" or "cdev"; without it the client chooses.
@@ -34,7 +34,7 @@
 #define IOVA         (UINT64_C(1) << 32) /* where no memory of the machine is: only the IOMMU can mean it */
 #define PATIENCE_MS  60000
 
-/* What QEMU's docs/specs/edu.txt tells of its educational device. */
+/* Constants of QEMU's educational device, from QEMU's docs/specs/edu.txt. */
 enum {
     EDU_ID = 0x00,
     EDU_LIVENESS = 0x04, /* answers what was written, inverted */
@@ -419,7 +419,7 @@ static int check_hold(const char *event)
     return failures;
 }
 
-/* Two functions of one group, in one address space; what lies above both is reset. */
+/* Two functions of one group, in one address space; resetting the bus resets both. */
 static int check_bus(const char *other)
 {
     struct facet_vfio_device *second = NULL;
@@ -432,7 +432,7 @@ static int check_bus(const char *other)
     return failures;
 }
 
-/* Two functions of two groups in one address space: what is mapped is there for both, until the last has gone. */
+/* Two functions of two groups in one address space: both see its mappings, until the last has gone. */
 static int check_share(const char *other)
 {
     struct facet_vfio_device *second = NULL;

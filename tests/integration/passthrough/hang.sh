@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# A driver that does not let go: somebody has a function open, is deaf to requests, and another took it from vfio-pci. The
-# kernel keeps its lock, and whoever reads its override.
+# A driver that does not let go: a process has a function open and ignores requests, and another took it from vfio-pci.
+# The kernel keeps the function's lock, and blocks each process that reads its override.
 gpu=$(find_function 1af4:1050) # virtio's: bound by hand
 edu=$(find_function 1234:11e8) # bound by Facet
 nvme=$(find_function 1b36:0010)
@@ -19,7 +19,8 @@ hold() {
     wait_for has holding "/tmp/hold-$1"
 }
 
-# take ADDRESS: from vfio-pci, which waits for who has it open; sets $taker. Nobody can end that: a signal makes it worse.
+# take ADDRESS: from vfio-pci, which waits for the process that has it open; sets $taker. No signal ends that wait: it
+# makes it worse.
 take() {
     sh -c "echo $1 >/sys/bus/pci/drivers/vfio-pci/unbind" &
     taker=$!
@@ -27,7 +28,7 @@ take() {
     kill -9 "$taker"
 }
 
-# returns NAME COMMAND...: while others hang. What it says goes through a pipe, whose end nobody may keep.
+# returns NAME COMMAND...: while others hang. Its output goes through a pipe, whose end no other process may keep.
 returns() {
     name=$1
     shift
@@ -38,7 +39,7 @@ returns() {
 }
 says() { check "$1" has "$2" /tmp/said; }
 
-# The children that hang in their parents' place; the dead whom nobody has buried.
+# The children that hang in their parents' place; the zombies that were not reaped.
 readers() { grep -l "^Name:.*facet$" /proc/[0-9]*/status 2>/dev/null | xargs grep -l "^State:.*$1" 2>/dev/null | wc -l; }
 are() { [ "$(readers "$1")" = "$2" ]; }
 
@@ -102,7 +103,7 @@ returns "unbind of another" facet pci unbind "$nvme"
 says "which is done, too" "$nvme is with nvme again"
 wait_for has_driver "$nvme" nvme
 
-# ---- what they leave behind ----
+# ---- leftovers ----
 check "after all of them one reader hangs for each" are D 2
 check "and nobody is dead and not buried" are Z 0
 

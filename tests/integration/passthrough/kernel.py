@@ -57,7 +57,7 @@ class Kernel:
         order.append(name)
 
     def order(self, names):
-        """The modules and what they need, each after what it needs."""
+        """The modules and those they need, each after the ones it needs."""
         order = []
         for name in names:
             self._add(name.replace("-", "_"), order)

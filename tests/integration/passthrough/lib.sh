@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# Words for the scripts that run inside a virtual machine. A check prints one line; what it says itself are comments.
+# Words for the scripts that run inside a virtual machine. A check prints one line; its command's output becomes
+# comments.
 devices=/sys/bus/pci/devices
 patience=600 # tenths of a second
 
@@ -45,7 +46,7 @@ by() {
     env WAY="$way" "$@"
 }
 
-# mark NAME: the test outside acts. It has begun to when what follows is waited for.
+# mark NAME: the test outside acts. It has begun to when the next check waits for the effect.
 mark() { echo "@$1"; }
 
 # wait_for COMMAND...: until it succeeds

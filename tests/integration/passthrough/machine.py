@@ -59,7 +59,7 @@ class Machine:
         """A socket of QEMU's monitor for a program that is tested, as QEMU talks to one client at a time."""
         return self._folder / "monitor"
 
-    # --- what it needs
+    # # --- requirements
 
     def _unable(self):
         """Why it cannot run here, or None. Sets the kernel."""
@@ -174,7 +174,7 @@ class Machine:
             self._follow(listener)
 
     def _try(self):
-        """What went wrong with the machine, or None. What its checks say is the report's."""
+        """The machine's fault, or None. Failed checks are the report's."""
         try:
             self._boot()
         except (AssertionError, LookupError, OSError, subprocess.TimeoutExpired) as caught:

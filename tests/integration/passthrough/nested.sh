@@ -3,7 +3,7 @@
 # A function is handed on to a virtual machine, which runs inside this one.
 edu=$(find_function 1234:11e8)
 
-# What makes QEMU take a function, as options.
+# The options that give QEMU a function.
 options_for() { echo "-device vfio-pci,host=$1"; }
 
 inner() {

@@ -37,7 +37,7 @@ class Report:
         return None
 
     def finish(self, fault=None):
-        """Whether all is well. What the guest did not come to has failed, and so has what it made too much of."""
+        """Whether all is well. Checks that the guest did not reach have failed, and so have surplus ones."""
         fault = fault or (None if self.ended else "the guest stopped before its end")
         for line in (fault or "").splitlines():
             self._write(f"# {line}")

@@ -4,7 +4,7 @@
 physical=$(find_function 1b36:0010)
 check "nvme has its driver" wait_for has_driver "$physical" nvme
 check "it can have four virtual functions" [ "$(cat "$devices/$physical/sriov_totalvfs")" = 4 ]
-# Whoever makes them hands them on: the host's driver need not try them first.
+# The maker hands the functions on: the host's driver need not try them first.
 echo 0 >"$devices/$physical/sriov_drivers_autoprobe"
 check "two are made" sh -c "echo 2 >$devices/$physical/sriov_numvfs"
 first=$(basename "$(readlink "$devices/$physical/virtfn0")")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness itself, without a machine: that what goes wrong inside is seen outside."""
+"""The harness itself, without a machine: a fault inside is seen outside."""
 import os
 import sys
 import tempfile
@@ -15,7 +15,7 @@ from tap import contains, equal, main, test  # noqa: E402
 
 
 def said(checks, *lines, fault=None):
-    """What a report of these lines comes to, and what it wrote."""
+    """The result of a report of these lines, and its output."""
     written = []
     report = Report(checks, written.append)
     marks = [mark for mark in map(report.take, lines) if mark]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
-# Virtual functions by the library: made, counted anew, kept while somebody uses them, removed.
+# Virtual functions by the library: made, counted anew, kept while a process uses them, removed.
 physical=$(find_function 1b36:0010)
 count() { cat "$devices/$physical/sriov_numvfs"; }
 has_count() { [ "$(count)" = "$1" ]; }
