@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program in a mount namespace made from the Docker arguments: what Docker would do of them, and no more.
+"""A program in a mount namespace made from the Docker arguments: Docker's effects of them, and no more.
 
 Owns: that a fraction is really held. Never: needs Docker, or an accelerator where there is an OpenCL device.
 """
@@ -24,8 +24,8 @@ os.environ["FACET_PROVIDER_PATH"] = os.path.join(BUILD, "facet-provider-opencl.s
 
 
 def start(arguments, *command, **variables):
-    """As root of a namespace of its own: its mounts are nobody else's."""
-    lines = ["set -e", "mount -t tmpfs none /opt"]  # what is in an image there is not for us to change
+    """As root of a namespace of its own, whose mounts no other process sees."""
+    lines = ["set -e", "mount -t tmpfs none /opt"]  # an image's own files there are not for us to change
     for mount in arguments["HostConfig"]["Mounts"]:
         source, target = shlex.quote(mount["Source"]), shlex.quote(mount["Target"])
         if mount["Target"].startswith("/opt/"):

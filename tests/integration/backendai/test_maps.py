@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backend.AI's allocation map on the C library's: layouts, amounts, vectors, threads, ends of objects.
 
-Owns: what a caller of their interface sees. Never: repeats what the C library's own tests prove of who gets what.
+Owns: tests of the interface that callers see. Never: repeats the proofs of placement in the C library's own tests.
 """
 import copy
 import ctypes
@@ -290,7 +290,7 @@ class Replay:
 
 
 def exactly(replay, what, step, result, error):
-    """As recorded from the original; what it calls a configuration error is a slot that we do not have."""
+    """As recorded from the original; its configuration error is a slot that we do not have."""
     expect = step["expect"]
     wanted = expect.get("error")
     if wanted != "ConfigurationError" or error is None:
@@ -424,7 +424,7 @@ def threads_never_take_more_than_there_is():
 
 @test
 def what_is_made_is_ended():
-    gc.collect()  # what other tests left ends here
+    gc.collect()  # objects that other tests left end here
     with world.counted() as count:
         for _ in range(20):
             alloc_map = make({"a": "1"})

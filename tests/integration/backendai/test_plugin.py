@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin as the agent sees it: found, loaded, asked, restarted; with simulated devices and a real daemon.
 
-Owns: what containers are given, and that it is taken back. Never: starts a container.
+Owns: tests of the devices that containers get, and give back. Never: starts a container.
 """
 import asyncio
 import gc
@@ -136,7 +136,7 @@ def a_container_is_given_what_facet_run_gives_a_process():
         equal(await plugin.generate_mounts(None, granted), [])
         equal((await plugin.generate_resource_data(granted))["FACET_MEMORY_LIMITS"], f"0:{85519761408 // 4}")
         equal([measure.key for measure in await plugin.gather_process_measures(None, {1: "c"})], [])
-        for measure in await plugin.gather_node_measures(None):  # only what the daemon measured
+        for measure in await plugin.gather_node_measures(None):  # only values that the daemon measured
             equal(bool(measure.per_device), True)
     with world.Daemon():
         run(look())

@@ -200,7 +200,7 @@ def vgpus_are_taken_back_where_containers_come_and_go():
             plugin._reap_after_s = 1e-9
         equal(set(plugin.daemon.vgpus) <= set(names[-3:]), True, str(plugin.daemon.vgpus))
         for name in list(plugin._lost):
-            plugin._lost[name] -= 7200  # nobody named it for two hours, and the maps were rebuilt just now
+            plugin._lost[name] -= 7200  # it was not named for two hours, and the maps were rebuilt just now
         alloc_map.clear()
         for container, part, name in live:
             await plugin.restore_from_container(types.SimpleNamespace(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that documents show, each with where it stands and what is shown of its output.
+"""The commands that documents show, each with its place and its shown output.
 
-Owns: what a command is in Markdown, in a man page and in a help text. Never: runs one.
+Owns: recognizing a command in Markdown, in a man page and in a help text. Never: runs one.
 
 Markdown: blocks, fenced or indented by four spaces. Where lines begin with "$ ", these are the commands and the others
 are output; else every line is a command, and its first word is one of PROGRAMS: a block that begins so and goes on with

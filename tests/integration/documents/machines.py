@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader has who tries what a document shows: a machine, a folder to work in, files and programs of their own.
+"""The setting of a reader who tries a document's commands: a machine, a folder to work in, files and programs of their
+own.
 
 Owns: the folder, which looks like the root of the tree with Facet built and on the PATH. Never: a file that the tree has
 and documents name by its place there: examples/ and build/ are the real ones.
@@ -84,7 +85,7 @@ def machine_of(document, commands):
 
 
 class Reader:
-    """Types one command after the other, in one shell: what is exported stays, and so does the folder."""
+    """Types one command after the other, in one shell: exported variables stay, and so does the folder."""
 
     def __init__(self, machine):
         self.place = MACHINES[machine]()
@@ -100,7 +101,8 @@ class Reader:
 
     @staticmethod
     def _finish(process):
-        """What it printed. What takes too long is ended with all that it started, except a daemon, which has left it."""
+        """The output of a command. One that takes too long is ended with all that it started, except a daemon, which
+        has left it."""
         try:
             return process.communicate(timeout=DEADLINE)
         except subprocess.TimeoutExpired:

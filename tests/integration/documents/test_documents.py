@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every command that README, docs, man pages and help show is run as it stands, and does what is said there.
+"""Every command that README, docs, man pages and help show is run as it stands, and has the effect that is described
+there.
 
 The commands are taken from the documents (commands.py), so a new one is tested with no word here. Those of a document
-are run one after the other in one shell, on a machine of their own (machines.py); what cannot be run is in CANNOT, with
-the reason. Beyond its exit status, a command prints the headings that the document shows; one whose shown output begins
-with a message of Facet's fails with such a message. Prose names parts of commands: these are looked up in the help.
+are run one after the other in one shell, on a machine of their own (machines.py); commands that cannot be run are in
+CANNOT, with the reason. Beyond its exit status, a command prints the headings that the document shows; one whose shown
+output begins with a message of Facet's fails with such a message. Prose names parts of commands: these are looked up in
+the help.
 
-Owns: what a command must do, and the list of those that cannot be run. Never: holds a figure against another.
+Owns: the checks of a command, and the list of those that cannot be run. Never: compares a figure with another.
 """
 import os
 import re
@@ -32,7 +34,7 @@ CANNOT = {
     r"\./build/facet provider check .*-acme\.so": "is about what the reader has written and built by then",
 }
 UNTIL_INTERRUPTED = r"(\./build/)?facet top\b"
-NEEDS = {  # what a build or machine may lack, by what is in the command
+NEEDS = {  # programs that a build or machine may lack, by a part of the command
     r"facet compile|facet kernel run|examples/kernel": os.path.join(BUILD, "facet-kernel-compiler.so"),
     r"examples/tenants": os.path.join(BUILD, "facet-cpu-math.so"),
     **{rf"\b{program}\b": program for program in ("hashcat", "clpeak", "clinfo")},

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples as a user runs them, and what they print.
+"""The examples as a user runs them, and their output.
 
 Owns: that each shows the effect it is there to show. Never: looks at times.
 """
@@ -52,7 +52,7 @@ def memory_defragments_by_itself_and_everything_goes_back():
     itself = state(text, "itself")
     equal((itself[0] <= 30, itself[1]), (True, 9))
     equal(sum(map(int, re.findall(r"pages, (\d+) of them moved", text))) > 0, True)
-    equal(state(text, "end")[1:], (0, 1))  # one chunk is kept for who comes next
+    equal(state(text, "end")[1:], (0, 1))  # one chunk is kept for the next vGPU
 
 
 @test

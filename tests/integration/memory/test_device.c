@@ -155,7 +155,7 @@ static void test_kernels_write_what_copies_read(void **state)
     }
 }
 
-/* Three in four runs are freed, what is left is written by long kernels, and pages move under them. */
+/* Three in four runs are freed, long kernels write the others, and pages move under them. */
 static void test_pages_move_under_kernels(void **state)
 {
     struct fixture *fixture = *state;
@@ -234,7 +234,7 @@ static void test_idle_memory_does_not_wait(void **state)
     assert_memory_equal(bytes, expected, BYTES);
 }
 
-/* What a kernel that does not end may use is nobody else's, and comes back whole once that is cancelled. */
+/* Memory of a kernel that does not end is not reused, and comes back whole once the kernel is cancelled. */
 static void test_a_space_ends_after_its_launches(void **state)
 {
     struct fixture *fixture = *state;

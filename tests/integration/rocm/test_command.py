@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the command shows of AMD's GPUs, and virtual GPUs that are partitions of one; over the fakes.
+"""The command's output about AMD's GPUs, and virtual GPUs that are partitions of one; over the fakes.
 
-Owns: that what the provider rocm tells arrives. Never: looks at real hardware, or asserts how long anything takes.
+Owns: tests that the answers of the provider rocm arrive. Never: looks at real hardware, or asserts how long anything
+takes.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: mathematics of the built rocm provider over the fake libraries, where conformance does not look: what they are
- * told, what is missing or too old, what is refused, what is left behind. Never: opens a real library.
+ * Owns: mathematics of the built rocm provider over the fake libraries, beyond conformance: the calls they get,
+ * libraries that are missing or too old, refusals, leftovers. Never: opens a real library.
  */
 #include "tests/provider.h"
 #include "vendor/hip/hipblaslt.h"
@@ -183,7 +183,7 @@ static void nothing_is_left_behind(void **state)
     struct world world = open_with(NULL, NULL);
     struct facet_memory_info before = {.size = sizeof before}, after = before;
 
-    for (int i = 0; i < 2; i++) { /* what pools hold after the first time is all that they hold */
+    for (int i = 0; i < 2; i++) { /* the memory in pools after the first time does not grow */
         assert_int_equal(provider->memory->info(world.instance, world.context, &before, NULL), FACET_OK);
         run_now(&world, gemm(&world, FACET_MATH_F32, 0));
         run_now(&world, convolution(&world, FACET_MATH_F32));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the built rocm provider over the fake AMD SMI, HIP runtime and kernel's files, where conformance does not look:
- * libraries that are absent, broken or of another release, the modes of GPUs, events, what each source says.
+ * Owns: the built rocm provider over the fake AMD SMI, HIP runtime and kernel's files, beyond conformance: libraries
+ * that are absent, broken or of another release, the modes of GPUs, events, the answers of each source.
  * Never: opens a real driver.
  */
 #include <sys/stat.h>
@@ -265,7 +265,7 @@ static void parts_outlive_who_took_them(void **state)
     struct facet_provider_instance *instance = open_provider(infos, 2);
     assert_int_equal(create(instance, "DPX/NPS1", 4, &one), FACET_OK);
     provider->device->close(instance);
-    unsetenv("FACET_ROCM_PARTITIONS"); /* it is cut now, whatever was wanted */
+    unsetenv("FACET_ROCM_PARTITIONS"); /* it is cut now, also without the variable */
     instance = open_provider(infos, 2);
     assert_int_equal(infos[0].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
     assert_int_not_equal(infos[1].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
@@ -297,7 +297,7 @@ static void parts_of_memory_are_told_where_they_are_as_many(void **state)
     atomic_store(&modes->compute, 0);
 }
 
-/* In a process of its own: who has used the runtime has something of the GPU until it ends. */
+/* In a process of its own: one that has used the runtime holds memory of the GPU until it ends. */
 static void in_a_child(void (*body)(void))
 {
     pid_t child = fork();
@@ -362,7 +362,7 @@ static void a_gpu_that_was_cut_is_not_used_as_a_whole(void **state)
     in_a_child(cut_and_use);
 }
 
-/* The file is nobody's to write but the provider's; what is in it all the same must not be believed. */
+/* Only the provider writes the file; other bytes in it must not be believed. */
 static void a_file_of_garbage_is_one_of_nothing(void **state)
 {
     static const char *const texts[] = {"", "SPX", "SPX ffffffff", "garbage \xff\xfe", "SPX zz SPX", "QPX 3 SPX 1 2"};
@@ -418,7 +418,7 @@ static void notifications_are_told(void **state)
     fake_raise(1, AMDSMI_EVT_NOTIF_THERMAL_THROTTLE, 0);
     fake_raise(0, AMDSMI_EVT_NOTIF_VMFAULT, 0);
     fake_raise(1, AMDSMI_EVT_NOTIF_GPU_POST_RESET, 0);
-    fake_raise(1, 40, 0); /* nobody asked for it */
+    fake_raise(1, 40, 0); /* a notification that was not requested */
     atomic_store(&health->uncorrected, 2);
     assert_int_equal(provider->device->events(instance, 0, events, sizeof events[0], 8, &count, NULL), FACET_OK);
     atomic_store(&health->uncorrected, 0);

@@ -365,7 +365,7 @@ static void test_who_looks_sees_nothing_of_the_dead(void **state)
     }
 }
 
-/* A tenant that is a process of its own, and what it and the test both see of it. */
+/* A tenant that is a process of its own, and the memory that it and the test share. */
 struct stoppable {
     struct worker worker;
     _Atomic int counters[2];
@@ -378,7 +378,7 @@ static pid_t start_process(struct stoppable *stoppable, const char *dir)
     pid_t child = fork();
 
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process behind */
         worker_main(&stoppable->worker);
         _exit(1);
     }
@@ -451,7 +451,7 @@ static void test_stopped_scheduler_leaves_tenants_running(void **state)
     expect_more_kernels(worker, 0);
     scheduler_stop(world->scheduler);
     world->scheduler = NULL;
-    sleep(1); /* what it last gave is used up */
+    sleep(1); /* its last lease is used up */
     expect_more_kernels(worker, atomic_load(&worker->kernels));
     assert_int_equal(scheduler_start(world->root, &world->scheduler, &error), FACET_OK);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what segment.h says. Never: leaves a folder behind. */
+/* Owns: vGPU segments for tests. Never: leaves a folder behind. */
 #include "segment.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * A vGPU segment for tests, without a daemon: made in a folder of its own, and removed again.
  *
- * Owns: the folder, the bell, the owner's handle, and the heartbeat of whoever calls test_segment_beat().
+ * Owns: the folder, the bell, the owner's handle, and the heartbeat of a caller of test_segment_beat().
  * Never: ships.
  */
 #ifndef FACET_TEST_SEGMENT_H

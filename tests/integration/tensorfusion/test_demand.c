@@ -165,7 +165,8 @@ static void each_function_opens_what_it_needs(void **state)
     assert_string_equal(topology.devices[0].deviceUUID, uuid);
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelAssignPartition("1g.10gb", uuid, &partition), ACCEL_SUCCESS);
-    assert_int_equal(tf.AccelRemovePartition("1g.10gb", uuid), ACCEL_SUCCESS); /* what the call before it opened */
+    assert_int_equal(tf.AccelRemovePartition("1g.10gb", uuid),
+                     ACCEL_SUCCESS); /* closes the provider that the call before it opened */
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelSetMemHardLimit(uuid, UINT64_C(4) << 30), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
@@ -279,7 +280,7 @@ static void *ask(void *argument)
     return NULL;
 }
 
-/* Whoever shuts down takes nothing away from others for longer than they need to open it again. */
+/* A shutdown takes providers away from other callers only until they open them again. */
 static void calls_and_shutdowns_may_meet(void **state)
 {
     pthread_t threads[ASKERS];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: devices, topology, partitions, limits and snapshots of the facade. Never: tests what it reads (test_readings).
+/*
+ * Owns: devices, topology, partitions, limits and snapshots of the facade. Never: tests its readings (test_readings.c).
  */
 #include <math.h>
 #include <sys/wait.h>
@@ -137,7 +138,7 @@ static void providers_are_merged(void **state)
     assert_string_equal(devices[1].basic.uuid, "PLAYED-1");
     assert_non_null(strstr(devices[2].basic.model, "H100"));
     assert_int_equal(devices[2].basic.index, 2);
-    /* A uuid leads to its own provider, in whatever case. */
+    /* A uuid leads to its own provider, in upper or lower case. */
     const char *uuids[] = {devices[2].basic.uuid, "played-0"};
     DeviceMetrics metrics[2] = {0};
     assert_int_equal(tf.AccelGetDeviceMetrics(uuids, 2, metrics), ACCEL_SUCCESS);
@@ -306,7 +307,7 @@ static void limits_are_set_once(void **state)
 
 /* ---- snapshots ---- */
 
-/* A pid that was just somebody's and is nobody's now. */
+/* The pid of a process that has just ended. */
 static pid_t dead_pid(void)
 {
     pid_t pid = fork();

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the limiter functions, the hypervisor's and the hooks'. Never: waits for anything but the limiter's own clock.
- */
+/* Owns: the limiter functions, the hypervisor's and the hooks'. Never: waits, except by the limiter's own clock. */
 #include <dirent.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -365,7 +364,7 @@ static void what_is_idle_freezes_and_use_resumes_it(void **state)
 {
     create("ns", "pod", 100, 1000);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
-    assert_false(is_frozen_by_idleness(false)); /* nobody asked for it */
+    assert_false(is_frozen_by_idleness(false)); /* no call asked for a freeze */
     setenv("FACET_TENSORFUSION_IDLE_MS", "50", 1);
     assert_int_equal(tf.AutoFreeze("ns/pod", device, "memory"), ACCEL_SUCCESS);
     assert_int_equal(tf.AutoFreeze("ns/pod", device, "compute"), ACCEL_SUCCESS);

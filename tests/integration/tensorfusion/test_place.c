@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of places: the facade finds what belongs to it wherever the program that opens it is and runs, and
- * takes no folder that is everybody's.
- * Never: sets what a program that knows nothing of Facet would not set.
+ * Owns: the tests of places: the facade finds its own files for a program in any folder, and takes no folder that all
+ * users may write to. Never: sets a variable that a program which knows nothing of Facet would not set.
  */
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the Accel functions read and tell, and what they endure: metrics, mounts, providers that die, callbacks,
- * threads; and how lean Facet's own ABI is beside this one.
+ * Owns: tests of the values that the Accel functions read, and of the faults that they survive: metrics, mounts,
+ * providers that die, callbacks, threads; and how lean Facet's own ABI is beside this one.
  * Never: tests devices, partitions and limits (test_facade).
  */
 #include <math.h>
@@ -119,7 +119,7 @@ static void a_provider_that_crashes_is_opened_again(void **state)
     played("crash", NULL);
     assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "signal"));
-    /* Lost, and we are not. What was there is not found again before somebody discovers anew. */
+    /* The provider is lost, this process is not. Its devices are found again only by another discovery. */
     assert_int_not_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
     unlink(fuse);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for the agent: its plugin interface, and how it gives a kernel its devices.
+"""A stand-in for the agent: its plugin interface, and its assignment of devices to a kernel.
 
 Owns: the abstract methods, the transaction around all maps, the load-time rules, the merge of container arguments.
-Never: a line of the original; what it says here is its documented behaviour.
+Never: a line of the original; it follows the documented behaviour.
 """
 import copy
 import importlib.metadata
