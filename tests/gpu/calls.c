@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calls of the driver cost the thread that makes them, on a GPU: run bare and in a vGPU by bench/gpu/cost.py,
+ * The cost of the driver's calls for the thread that makes them, on a GPU: run bare and in a vGPU by bench/gpu/cost.py,
  * which compares.
  *
  * Owns: the timed loops. Prints {"ns_per_call": ...}: the median of batches, so that those in which the machine did
@@ -49,7 +49,7 @@ static const struct loop {
     void (*call)(void);
 } loops[] = {{"launch", call_launch}, {"pair", call_pair}, {"info", call_info}};
 
-/* The device is idle when a batch begins: what is timed is the call, not the device behind it. */
+/* The device is idle when a batch begins, so that the time is the call's and not the device's. */
 static uint64_t run_batch(void (*call)(void))
 {
     GPU(gpu.cuCtxSynchronize());

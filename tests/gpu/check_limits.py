@@ -10,7 +10,7 @@ KINDS = ("plain", "managed", "pool", "virtual", "array")
 
 
 def grab(machine, kind, quota, hold=0):
-    """As much as it is given; where nobody refuses, twice the quota."""
+    """Allocates as much as it can get; where nothing refuses, twice the quota."""
     return machine.tenant("grab", kind, str(max(quota // MIB // 16, 4)), str(2 * quota // MIB), str(hold))
 
 

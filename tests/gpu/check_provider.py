@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider keeps its contract on the real device: `facet provider check`, and what of it is snapshots.
+"""The provider keeps its contract on the real device: `facet provider check`, and its part on snapshots.
 
 Owns: reading its TAP. Never: lets it make or destroy MIG instances: a GPU in that mode is left alone.
 """

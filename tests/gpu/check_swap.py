@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual GPUs that have more memory together than the GPU: nobody loses a byte.
+"""Virtual GPUs that have more memory together than the GPU: no tenant loses a byte.
 
-Owns: two tenants of three quarters each. Never: runs where somebody else's program is on the GPU.
+Owns: two tenants of three quarters each. Never: runs while another user's program is on the GPU.
 """
 from machine import GIB, MIB
 from suite import Skip, check, must

@@ -83,7 +83,7 @@ CUfunction gpu_store(void);
 /* empty(): returns. */
 CUfunction gpu_empty(void);
 
-/* What each thread of spin() stores. */
+/* The value that each thread of spin() stores. */
 uint64_t gpu_spin_result(uint64_t steps);
 
 /* One launch that fills the device; `out` has room for gpu_spin_words() words of 64 bits. */

@@ -14,7 +14,7 @@
 
 #include "driver.h"
 
-#define SKIP     77 /* what test runners take for "skipped" */
+#define SKIP     77 /* test runners take this status as "skipped" */
 #define BF16     14 /* CUDA_R_16BF */
 #define F32      0  /* CUDA_R_32F */
 #define COMPUTE  68 /* CUBLAS_COMPUTE_32F */

@@ -53,7 +53,7 @@ class Machine(harness.Bench):
         self.missing = self._find()
 
     def _find(self):
-        """Chooses the GPU; what is missing, or an empty text."""
+        """Chooses the GPU; returns the name of a missing part, or an empty text."""
         if not (self.programs / "gpu-tenant").exists():
             return "this build has no provider cuda (-Dcuda)"
         done = self.try_facet("devices", "--json")
@@ -134,7 +134,7 @@ class Machine(harness.Bench):
         os.kill(int(children.split()[0]), signal.SIGKILL)
         process.communicate(timeout=DEADLINE_S)
 
-    # --- what there is ---
+    # --- devices ---
 
     def smi(self, fields, limits=None):
         """nvidia-smi's answer: a list of cells for each GPU; in a vGPU with these limits when they are given."""
@@ -168,7 +168,7 @@ class Machine(harness.Bench):
             raise Skip(f"{self.gpu['id']} is in MIG mode, which the suite does not change: only its listing is checked")
 
     def quota(self):
-        """Bytes of a vGPU that a test fills: what is free of the GPU is enough for two of them."""
+        """Bytes of a vGPU that a test fills: the GPU's free memory is enough for two of them."""
         return min(4 * GIB, self.gpu["memory_bytes"] // 4 // MIB * MIB)
 
     def size(self, amount):

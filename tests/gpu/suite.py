@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of checks of the GPU suite, their order, and their report.
 
-Owns: TAP on standard output, and what each check recorded. Never: knows what is checked.
+Owns: TAP on standard output, and the records of each check. Never: knows the subject of a check.
 """
 import traceback
 
@@ -13,11 +13,12 @@ class Skip(Exception):
 
 
 class Failed(Exception):
-    """What was seen is not what must be; says both."""
+    """A value is not the expected one; the message has both."""
 
 
 def check(part):
-    """Marks a function of (machine, record) as a check of `part`; what it puts into the dict `record` is kept."""
+    """Marks a function of (machine, record) as a check of `part`; the report keeps the values that it puts into the
+    dict `record`."""
     def add(function):
         _checks.append((part, function))
         return function
@@ -45,7 +46,7 @@ def _outcome(function, machine, record):
         return "skipped", str(skip)
     except Failed as failed:
         return "failed", str(failed)
-    except Exception:  # whatever went wrong in one, the others go on
+    except Exception:  # after a failure in one, the others go on
         return "failed", traceback.format_exc()
     return "passed", ""
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gpu-tenant's roles are called inside.
+ * The functions of gpu-tenant's roles.
  *
- * Owns: the functions behind the names of tenant.c; each takes as many arguments as that says.
+ * Owns: the functions behind the names of tenant.c; each takes as many arguments as that file states.
  * Never: is used by another program.
  */
 #ifndef FACET_TEST_GPU_TENANT_H

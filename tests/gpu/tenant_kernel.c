@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a tenant does with kernels. Never: knows how a share comes about. */
+/* Owns: a tenant's roles with kernels. Never: knows how a share comes about. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a tenant does with memory. Never: frees what it grabbed: its end does, as that of any program. */
+/* Owns: a tenant's roles with memory. Never: frees what it allocates: its end does, as that of any program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +77,8 @@ static const struct kind *find_kind(const char *name)
     return NULL;
 }
 
-/* Chunk by chunk, then by smaller ones, down to 2 MiB. Returns the driver's last refusal. Whoever asks for more managed
- * memory than a GPU has may hang it for all: so there is a most. */
+/* Chunk by chunk, then by smaller ones, down to 2 MiB. Returns the driver's last refusal. A request for more managed
+ * memory than a GPU has may hang the GPU for all: so there is a most. */
 static CUresult grab_all(const struct kind *kind, size_t chunk, size_t most, size_t *ret_bytes)
 {
     CUresult result = CUDA_SUCCESS;
@@ -117,7 +117,7 @@ int role_grab(char **arguments)
     return EXIT_SUCCESS;
 }
 
-/* What a word of a block has at a round: nobody else's memory, and no older round's, has it. */
+/* The value of a word of a block in a round: no other tenant's memory, and no older round's, has it. */
 static uint64_t pattern(uint64_t seed, uint64_t block, uint64_t round)
 {
     return seed << 48 ^ block << 24 ^ round;

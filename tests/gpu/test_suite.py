@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU suite itself, over the fakes: it passes, it skips with reasons, and it finds out who holds no limit.
-
-Owns: what the suite may skip there. Never: runs on a real GPU.
+"""The GPU suite itself, over the fakes: it passes, it skips with reasons, and it detects a command that holds no limit.
+Owns: the list of checks that the suite may skip there. Never: runs on a real GPU.
 """
 import json
 import os
@@ -17,12 +16,12 @@ sys.path.insert(0, str(HERE.parent / "integration" / "command"))
 from tap import contains, equal, main, test  # noqa: E402
 
 BUILD = Path(os.environ["FACET_BUILD_DIR"])
-# What no fake device can show; whatever else is skipped is a fault of the suite.
+# Checks that no fake device can pass; any other skipped check is a fault of the suite.
 CANNOT = {"devices: mig is listed as it is", "cost: a product of bf16 matrices", "frameworks: pytorch",
           "frameworks: jax", "frameworks: cupy"}
 DEPENDS = {"snapshot: snapshot and resume", "swap: two tenants of three quarters each"}  # on what this build has
 
-# A command that enters no virtual GPU: limits that it is asked for are held by nobody.
+# A command that enters no virtual GPU: the limits that it is given are not enforced.
 LAWLESS = """#!/bin/sh
 if [ "$1" = run ] && [ "$2" != --help ]; then
     while [ "$1" != -- ]; do shift; done

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain JAX program: what it may use, a product that is right, and a refusal it can handle. Prints one line of JSON."""
+"""A plain JAX program: the memory it may use, a product that is right, and a refusal it can handle. Prints one line
+of JSON."""
 import json
 import os
 

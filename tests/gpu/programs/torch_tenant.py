@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain PyTorch program: what it sees, a product that is right, and a refusal it can handle. Prints one line of JSON."""
+"""A plain PyTorch program: the memory it sees, a product that is right, and a refusal it can handle. Prints one line
+of JSON."""
 import json
 
 import torch
