@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what the fuzz targets share: the entry point of libFuzzer, input as text, and stopping at a broken promise. */
+/*
+ * Owns: the parts that fuzz targets share: the entry point of libFuzzer, input as text, and stopping at a broken
+ * promise.
+ */
 #ifndef FACET_FUZZ_H
 #define FACET_FUZZ_H
 

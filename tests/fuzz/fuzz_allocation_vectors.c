@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the replay of allocation vectors: files of any bytes, and what the maps do with what they say. */
+/* Owns: fuzzing the replay of allocation vectors: files of any bytes, and the maps under their steps. */
 #include <facet/allocation.h>
 
 #include "placement/maps/replay.h"
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (facet_replay_run(text, size, take, &count, &summary, &error) == FACET_OK) {
         PROMISE(count > 0 && summary.passed + summary.failed == count && summary.defects <= summary.passed);
-        PROMISE(summary.broken == 0); /* whatever was recorded */
+        PROMISE(summary.broken == 0); /* with any recorded steps */
     } else {
         PROMISE(count == 0 && error.message[0]);
         PROMISE(error.status == FACET_INVALID_ARGUMENT || error.status == FACET_OUT_OF_RANGE);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the operations of facet-cpu-math.so: whatever shape passes the checks runs to its end, with operands of
- * exactly the bytes that the checks say.
- * Input: operation, type, flags, then one byte for each number of the shape.
- * Never: computes for long: what is large is left out.
+ * Owns: fuzzing the operations of facet-cpu-math.so: a shape that passes the checks runs to its end, with operands of
+ * exactly the bytes that the checks ask for. Input: operation, type, flags, then one byte for each number of the shape.
+ * Never: computes for long: large shapes are left out.
  */
 #include "math/engine.h"
 #include "math_check.h"

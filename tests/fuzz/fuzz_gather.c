@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the texts of control groups and /proc: the first byte says which, the rest is it. What is measured is
- * not negative, and what is not measured has a reason. */
+/*
+ * Owns: fuzzing the texts of control groups and /proc: the first byte chooses the kind, the rest is the text. A
+ * measured value is not negative, and a missing one has a reason.
+ */
 #include "fuzz.h"
 #include "monitor/gather/container.h"
 #include "monitor/gather/process.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the archive of builtin functions: whatever its bytes, what it finds lies inside of them. */
+/* Owns: fuzzing the archive of builtin functions: with any bytes, everything it finds lies inside of them. */
 #include "kernel/builtins/archive.h"
 
 #include "fuzz.h"

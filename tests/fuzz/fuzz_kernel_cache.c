@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: fuzzing the kernel cache's entries: once as they are, and once with a checksum that is right, as if an attacker
- * could write one, so that what lies behind the checksum is reached too. What is accepted survives being written again.
+ * could write one, so that the code behind the checksum is reached too. An accepted entry survives being written again.
  */
 #include "kernel/cache_entry.h"
 

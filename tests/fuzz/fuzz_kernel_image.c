@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_image_parse() over every format: what it accepts keeps the bounds that launches rely on. */
+/* Owns: fuzzing facet_image_parse() over every format: an accepted image keeps the bounds that launches rely on. */
 #include <facet/kernel.h>
 
 #include "fuzz.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the description at the end of PTX: the input is what stands behind the mark, so that all of it counts.
- */
+/* Owns: fuzzing the description at the end of PTX: the input follows the mark, so that all of it counts. */
 #include <facet/kernel.h>
 
 #include "fuzz.h"

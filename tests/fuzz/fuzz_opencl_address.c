@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the OpenCL address: platform and device name are separated by the first newline. What is written is
- * read again, and what can be read is written the same way.
+ * Owns: fuzzing the OpenCL address: platform and device name are separated by the first newline. A written address is
+ * read again, and a readable one is written the same way.
  */
 #include <facet/opencl_address.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing journal_parse() and rule_parse(): what is taken leads no write elsewhere, and comes out as it was.
+ * Owns: fuzzing journal_parse() and rule_parse(): an accepted text leads no write elsewhere, and comes out as it was.
  *
  * An input is tried as it is, and with a first line whose checksum is right, since no mutation finds that by itself.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing addresses of PCI functions: any text is one or is refused, and what is one comes back when printed. */
+/*
+ * Owns: fuzzing addresses of PCI functions: any text is one or is refused, and an accepted one comes back when printed.
+ */
 #include <facet/pci.h>
 
 #include "fuzz.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the walk over a configuration space: it ends, stays within the bytes, and what it finds is there.
+ * Owns: fuzzing the walk over a configuration space: it ends, stays within the bytes, and finds only capabilities that
+ * exist.
  */
 #include <facet/pci.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_job_list_parse(): what is taken is within its bounds, what is not is said with a place. */
+/* Owns: fuzzing facet_job_list_parse(): an accepted job is within its bounds, a refusal names the place. */
 #include <facet/placement.h>
 
 #include "fuzz.h"

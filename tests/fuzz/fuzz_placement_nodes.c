@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_node_list_parse(): what is taken makes a fleet or is refused by it, and nothing else. */
+/* Owns: fuzzing facet_node_list_parse(): an accepted list makes a fleet or is refused by it, and nothing else. */
 #include <facet/placement.h>
 
 #include "fuzz.h"

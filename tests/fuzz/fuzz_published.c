@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_published_parse(): what is taken is terminated and printable, and comes out again as it was. */
+/*
+ * Owns: fuzzing facet_published_parse(): an accepted text is terminated and printable, and comes out again as it was.
+ */
 #include "vgpu/published.h"
 
 #include <stdlib.h>

@@ -21,7 +21,7 @@ static void check_wanted(const struct reservation *wanted)
         PROMISE(wanted->items[i].amount > 0 && wanted->items[i].slot[0]);
 }
 
-/* What was taken comes back from its own written form. */
+/* An accepted reservation comes back from its own written form. */
 static void check_again(const struct reservation *reservation)
 {
     CLEANUP_RESERVATION struct reservation again = {0};

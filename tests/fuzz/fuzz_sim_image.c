@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing sim_image_parse(): what it accepts keeps the model's bounds, what it refuses is named. */
+/* Owns: fuzzing sim_image_parse(): an accepted image keeps the model's bounds, a refusal names its fault. */
 #include "kernel.h"
 
 #include "fuzz.h"

@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 
-/* What the rest of the provider relies on. */
+/* The properties that the rest of the provider relies on. */
 static void check_machine(const struct sim_machine *machine)
 {
     PROMISE(machine->device_count > 0 && machine->device_count <= SIM_MAX_DEVICES);

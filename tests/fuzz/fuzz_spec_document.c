@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-/* What is read can be written, and is the same when it is read again. */
+/* A document that was read can be written, and is the same when it is read again. */
 static void check_node(struct facet_spec *spec)
 {
     struct facet_spec *again = NULL;

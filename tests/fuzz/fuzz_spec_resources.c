@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the reader of our resource files. As no input has the right checksum by luck, it is put right first, so
- * that what is behind it is reached too.
+ * Owns: fuzzing the reader of our resource files. As no input has the right checksum by luck, it is corrected first, so
+ * that the code behind it is reached too.
  */
 #include <inttypes.h>
 
