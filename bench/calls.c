@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one OpenCL call costs: run bare and inside a vGPU by bench/calls.py, which compares.
+ * The cost of one OpenCL call: run bare and inside a vGPU by bench/calls.py, which compares.
  *
  * Owns: the timed loops. Never: includes anything of Facet.
  *

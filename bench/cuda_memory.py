@@ -34,7 +34,7 @@ def measure(bench, case, callers, options):
                    "FAKE_CUDA_TRUST": "1"}  # or each cuMemGetInfo asks the kernel who lives, beside which ours is lost
 
     def one(way):
-        state.unlink(missing_ok=True)  # or whoever ended before would count
+        state.unlink(missing_ok=True)  # or processes that ended before would count
         command = [bench.program("cuda/bench_cuda_memory"), found[way], way, *case, threads, processes,
                    options.milliseconds]
         return bench.last_json(command, environment)["ns_per_call"]

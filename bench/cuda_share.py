@@ -11,7 +11,7 @@ import harness
 
 SETTLE_S = 1  # left out at the start
 
-STALL_MS = 5  # the target: what a launch may stand beyond its own wait, at the 99th percentile
+STALL_MS = 5  # the target: how long a launch may stand beyond its own wait, at the 99th percentile
 
 MIX = "work_5us,work_100us,work_1000us"
 
@@ -116,7 +116,7 @@ NOTE = ("Got: what ran in each second by the fake driver's engine; told: what th
 
 
 def raw_note(results):
-    """The target by the raw figure, whatever made it so."""
+    """The target by the raw figure, for stalls of any cause."""
     above = [result["case"] for result in results if max(result["stall_p99_ms"]) >= STALL_MS]
     return f"Raw P99 of {STALL_MS} ms and more: {'; '.join(above) if above else 'none'}."
 

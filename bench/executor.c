@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the executor of the cpu provider costs and holds: overhead of a work-group, latency of a launch, preemption of a
- * long kernel, shares over short windows.
+ * The costs of the cpu provider's executor: overhead of a work-group, latency of a launch, preemption of a long kernel,
+ * shares over short windows.
  *
  * Owns: the measuring. Never: asserts a time.
  *
@@ -156,7 +156,7 @@ static void *answer(void *argument)
     return NULL;
 }
 
-/* What the kernel takes to wake a thread that sleeps: the floor of any launch on an idle executor. */
+/* The time in which the kernel wakes a thread that sleeps: the floor of any launch on an idle executor. */
 static void bare_wake(void)
 {
     static struct ping ping;
@@ -202,7 +202,7 @@ static void idle_launch(uint32_t units)
     end(&world);
 }
 
-/* What who launches and waits, over and over, sees of one launch of one empty work-group. */
+/* The time of one launch of one empty work-group, for a thread that launches and waits over and over. */
 static void round_trip(uint32_t units)
 {
     static uint64_t samples[SAMPLES];

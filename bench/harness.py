@@ -62,7 +62,7 @@ def machine():
 
 
 class Bench:
-    """A build, with a daemon and folders that nobody else has. Use as a context."""
+    """A build, with a daemon and folders of its own. Use as a context."""
 
     def __init__(self, build):
         self.build = Path(build).resolve()

@@ -3,8 +3,8 @@
 them their memory, read and written once, and for some the same loop in C: how fast a kernel that waits for memory can
 be at all.
 
-Every output is checked against a reference in plain C; a kernel whose output is wrong has no speed. What is not there
-(a build without the compiler, no PoCL) is named, and nothing is put in its place.
+Every output is checked against a reference in plain C; a kernel whose output is wrong has no speed. A missing part (the
+compiler, PoCL) is named, and nothing is put in its place.
 """
 import json
 import math
@@ -47,7 +47,7 @@ class Kernels:
                 "FACET_LIB_DIR": str(self.bench.build), "BENCH_TARGET": self.options.target or "host"}
 
     def report(self, command, environment):
-        """What a program printed; of this machine's folders, only what they are is kept."""
+        """A program's output; of this machine's folders, only their kind is kept."""
         text = json.dumps(self.bench.last_json(command, environment))
         return json.loads(text.replace(str(self.bench.build), "BUILD"))
 
@@ -183,7 +183,7 @@ def summary_table(summaries):
 
 
 def measure_set(kernels):
-    kernels.measure(kernels.set[0]["kernel"], 1)  # the compilers' libraries are read from disk: nobody's cold compile
+    kernels.measure(kernels.set[0]["kernel"], 1)  # warms the disk cache: no cold compile should pay
     results = []
     for threads in THREADS:
         for kernel in kernels.set:
@@ -207,7 +207,7 @@ def tables_of(results):
 
 
 def measure_sharing(kernels):
-    """Two tenants of 70/30 of whom one submits second-long kernels; and how long an urgent kernel waits."""
+    """Two tenants of 70/30, one of which submits second-long kernels; and how long an urgent kernel waits."""
     program = kernels.bench.program("bench_kernel_share")
     results = []
     for case in ("fairness", "preemption"):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device memory of many vGPUs (facet/memory.h, on host memory) against what others do with the same work.
+"""Device memory of many vGPUs (facet/memory.h, on host memory) against other allocators under the same work.
 
 latency: one allocation and one free among 10^3 to 10^6 live blocks, beside malloc of three libraries, a buddy
 allocator and a list that is scanned. replay: memory for keys and values as a trace of language models' inference wants
 it, beside first fit, best fit and buddy. defragment: moving live data under a thread that writes in it, beside memcpy.
 oversubscribe: working sets that do not fit together, beside one after the other. many: a thousand spaces.
 
-What is not there (a library, the trace) is named, and nothing is put in its place.
+A missing part (a library, the trace) is named, and nothing is put in its place.
 """
 import statistics
 

@@ -2,10 +2,10 @@
 """Placing requests on fleets (facet/placement.h).
 
 decision: one decision over about as many GPUs as the public lists have, beside scoring every node anew, in one run.
-linear: fleets of up to 100,000 nodes. lists: what share of the GPUs is allocated on the public lists, policy by policy,
+linear: fleets of up to 100,000 nodes. lists: the share of GPUs that is allocated on the public lists, policy by policy,
 with seeds; and how long all of it took.
 
-What is not there (the lists) is named, and nothing is put in its place.
+Missing lists are named, and nothing is put in their place.
 """
 import csv
 import json

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one provider operation costs on each road to it, and one check of the limiter: run by bench/provider.py, which
- * compares.
+ * The cost of one provider operation on each path to it, and of one check of the limiter: run by bench/provider.py,
+ * which compares.
  *
  * Owns: the timed loops, and the count of bytes that describe a machine.
- * Never: compares, or knows what is good.
+ * Never: compares, or judges.
  *
  * usage: bench_provider CASE ROAD WHERE THREADS MILLISECONDS [CALLS]
  *        bench_provider bytes PROVIDER
  *
  * ROAD: how an operation is reached. direct: the plug-in's own table; in-process, child: a session; WHERE: the
- * provider's file. For the limiter's cases library (facet/limiter.h) or tenant (what interposers call inline); WHERE:
- * an own folder for workers. CALLS: so many by each thread, however long that takes, for counting instructions.
+ * provider's file. For the limiter's cases library (facet/limiter.h) or tenant (the inline calls of interposers);
+ * WHERE: an own folder for workers. CALLS: so many by each thread, however long that takes, for counting instructions.
  * Prints {"case","road","threads","calls","ns_per_call"}: the mean over all threads, of the time inside the calls
  * alone.
  */
@@ -95,7 +95,7 @@ static void die(const char *what, const char *why)
     exit(EXIT_FAILURE);
 }
 
-/* Inline, so that what is measured is the call and not the question how it went. */
+/* Inline, so that the time is the call's and not the check's. */
 static inline void check(enum facet_status status, const struct facet_error *error, const char *what)
 {
     if (__builtin_expect(status != FACET_OK, 0))
@@ -150,7 +150,7 @@ static void close_provider(struct target *target)
         target->provider->device->close(target->instance);
 }
 
-/* The worker is made by the library on both of the limiter's roads; only who admits differs. */
+/* The library makes the worker on both of the limiter's paths; they differ only in the caller that admits. */
 static void open_limiter(struct target *target, bool capped)
 {
     struct facet_limiter_worker worker = {
@@ -314,7 +314,7 @@ static void call_compute_check(struct worker *worker)
     expect(verdict.admitted, "compute", "refused");
 }
 
-/* ---- what they need ---- */
+/* ---- preparation ---- */
 
 static void prepare_partitions(struct worker *worker)
 {

@@ -98,7 +98,7 @@ def wall_ms(bench, command, environment):
 
 
 def measure_listing(provider):
-    """Whole programs, when everything they read is in memory already: what a user waits for."""
+    """Whole programs, when all files they read are in memory already: the time that a user waits for."""
     bench = provider.bench
     opencl = {"FACET_PROVIDER_PATH": str(bench.build / "facet-provider-opencl.so")}
     listings = {"facet devices, all providers": ([bench.facet, "devices"], provider.environment),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A matrix product through CLBlast: what a program that uses a library of kernels loses inside a vGPU.
+ * A matrix product through CLBlast: the loss inside a vGPU of a program that uses a library of kernels.
  *
  * Owns: the timed products and the check of their result. Never: includes anything of Facet.
  *
@@ -41,7 +41,7 @@ static void check(int code, const char *call)
     exit(EXIT_FAILURE);
 }
 
-/* Small integers: their products and sums are exact in float, whatever the order. */
+/* Small integers: their products and sums are exact in float, in any order. */
 static cl_mem make_matrix(const struct product *product, unsigned seed, float **ret_values)
 {
     size_t count = product->size * product->size;

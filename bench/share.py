@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How exactly busy tenants get the shares they asked for, and what that costs.
+"""How exactly busy tenants get the shares they asked for, and the cost of that.
 
-Each scenario runs five ways on the same work: without any control, under Facet with exclusive leases (what it does) and
-with parallel ones, and under HAMi's published control
-loop (bench/peers/hami_loop: our re-implementation from its description), once sized for this device and once as on a
-data-center GPU, for its step grows with the square of the number of compute units. The error of a window is the
-distance, in points, between a tenant's part of all kernels completed in it and its share.
+Each scenario runs five ways on the same work: without any control, under Facet with exclusive leases (its default) and
+with parallel ones, and under HAMi's published control loop (bench/peers/hami_loop: our re-implementation from its
+description), once sized for this device and once as on a data-center GPU, for its step grows with the square of the
+number of compute units. The error of a window is the distance, in points, between a tenant's part of all kernels
+completed in it and its share.
 """
 import json
 import statistics
@@ -17,7 +17,7 @@ import harness
 WINDOW_MS = 100
 SETTLE_S = 2   # left out at the start: every control gets time to find its balance
 HAMI_SIZES = {"hami loop": {}, "hami loop, 132 units": {"HAMI_LOOP_UNITS": "132", "HAMI_LOOP_THREADS": "2048"}}
-# The other way to share that docs/adr/0003 weighs: everybody may launch at once, and the device's timeline is split.
+# The other way to share that docs/adr/0003 weighs: all tenants may launch at once, and the device's timeline is split.
 PARALLEL = "facet, parallel leases"
 CAPS = (10, 30, 50, 80)
 START_S = 1.5  # from starting the processes to the common beginning
@@ -89,13 +89,13 @@ def windows(tenants, begin_ns=0, end_ns=2**63):
 
 
 def merge(rows, factor):
-    """Windows `factor` times as long; what is left over at the end is dropped."""
+    """Windows `factor` times as long; the rest at the end is dropped."""
     return [[sum(column) for column in zip(*rows[at:at + factor])]
             for at in range(0, len(rows) - factor + 1, factor)]
 
 
 def errors(rows, percents):
-    """Distances in points, one per tenant and window; a window in which nobody completed anything says nothing."""
+    """Distances in points, one per tenant and window; a window without a completed kernel is left out."""
     return [abs(100 * count / sum(row) - percent)
             for row in rows if sum(row) for count, percent in zip(row, percents)]
 

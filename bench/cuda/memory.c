@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calls for memory cost: run over the bare driver and in a vGPU by bench/cuda_memory.py, which compares.
+ * The cost of calls for memory: run over the bare driver and in a vGPU by bench/cuda_memory.py, which compares.
  *
  * Owns: the timed loops, the processes that run them, and a vGPU's segment when they are to be in one.
  * Never: knows the interposer: it opens the libcuda.so.1 that it is told.

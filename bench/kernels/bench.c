@@ -39,7 +39,7 @@ static void *make(size_t bytes)
     return memory;
 }
 
-/* ---- what a kernel is given ---- */
+/* ---- inputs of a kernel ---- */
 
 static void read_source(struct bench_data *data, const char *folder)
 {
@@ -138,7 +138,7 @@ static bool sample(struct bench_road *road, uint64_t duration_ns, struct bench_s
     return true;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static void print_text(const char *text)
 {

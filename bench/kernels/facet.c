@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a kernel of the set on Facet: compiled by its compiler, run by the provider `cpu` in this process.
- * Never: pretends. What the library or the provider cannot do is reported as missing, in its own words.
+ * Never: pretends. An operation that the library or the provider lacks is reported as missing, in its own words.
  */
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static bool compile(struct bench_road *road, const struct bench_data *data, uint
     return status == FACET_OK || fail(road, "facet_compile", &error);
 }
 
-/* What is compiled only to see how long that takes. */
+/* A compile whose time alone is measured. */
 static bool compile_only(struct bench_road *road, const struct bench_data *data, uint32_t cache_mode, uint64_t *ret_ns)
 {
     struct facet_image *image;

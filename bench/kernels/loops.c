@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of the set as plain C loops, on one thread: what this processor does when nothing stands between; and their
- * memory alone, read and written once: the least that any runtime's launch can take.
+ * Kernels of the set as plain C loops, on one thread: this processor's speed without a runtime; and their memory alone,
+ * read and written once: the least time of any runtime's launch.
  *
  * Owns: the loops that are bound by memory or by loads, where no runtime can be many times faster than another one that
  *       makes vector code too. Compiled with -O3 -march=native -ffast-math (meson.build).
- * Never: is the reference; that is in references.c, and these are held against it like any road.
+ * Never: is the reference; that is in references.c, and the loops are compared with it as every other way.
  */
 #include <stdio.h>
 #include <string.h>

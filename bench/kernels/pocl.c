@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a kernel of the set on PoCL, or on whatever CPU device the ICD loader offers first.
+ * Owns: a kernel of the set on PoCL, or on the first CPU device that the ICD loader offers.
  * Never: keeps a compiled kernel beyond POCL_CACHE_DIR.
  */
 #undef CL_TARGET_OPENCL_VERSION

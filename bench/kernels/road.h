@@ -2,8 +2,8 @@
 /*
  * The ways a kernel of the set is run: by PoCL, by Facet, and some as a loop in C.
  *
- * Owns: what both are given, and what both report.
- * Never: judges. A way that is not there says why in `missing`, and reports nothing.
+ * Owns: the input of all ways, and their reports.
+ * Never: judges. A way that is missing has its reason in `missing`, and reports nothing.
  */
 #ifndef BENCH_ROAD_H
 #define BENCH_ROAD_H
@@ -15,7 +15,7 @@
 
 #include "set.h"
 
-/* A kernel with its source, its inputs and what it must answer. */
+/* A kernel with its source, its inputs and its right results. */
 struct bench_data {
     const struct bench_kernel *kernel;
     char *source;
@@ -49,18 +49,19 @@ struct bench_road {
     bool (*build)(struct bench_road *road, const struct bench_data *data);
     /* Launches once and waits. `ret_device_ns` 0: the runtime did not say. */
     bool (*launch)(struct bench_road *road, uint64_t *ret_device_ns);
-    /* NULL: what it leaves in memory is no answer. */
+    /* NULL: its memory holds no result. */
     bool (*read)(struct bench_road *road, unsigned argument, void *data, size_t bytes);
 };
 
 /* `bench_road_pocl` needs POCL_CACHE_DIR, POCL_MAX_PTHREAD_COUNT in the environment; `bench_road_facet`
  * FACET_CACHE_DIR, FACET_CPU_UNITS. */
 void bench_road_pocl(struct bench_road *road);
-void bench_road_loop(struct bench_road *road);  /* one thread, whatever the others have */
+void bench_road_loop(struct bench_road *road);  /* one thread, with any number in the others */
 void bench_road_touch(struct bench_road *road); /* the same; it answers nothing */
 void bench_road_facet(struct bench_road *road, const char *provider);
 
-/* Measures only how long a launch of what is in Facet's cache takes to be queued, in a process that did nothing else.
+/*
+ * Measures only how long it takes to queue a launch of an image in Facet's cache, in a process that did nothing else.
  */
 bool bench_facet_hit(const struct bench_data *data, const char *provider, struct bench_building *ret_building,
                      char *ret_missing, size_t size);

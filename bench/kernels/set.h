@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The set of kernels that the bench runs: what each is given, and what it must answer.
+ * The set of kernels that the bench runs: the inputs and the right results of each.
  *
  * Owns: sizes, inputs by fixed seeds, references in plain C, tolerances.
- * Never: knows OpenCL or Facet; both are handed the same bytes.
+ * Never: knows OpenCL or Facet; both get the same bytes.
  */
 #ifndef BENCH_SET_H
 #define BENCH_SET_H
@@ -50,7 +50,7 @@ typedef void (*bench_reference_func)(void *const *memory);
 struct bench_kernel {
     const char *name;  /* of the kernel */
     const char *file;  /* without ".cl" */
-    const char *label; /* what the tables call it: no two are called the same */
+    const char *label; /* its name in the tables, which is unique */
     const char *tag;   /* streaming: waits for memory; vector: no barrier, vectorizable; barrier; divergent; atomic */
     uint32_t dimensions;
     size_t global[3], group[3];

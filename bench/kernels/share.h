@@ -3,7 +3,7 @@
  * Cores that two tenants want at the same time, as share.c uses them.
  *
  * Owns: the kernel `burn` loaded for each tenant, its queues, and memory in which its progress is counted.
- * Never: measures. What is not there says why in `missing`.
+ * Never: measures. A missing runtime has its reason in `missing`.
  */
 #ifndef BENCH_SHARE_H
 #define BENCH_SHARE_H
@@ -25,9 +25,9 @@ struct share_machine {
                 uint64_t *ret_waited_ns);
     /* Work-groups of the tenant that are done, also of what is running; wraps around. */
     uint32_t (*progress)(struct share_machine *machine, unsigned tenant);
-    /* What the tenant is charged, as the runtime measures it. NULL: it does not say. */
+    /* The tenant's charge, as the runtime measures it. NULL: it does not report one. */
     uint64_t (*charged_ns)(struct share_machine *machine, unsigned tenant);
-    /* What the tenants are promised, of 1000. */
+    /* The guarantees of the tenants, of 1000. */
     bool (*share)(struct share_machine *machine, uint32_t first_milli, uint32_t second_milli);
     /* The first tenant's work goes first. */
     bool (*urgent)(struct share_machine *machine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what a case of the bench math is, and its two roads. Never: measures (bench.c). */
+/* Owns: the struct of a case of the bench math, and its two implementations. Never: measures (bench.c). */
 #ifndef BENCH_MATH_H
 #define BENCH_MATH_H
 
@@ -8,7 +8,7 @@
 
 #include <facet/provider.h>
 
-/* What both roads compute, with the operands at the same addresses. */
+/* The problem that both implementations compute, with the operands at the same addresses. */
 struct bench_case {
     const char *name;
     struct facet_math operation;

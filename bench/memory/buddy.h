@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A buddy allocator over a range of numbers: what is compared with.
+ * A buddy allocator over a range of numbers, for comparison.
  *
- * Owns: which blocks of a power of two are free; its notes lie outside the range, as for a device's memory.
+ * Owns: which blocks of a power of two are free; its records lie outside the range, as for a device's memory.
  * Never: locks.
  */
 #ifndef BENCH_MEMORY_BUDDY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the parts of bench_memory share: clocks, numbers that look random and are the same in every run, and
- * ending with a reason.
+ * Owns: the helpers that the parts of bench_memory share: clocks, pseudo-random numbers that are the same in every run,
+ * and ending with a reason.
  * Never: measures.
  */
 #ifndef BENCH_MEMORY_COMMON_H
@@ -120,7 +120,7 @@ static inline void *pointer(uint64_t address)
     return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* The parts, each with its own arguments; what they print is one line of JSON. */
+/* The parts, each with its own arguments; each prints one line of JSON. */
 int latency_main(char **arguments);
 int replay_main(char **arguments);
 int defragment_main(char **arguments);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live data that moves while somebody keeps writing all over it.
+ * Live data that moves while a thread keeps writing to it.
  *
  * Owns: memory of which every other chunk is half empty, a thread that writes counters in it ("the kernel"), the time
  * that moving takes beside memcpy() of as much, and sums over the data before and after.
  * Never: stops the thread for any of it.
  *
- * Prints, all: with planning, and giving back what is empty,
+ * Prints, all: with planning, and giving back empty memory,
  * {"live_mib","run_kib","page_kib","moved_mib","move_gib_s","all_gib_s","copy_gib_s","steps","longest_step_us","returned_mib",
  * "commit","on","huge_milli","fragmentation_before","fragmentation_after","right","idle":{..},"copying":{..},"moving":{..}}:
- * the three are what the thread saw while an empty loop, memcpy() and the defragmenter ran beside it:
+ * the three are the thread's measurements while an empty loop, memcpy() and the defragmenter ran beside it:
  * {"writes","longest_us","over_ms","own_us","taken","switched"}, longest: between two writes. taken: of those over 1 ms
- * the ones during most of which one of the two threads waited for a processor that the kernel had given to somebody
- * else; own: the longest but for them. switched: how often the kernel took the thread's processor away.
+ * the ones during most of which one of the two threads waited for a processor that the kernel had given to another
+ * program; own: the longest but for them. switched: how often the kernel took the thread's processor away.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -267,8 +267,8 @@ static void open_data(struct data *data, uint64_t live_bytes, const struct facet
     free_some(data, usage_of(data).chunk_bytes);
 }
 
-/* Who waits for pages and is woken is put on its waker's core, and takes it away from him: then what is measured is how
- * they share a core. What a device runs has none of ours. */
+/* The kernel puts a thread that it wakes on its waker's core, and preempts the waker: the bench would then measure how
+ * the two share a core. A device's kernels use none of our cores. */
 static void stay_on(pthread_t thread, unsigned number)
 {
     cpu_set_t all, one;
@@ -329,7 +329,7 @@ static double gib_per_s(uint64_t bytes, uint64_t ns)
     return ns ? (double)bytes / (double)GIB / ((double)ns / 1e9) : 0;
 }
 
-/* Copies before and after, so that what else the machine does meets both alike. */
+/* Copies before and after, so that other load on the machine affects both alike. */
 static void run_phases(struct writer *writer, struct facet_defragment_report *ret_report, uint64_t *ret_all_ns,
                        uint64_t *ret_copy_ns, uint64_t *ret_copied)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one allocation and one free cost among so many live blocks.
+ * The cost of one allocation and one free among so many live blocks.
  *
  * Owns: threads that put a new block of 256 bytes to 4 KiB into a place chosen at random and free what was there, be it
  * their own or another thread's (as Larson and Krishnan, 1998).
- * Never: touches the blocks: a device's memory is not the host's to touch. Those of malloc have their notes inside.
+ * Never: touches the blocks: a device's memory is not the host's to touch. Those of malloc have their records inside.
  *
  * Prints {"allocator","library","live","threads","allocate":{"median_ns","p99_ns"},"free":{..},"pair_ns","timer_ns"}.
- * Each call by itself, with nothing else under way, less what the clock costs; pair_ns: free and allocate without a
+ * Each call by itself, with nothing else under way, less the cost of the clock; pair_ns: free and allocate without a
  * clock between them, as a thread sees it.
  */
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ struct allocator {
     void (*free)(void *data, uint64_t address);
 };
 
-/* --- who is measured ---------------------------------------------------------------------------------------------- */
+/* --- the allocators ----------------------------------------------------------------------------------------------- */
 
 static void *open_facet(void)
 {

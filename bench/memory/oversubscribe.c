@@ -7,7 +7,7 @@
  * Never: knows when its pages are away.
  *
  * MODE: serial: one tenant after the other. turns: all at once, as the memory manager lets them. uncontrolled: all at
- * once, and nobody may keep what was brought in (FACET_SWAP_NEVER_REPAY).
+ * once, and no tenant may keep the pages it swapped in (FACET_SWAP_NEVER_REPAY).
  *
  * Prints {"mode","tenants","set_milli","device_mib","passes","seconds","first_s","swapped_in_mib","swapped_out_mib",
  * "swap_s","waited_s","right"}: seconds: from the common begin to the end of the last tenant, without filling the sets;

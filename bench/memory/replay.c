@@ -2,13 +2,13 @@
 /*
  * A trace's requests, each of which wants its memory at once and in one piece of addresses, or is refused.
  *
- * Owns: the order of arrivals and ends, and counting who was refused although enough bytes were free.
+ * Owns: the order of arrivals and ends, and counting requests that were refused although enough bytes were free.
  * Never: touches the memory.
  *
  * Prints {"allocator","pool_gib","rate","requests","refused","refused_free","peak_payload","peak_reserved",
- * "mappings","allocate_ns","free_ns"}. refused_free: the pool less what live requests asked for was enough, so that
- * what an allocator rounds up counts as its own waste. The peak is where the payload was highest; reserved: what could
- * not be given to anybody else then: whole pages, whole blocks, or the range up to its last taken byte.
+ * "mappings","allocate_ns","free_ns"}. refused_free: the pool less the bytes of live requests was enough, so that an
+ * allocator's rounding counts as its own waste. The peak is where the payload was highest; reserved: memory that no
+ * other request could get then: whole pages, whole blocks, or the range up to its last taken byte.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static struct live heap_take(struct heap *heap)
 
 /* --- the replay --------------------------------------------------------------------------------------------------- */
 
-/* Pieces of memory that this process has mapped: what vm.max_map_count bounds. */
+/* Mappings of this process, whose number vm.max_map_count bounds. */
 static uint64_t count_mappings(void)
 {
     FILE *file = fopen("/proc/self/maps", "r");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of the blocks of a range in the order of their addresses, that is looked through from its begin: what is
- * compared with, as first fit and as best fit.
+ * A list of the blocks of a range in the order of their addresses, which is scanned from its begin: for comparison, as
+ * first fit and as best fit.
  *
  * Owns: which pieces of the range are free.
  * Never: locks; knows a faster way.
@@ -29,7 +29,7 @@ void scan_destroy(struct scan *scan);
 /* The first free piece that is large enough, or the smallest of these. SCAN_NONE: there is none. */
 uint64_t scan_take(struct scan *scan, uint64_t bytes, bool best);
 void scan_give(struct scan *scan, uint64_t at);
-/* Where the last taken block ends: what cannot be given back. */
+/* The end of the last taken block, up to which nothing can be given back. */
 uint64_t scan_end(const struct scan *scan);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the parts of bench_vgpu share: a driver on the device `cpu`, a kernel that takes as long as it is told,
- * ending with a reason. Never: measures.
+ * Owns: the helpers that the parts of bench_vgpu share: a driver on the device `cpu`, a kernel that takes as long as it
+ * is told, ending with a reason. Never: measures.
  */
 #ifndef BENCH_VGPU_COMMON_H
 #define BENCH_VGPU_COMMON_H

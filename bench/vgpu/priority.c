@@ -4,8 +4,8 @@
  *
  * Prints {"rounds","ratio_p99","own_ratio_p99","alone":{..},"beside":{..}}, of each
  * {"p50_us","p99_us","own","own_p50_us","own_p99_us"}: from a launch to its end, as the device recorded it: queued to
- * end. The two take turns in blocks, so that noise meets both alike. own: how many launches there were during which the
- * threads of the device were not kept from their processors for long by somebody else, and only of those.
+ * end. The two take turns in blocks, so that noise meets both alike. own: the number of launches during which other
+ * programs did not keep the device's threads from their processors for long, and the times of only those.
  */
 #include "common.h"
 
@@ -14,7 +14,7 @@
 #define BLOCK     25u /* launches */
 #define AHEAD     8u  /* kernels of the other one that are queued */
 
-/* Of all units together: a part of what the kernel takes. Whoever looks after a launch needs a processor, too, and
+/* Of all units together: a part of the kernel's time. The thread that looks after a launch needs a processor, too, and
  * takes one away for a moment when all have work. */
 #define WAITS_MOST_NS (KERNEL_NS / 5)
 

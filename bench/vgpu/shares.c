@@ -2,11 +2,11 @@
 /*
  * Tenants with shares replay kernels of mixed lengths, all at once, each with two streams that never run dry.
  *
- * Owns: what each had of the device in every window, as the driver's monitor measured it: of 100 ms, and of ten of
- * those. Never: counts the first and the last window: not all are at it then.
+ * Owns: each tenant's device time in every window, as the driver's monitor measured it: of 100 ms, and of ten of those.
+ * Never: counts the first and the last window, in which not all tenants run.
  *
  * Prints {"tenants","windows","error_100ms","worst_100ms","error_1s","jain","share":[...]}: errors in points: the mean,
- * over windows and tenants, of the distance from what was asked for; jain: of share by request, over the whole run.
+ * over windows and tenants, of the distance from the request; jain: of share by request, over the whole run.
  */
 #include <pthread.h>
 

@@ -14,8 +14,8 @@
  * units: on a CPU device that is the very share of the device, and finer than NVML's.
  *
  * Environment: HAMI_LOOP_PERCENT (1..99; anything else: no limit), HAMI_LOOP_UNITS and HAMI_LOOP_THREADS (the size of
- * the device in the step's formula; default: what the device says). A launch on a device that is said to have more
- * units than it has counts as many more work-groups: the programs of such a device fill it.
+ * the device in the step's formula; default: the device's own). A launch on a device that is said to have more units
+ * than it has counts as many more work-groups: the programs of such a device fill it.
  */
 #include <CL/cl.h>
 #include <CL/cl_icd.h>
