@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what opencl_burn is asked to do, and how people write it.
+ * Owns: the options of opencl_burn, and their syntax.
  * Never: touches OpenCL.
  */
 #ifndef BURN_OPTIONS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel of one's own on two virtual GPUs: compiled from OpenCL C while the program runs, for whatever device it
- * found, and launched on both of them all the time. One has three quarters of the device, the other one quarter; what
- * each really got is measured.
+ * A kernel of one's own on two virtual GPUs: compiled from OpenCL C while the program runs, for the device it found,
+ * and launched on both of them all the time. One has three quarters of the device, the other one quarter; the device
+ * time of each is measured.
  *
  * usage: kernel [SECONDS]        default 2; needs no accelerator, but the kernel compiler (docs/kernels.md)
  */
@@ -37,7 +37,7 @@ static const struct facet_vgpu_config configs[VGPUS] = {
     {.size = sizeof configs[0], .id = 2, .name = "small", .memory_bytes = 64 * MIB, .request_milli = 250},
 };
 
-/* What each vGPU runs, and what it had when both were at work. */
+/* A vGPU's work, and its device time while both were at work. */
 struct tenant {
     struct facet_driver *driver;
     uint32_t id;
@@ -114,7 +114,7 @@ static void feed(struct tenant *tenant)
     }
 }
 
-/* Both have work from the first to the last look: what they got meanwhile is their share. */
+/* Both have work from the first to the last look: the device time of each in between is its share. */
 static void work(struct tenant *tenants, double seconds)
 {
     const struct timespec pause = {.tv_nsec = 500000};

@@ -28,7 +28,7 @@ static int complain(const struct facet_error *error)
     return 1;
 }
 
-/* What a process would ask for: a buffer, and a kernel of 30 ms in every interval. */
+/* The requests of a process: a buffer, and a kernel of 30 ms in every interval. */
 static int serve(struct facet_limiter *limiter, int32_t pid)
 {
     struct facet_limiter_verdict memory = {.size = sizeof memory}, compute = {.size = sizeof compute};

@@ -127,7 +127,9 @@ static void print_usage(const struct tenant *tenant)
            usage.pages_moved_total, count_wrong(tenant));
 }
 
-/* Nobody asks for it: above its threshold the memory does it in a thread of its own. Whether it came below. */
+/*
+ * No call starts it: above its threshold the memory defragments in a thread of its own. Returns whether it came below.
+ */
 static bool wait_until_defragmented(struct facet_memory *memory)
 {
     const struct timespec pause = {.tv_nsec = 10000000};

@@ -323,7 +323,7 @@ static void hold_memory(struct burn *burn)
     check(clFinish(queue), "clFinish");
 }
 
-/* What hold_memory() wrote must still be there. */
+/* The words that hold_memory() wrote must still be there. */
 static void verify_memory(const struct burn *burn, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -477,7 +477,7 @@ static int compare_u64(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Gaps between completions: what a user of the program feels as stutter. */
+/* Gaps between completions, which a user of the program feels as stutter. */
 static void print_gaps(const struct burn *burn)
 {
     size_t count = burn->stamp_count;

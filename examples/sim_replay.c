@@ -5,10 +5,10 @@
  * usage: sim_replay [--provider FILE] [--device N] [--fit] TRACE.csv|TRACE.json
  *
  * TRACE.csv has the columns Name,Profile,Memory_footprint,SM_usage,Duration (ns), as Orion's traces; TRACE.json has
- * "kernels" with launch dimensions, as REEF's, and its latencies (us) in TRACE.profile.json beside it.
- * Without --fit each kernel takes its recorded time: that is for scheduling recorded work. With --fit one cost is
- * fitted for each kernel name, and what is printed shows how well the model explains the single launches.
- * FACET_SIM_PROFILE chooses the machine (default h100); time is stepped, so that an hour is replayed in a moment.
+ * "kernels" with launch dimensions, as REEF's, and its latencies (us) in TRACE.profile.json beside it. Without --fit
+ * each kernel takes its recorded time: that is for scheduling recorded work. With --fit one cost is fitted for each
+ * kernel name, and the output shows how well the model explains the single launches. FACET_SIM_PROFILE chooses the
+ * machine (default h100); time is stepped, so that an hour is replayed in a moment.
  *
  * Owns: reading traces, the fit, the table that it prints. Exit status: 0, 1 (refused), 2 (usage).
  * Never: counts anything as measured: all modelled times are called modelled.
