@@ -19,8 +19,8 @@
 #include <sys/types.h>
 
 /*
- * As fork(), for a child that does not exec. It may do only what is allowed in a signal handler: it has one thread, and
- * no lock was prepared for it. -1: errno says why.
+ * As fork(), for a child that does not exec. It may make only the calls that are allowed in a signal handler: it has
+ * one thread, and no lock was prepared for it. -1: errno says why.
  */
 pid_t facet_hidden_fork(void);
 

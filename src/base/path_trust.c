@@ -84,7 +84,7 @@ static enum facet_status judge_owner(const struct walk *walk, const char *at, co
 
 /*
  * On the way, a folder that all users may write but in which none may remove another's files is good enough. The folder
- * itself must belong to our user alone, whatever group it has.
+ * itself must belong to our user alone, with any group.
  */
 static enum facet_status judge_mode(const struct walk *walk, const char *at, const struct stat *status, bool last,
                                     struct facet_error *error)

@@ -14,7 +14,8 @@
 struct facet_variable {
     const char *name; /* "FACET_CPU_UNITS" */
     bool of_devices;  /* a provider reads it */
-    bool is_path;     /* of a file or folder that must be there: without it nothing is found, and nobody says why */
+    bool is_path; /* of a file or folder that must be there: without it the search finds nothing, and reports no reason
+                   */
     const char *help; /* one line */
 };
 
