@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the right results of each kernel of the set, computed one element after the other. Never: is fast. Sums are
- * made in double; exact results are computed in the kernel's own order and type.
+ * Owns: the right results of each kernel of the set, computed one element after the other.
+ * Never: is fast. Sums are made in double; exact results are computed in the kernel's own order and type.
  */
 #include <math.h>
 

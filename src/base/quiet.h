@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing from within a program that is not ours. A pipe without a reader, and a file that would be longer than `ulimit
- * -f` allows, answer a write with a signal that ends the program; here they are errors (EPIPE, EFBIG) alone.
+ * Writing from within a program that is not ours. A pipe without a reader, and a file that would be longer than
+ * `ulimit -f` allows, answer a write with a signal that ends the program; here they are errors (EPIPE, EFBIG) alone.
  *
  * Owns: holding these signals off in one thread, and taking back those that the thread's own writes raised.
  * Never: changes a handler, or takes a signal that was pending before.

@@ -14,8 +14,7 @@
 struct facet_variable {
     const char *name; /* "FACET_CPU_UNITS" */
     bool of_devices;  /* a provider reads it */
-    bool is_path; /* of a file or folder that must be there: without it the search finds nothing, and reports no reason
-                   */
+    bool is_path;     /* of a file or folder that must be there: without it the search silently finds nothing */
     const char *help; /* one line */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: fuzzing QEMU's messages while devices are plugged in or out: the first byte chooses the direction, the rest is
- * the messages. Never: waits: the other end closes the connection after them.
+ * the messages.
+ * Never: waits: the other end closes the connection after them.
  */
 #include <sys/socket.h>
 #include <unistd.h>

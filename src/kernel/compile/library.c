@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: linking the built-in functions that kernels call, and the diagnostics for missing ones. Never: links a function
- * without callers; leaves anything but kernels visible.
+ * Owns: linking the built-in functions that kernels call, and the diagnostics for missing ones.
+ * Never: links a function without callers; leaves anything but kernels visible.
  */
 #include <dlfcn.h>
 #include <limits.h>

@@ -3,8 +3,8 @@
  * One interface for LLVM 22 and 19, with LLVM 22's behaviour.
  *
  * Owns: the differences in LLVM's C interface, and in the conventions between clang and the generators. For LLVM 22
- * they are here, for LLVM 19 in llvm19.cc, which is built with that one only. Never: decides anything. Beside this file
- * only the shims test LLVM's version.
+ * they are here, for LLVM 19 in llvm19.cc, which is built with that one only.
+ * Never: decides anything. Beside this file only the shims test LLVM's version.
  */
 #ifndef FACET_KERNEL_COMPILE_LLVM_H
 #define FACET_KERNEL_COMPILE_LLVM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the classification of instructions: which call, which memory, and atomics on memory of the group. Never:
- * decides how they are lowered.
+ * Owns: the classification of instructions: which call, which memory, and atomics on memory of the group.
+ * Never: decides how they are lowered.
  */
 #include "lower_inside.h"
 

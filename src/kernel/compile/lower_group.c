@@ -2,8 +2,8 @@
 /*
  * From the function of one item (or chunk of items) to the function of a work-group.
  *
- * Owns: regions between barriers, the loops over items, the storage of values that outlive a barrier. Never: changes
- * the result of an item.
+ * Owns: regions between barriers, the loops over items, the storage of values that outlive a barrier.
+ * Never: changes the result of an item.
  *
  * A region is all that can be reached from a barrier (or the entry) without passing another one. Each is cloned into
  * a loop over all items; behind the loop goes on the region of the barrier that was reached, which is the same for all

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: making all integers of odd widths in a module wider (widths.c), in an order that works. Never: leaves one: an
- * instruction without a rule is refused.
+ * Owns: making all integers of odd widths in a module wider (widths.c), in an order that works.
+ * Never: leaves one: an instruction without a rule is refused.
  */
 #include <stdio.h>
 #include <stdlib.h>

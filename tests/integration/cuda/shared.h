@@ -2,8 +2,8 @@
 /*
  * Memory that one process exports and another imports: both accounts charge it to its maker, with any vendor's library.
  *
- * Owns: the two processes, their steps, and the charges of both after each step. Never: calls a vendor's library: the
- * test implements the steps. Included once by each test, behind its machine.h.
+ * Owns: the two processes, their steps, and the charges of both after each step.
+ * Never: calls a vendor's library: the test implements the steps. Included once by each test, behind its machine.h.
  */
 #ifndef FACET_TEST_SHARED_H
 #define FACET_TEST_SHARED_H

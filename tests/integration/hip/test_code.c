@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that the device memory of code objects and managed variables is charged, and given back. Never: measures
- * time.
+ * Owns: proofs that the device memory of code objects and managed variables is charged, and given back.
+ * Never: measures time.
  */
 #include <ftw.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the charges for HIP's memory without one place, and for copies whose arguments are not read. Never:
- * several processes that take memory at once (test_storm.c).
+ * Owns: proofs of the charges for HIP's memory without one place, and for copies whose arguments are not read.
+ * Never: several processes that take memory at once (test_storm.c).
  */
 #include <sys/mman.h>
 

@@ -3,7 +3,8 @@
 """Random kernels: optimized, as they are written, and on PoCL they make the same bytes.
 
 Owns: the choice of seeds, and the report of one that differs. FACET_TEST_SEEDS is how many (or FIRST:COUNT), else
-effort.py decides. Never: decides by itself which result is right.
+effort.py decides.
+Never: decides by itself which result is right.
 """
 import math
 import os

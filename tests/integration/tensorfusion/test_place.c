@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the tests of places: the facade finds its own files for a program in any folder, and takes no folder that all
- * users may write to. Never: sets a variable that a program which knows nothing of Facet would not set.
+ * users may write to.
+ * Never: sets a variable that a program which knows nothing of Facet would not set.
  */
 #include <sys/stat.h>
 

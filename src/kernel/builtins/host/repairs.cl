@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: functions that libclc has wrong: mad_sat() of long, and ldexp() of results too small for a normal number and of
- * NaN. Never: anything else.
+ * NaN.
+ * Never: anything else.
  */
 #include "vectors.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that each process pays for its own contexts, with any other process on the device. Never: depends on an
- * order: a neighbour is always in the middle of a call when a context is made.
+ * Owns: proofs that each process pays for its own contexts, with any other process on the device.
+ * Never: depends on an order: a neighbour is always in the middle of a call when a context is made.
  */
 #include <pthread.h>
 #include <sched.h>
