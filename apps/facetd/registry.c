@@ -46,7 +46,7 @@ static void describe_warning(const struct registry *registry, const struct vgpu 
     if (vgpu->trouble[0] || vgpu->notice[0])
         snprintf(buffer, size, "%s", vgpu->trouble[0] ? vgpu->trouble : vgpu->notice);
     else if (damaged)
-        snprintf(buffer, size, "its segment was damaged from outside; destroy it, or restart facetd to make it anew");
+        snprintf(buffer, size, "its segment was damaged from outside; destroy it and create it again");
     else if (vgpu->device &&
              sessions_health(registry->parts.sessions, vgpu->device, reason, sizeof reason) == FACET_HEALTH_FAILED)
         snprintf(buffer, size, "its device %s failed%s%.150s", vgpu->row.device_id, reason[0] ? ": " : "", reason);

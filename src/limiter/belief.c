@@ -2,9 +2,6 @@
 /* Owns: the bounds that a vGPU's totals must keep from one look to the next; see belief.h. Never: repairs a total. */
 #include "limiter/belief.h"
 
-/* More than any counter can be: 36 years of nanoseconds. */
-#define MOST (UINT64_C(1) << 60)
-
 /*
  * The most device time that may arrive between two looks: a process that was stopped reports all of it when it
  * continues, at most 13 days. Launches and refusals may arrive at once beside one a nanosecond, because a process holds
@@ -52,7 +49,7 @@ static uint32_t doubt(const struct facet_belief *belief, const struct facet_usag
     /*
      * The sum over all slots is bounded by its increase, a single slot by its whole value: a vGPU may have thousands.
      */
-    uint64_t slot_ns = least(age_ns, MOST / TIMES) * TIMES + AHEAD_NS;
+    uint64_t slot_ns = least(age_ns, FACET_BELIEF_MOST / TIMES) * TIMES + AHEAD_NS;
 
     return look_at(may_grow(belief->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS) &&
                        (totals->slot_busy_ns <= belief->first_ns || totals->slot_busy_ns - belief->first_ns <= slot_ns),
@@ -65,10 +62,10 @@ static uint32_t doubt(const struct facet_belief *belief, const struct facet_usag
 
 static uint32_t absurd(const struct facet_usage_totals *totals)
 {
-    return look_at(totals->busy_ns <= MOST, FACET_BELIEVED_BUSY) |
-           look_at(totals->launches <= MOST, FACET_BELIEVED_LAUNCHES) |
-           look_at(totals->throttled_ns <= MOST, FACET_BELIEVED_THROTTLED) |
-           look_at(totals->denied <= MOST, FACET_BELIEVED_DENIED);
+    return look_at(totals->busy_ns <= FACET_BELIEF_MOST, FACET_BELIEVED_BUSY) |
+           look_at(totals->launches <= FACET_BELIEF_MOST, FACET_BELIEVED_LAUNCHES) |
+           look_at(totals->throttled_ns <= FACET_BELIEF_MOST, FACET_BELIEVED_THROTTLED) |
+           look_at(totals->denied <= FACET_BELIEF_MOST, FACET_BELIEVED_DENIED);
 }
 
 /* Values that stand there at the first look are accepted. A slot's process can have begun at the machine's start. */

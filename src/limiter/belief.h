@@ -25,6 +25,9 @@
 #define FACET_BELIEVED_DENIED    (UINT32_C(1) << 5)
 #define FACET_BELIEVED_ALL       ((UINT32_C(1) << 6) - 1)
 
+/* More than any counter or any amount of memory can be: 36 years of nanoseconds. */
+#define FACET_BELIEF_MOST (UINT64_C(1) << 60)
+
 /*
  * One per segment that is checked; all 0 before the first look. With `begun` and `at_ns` 0 it begins anew with the
  * present totals, and keeps its doubts. An owner keeps it in a file (owner_belief.c).

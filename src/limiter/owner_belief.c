@@ -35,6 +35,8 @@ static void read_kept(struct facet_owner *owner)
         return;
     owner->belief = record.belief;
     owner->kept = record.belief;
+    if (owner->belief.memory_most > FACET_BELIEF_MOST) /* damaged: the quota that is set next is all that is known */
+        owner->belief.memory_most = 0;
     if (owner->belief.at_ns > facet_clock_now_ns()) { /* the clock began anew: the machine was restarted */
         owner->belief.begun = 0;
         owner->belief.at_ns = 0;
@@ -53,30 +55,6 @@ static enum facet_status open_file(struct facet_owner *owner, int dir_fd, struct
     return FACET_OK;
 }
 
-enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error)
-{
-    struct facet_usage_totals totals;
-    enum facet_status status = open_file(owner, dir_fd, error);
-
-    if (status != FACET_OK)
-        return status;
-    read_kept(owner);
-    facet_owner_belief_memory(owner, atomic_load(&owner->policy->memory_limit_bytes));
-    if (owner->belief.begun)
-        return FACET_OK;
-    facet_owner_totals(owner, &totals);
-    if (totals.slots_used) /* its earlier largest quota is unknown */
-        facet_owner_belief_memory(owner, owner->policy->device.memory_bytes);
-    facet_owner_watch(owner, &totals, facet_clock_now_ns());
-    return FACET_OK;
-}
-
-void facet_owner_belief_close(struct facet_owner *owner)
-{
-    if (owner->belief_fd >= 0)
-        close(owner->belief_fd);
-}
-
 /* A newer time of the last look alone is not worth a write: with the older one, the bounds are only wider. */
 static void keep(struct facet_owner *owner)
 {
@@ -89,10 +67,65 @@ static void keep(struct facet_owner *owner)
         owner->kept = owner->belief;
 }
 
+/* A moment later than now is possible: the clock begins anew with the machine. */
+static bool time_is_possible(const struct facet_device_time *time, uint64_t measured_ns)
+{
+    return time->at_ns <= FACET_BELIEF_MOST && time->measured_ns <= measured_ns &&
+           time->settled_ns <= time->measured_ns && time->published_ns <= time->settled_ns;
+}
+
+/*
+ * A settled time that cannot be was damaged while no owner lived, or the measured time was. What it was is lost: it
+ * begins anew, and the vGPU's device time is never believed again.
+ */
+static void judge_time(struct facet_owner *owner)
+{
+    const struct facet_device_time time = facet_owner_device_time(owner); /* before the measured time, which grows */
+    struct facet_usage_totals totals;
+
+    facet_owner_totals(owner, &totals);
+    if (time_is_possible(&time, totals.busy_ns))
+        return;
+    facet_owner_set_device_time(owner, &(struct facet_device_time){0});
+    owner->belief.doubted |= FACET_BELIEVED_BUSY;
+    keep(owner);
+}
+
+/*
+ * The quota in `policy` is not asked: it may have been damaged while no owner lived, and every quota that was set is in
+ * the file.
+ */
+enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error)
+{
+    struct facet_usage_totals totals;
+    enum facet_status status = open_file(owner, dir_fd, error);
+
+    if (status != FACET_OK)
+        return status;
+    read_kept(owner);
+    judge_time(owner);
+    if (owner->belief.begun)
+        return FACET_OK;
+    facet_owner_totals(owner, &totals);
+    if (totals.slots_used && owner->policy->device.memory_bytes <= FACET_BELIEF_MOST) /* its largest quota is unknown */
+        facet_owner_belief_memory(owner, owner->policy->device.memory_bytes);
+    facet_owner_watch(owner, &totals, facet_clock_now_ns());
+    return FACET_OK;
+}
+
+void facet_owner_belief_close(struct facet_owner *owner)
+{
+    if (owner->belief_fd >= 0)
+        close(owner->belief_fd);
+}
+
+/* Written at once: an owner that is killed before its next look has let processes hold so much. */
 void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes)
 {
-    if (bytes > owner->belief.memory_most)
-        owner->belief.memory_most = bytes;
+    if (bytes <= owner->belief.memory_most)
+        return;
+    owner->belief.memory_most = bytes;
+    keep(owner);
 }
 
 static uint32_t look(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)

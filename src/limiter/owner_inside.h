@@ -25,11 +25,15 @@ struct facet_owner {
     uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
 };
 
-/* Restores an earlier owner's belief, or begins with the present totals. The owner is mapped and has its limits. */
+/*
+ * Restores an earlier owner's belief, or begins with the present totals, and judges the settled time that the earlier
+ * owner left. The owner is mapped.
+ */
 enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error);
 void facet_owner_belief_close(struct facet_owner *owner);
 
-/* The vGPU may hold so much from now on. Memory held above a quota that shrank stays held. */
+/* The vGPU may hold so much from now on, as the file knows at once. Memory held above a quota that shrank stays held.
+ */
 void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes);
 
 /*

@@ -184,6 +184,34 @@ def damage_is_seen_that_came_while_there_was_no_daemon():
             equal(len(whole - set(numbers_of(daemon, "a"))) >= 2, True, f"numbers that are absent for {counter}")
 
 
+QUOTA, SETTLED = 672, 768  # in `policy`: of memory; when time was settled, measured, settled and published time
+
+
+@test
+def no_damage_of_a_policy_without_a_daemon_is_published():
+    negative, large = 2**64 - 9, 2**63 + 5
+    for damage, absent in (({QUOTA: 2**64 - 5}, "memory_peak_bytes"), ({QUOTA: 8192}, "memory_peak_bytes"),
+                           (dict(zip(range(SETTLED, 800, 8), (2**64 - 1, 5, negative, negative))), "device_time_ns"),
+                           (dict(zip(range(SETTLED, 800, 8), [large] * 4)), "device_time_ns")):
+        with Facetd() as daemon:
+            segment = daemon.create(name="a", memory_limit_bytes=4096)["segment"]
+            wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
+            whole = numbers_of(daemon, "a")
+            daemon.end(signal.SIGKILL)
+            for offset, number in damage.items():
+                put(os.path.join(segment, "policy"), offset, number)
+            if QUOTA in damage:
+                put(os.path.join(segment, "usage"), 24, 2**64 - 4096 if damage[QUOTA] > 8192 else 8000)
+            for _ in range(2):
+                daemon.start()
+                time.sleep(0.3)
+                numbers = numbers_of(daemon, "a")
+                equal(absent in whole and absent not in numbers, True, f"{absent} is absent after {damage}: {numbers}")
+                equal(numbers, {name: whole[name] for name in numbers}, f"the other numbers after {damage}")
+                contains(daemon.get("/v1/vgpus/a").json["warning"], "destroy it and create it again")
+                daemon.end(signal.SIGKILL)
+
+
 @test
 def what_a_segment_held_before_a_restart_is_believed_after_it():
     with Facetd() as daemon:

@@ -13,16 +13,21 @@ static void path_of(const struct fixture *fixture, char path[128])
     snprintf(path, 128, "%s/belief", fixture->dir);
 }
 
-/* As another process would write there. */
-static void damage(const struct fixture *fixture, size_t offset, uint64_t number)
+/* As another process, or a bad disk, would write there. */
+static void damage_file(const struct fixture *fixture, const char *name, size_t offset, uint64_t number)
 {
     char path[128];
 
-    snprintf(path, sizeof path, "%s/usage", fixture->dir);
+    snprintf(path, sizeof path, "%s/%s", fixture->dir, name);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, &number, sizeof number, (off_t)offset), sizeof number);
     close(fd);
+}
+
+static void damage(const struct fixture *fixture, size_t offset, uint64_t number)
+{
+    damage_file(fixture, "usage", offset, number);
 }
 
 static size_t launches_of(uint32_t slot)
@@ -104,6 +109,113 @@ static void test_the_largest_quota_is_remembered(void **state)
     assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
 }
 
+/* A killed owner has no more looks: what it set last is known without one. */
+static void test_a_larger_quota_is_kept_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->spec.limits.memory_bytes = 80 * MIB;
+    facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
+    fixture->spec.limits.memory_bytes = MIB;
+    adopt(fixture);
+    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), 80 * MIB);
+    assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+}
+
+static void test_a_damaged_quota_makes_no_peak_believed(void **state)
+{
+    static const uint64_t peaks[] = {(uint64_t)-4096, (uint64_t)-5, UINT64_C(1) << 63, 65 * MIB};
+    static const uint64_t quotas[] = {(uint64_t)-5, UINT64_MAX, 128 * MIB};
+    struct fixture *fixture = *state;
+
+    use_a_slot(fixture);
+    for (size_t i = 0; i < 3 * 4; i++) {
+        facet_owner_close(fixture->owner);
+        fixture->owner = NULL;
+        damage_file(fixture, "policy", offsetof(struct facet_policy, memory_limit_bytes), quotas[i % 3]);
+        damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), peaks[i / 3]);
+        adopt(fixture);
+        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+    }
+}
+
+/* Where the owner's own note, or the device's size without a note, is what was damaged. */
+static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[128];
+
+    path_of(fixture, path);
+    use_a_slot(fixture);
+    damage(fixture, offsetof(struct facet_usage, memory_peak_bytes), (uint64_t)-4096);
+    for (int i = 0; i < 2; i++) {
+        facet_owner_close(fixture->owner);
+        fixture->owner = NULL;
+        if (i == 0) {
+            damage_file(fixture, "belief", 16 + offsetof(struct facet_belief, memory_most), (uint64_t)-5);
+        } else {
+            damage_file(fixture, "policy", offsetof(struct facet_policy, device.memory_bytes), (uint64_t)-5);
+            assert_int_equal(unlink(path), 0);
+        }
+        adopt(fixture);
+        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_PEAK);
+    }
+}
+
+static void tell_time(const struct fixture *fixture, const uint64_t words[4])
+{
+    for (size_t i = 0; i < 4; i++)
+        damage_file(fixture, "policy", offsetof(struct facet_policy, settled_at_ns) + i * 8, words[i]);
+}
+
+/* The slot measured 7 ns. */
+static void test_a_settled_time_that_cannot_be_is_doubted(void **state)
+{
+    const uint64_t now_ns = facet_clock_now_ns(), large = (UINT64_C(1) << 63) + 5;
+    const uint64_t impossible[][4] = {{(uint64_t)-1, 5, (uint64_t)-9, (uint64_t)-9},
+                                      {large, large, large, large},
+                                      {now_ns, 7, 7, 8},
+                                      {now_ns, 5, 6, 6},
+                                      {now_ns, 8, 7, 7},
+                                      {large, 7, 7, 7}};
+
+    for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++) {
+        struct fixture *fixture;
+
+        assert_int_equal(fixture_setup((void **)&fixture), 0);
+        use_a_slot(fixture);
+        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+        tell_time(fixture, impossible[i]);
+        for (int owner = 0; owner < 2; owner++) {
+            adopt(fixture);
+            struct facet_device_time time = facet_owner_device_time(fixture->owner);
+            assert_int_equal(time.at_ns | time.measured_ns | time.settled_ns | time.published_ns, 0);
+            assert_int_equal(believed(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_BUSY);
+        }
+        fixture_teardown((void **)&fixture);
+    }
+    (void)state;
+}
+
+/* Of a clock before the machine's start as well. */
+static void test_a_settled_time_that_can_be_is_kept(void **state)
+{
+    const uint64_t now_ns = facet_clock_now_ns();
+    const uint64_t possible[][4] = {
+        {now_ns, 7, 7, 7}, {now_ns, 7, 6, 2}, {now_ns + 3600 * FACET_NS_PER_S, 5, 5, 5}, {0, 0, 0, 0}};
+    struct fixture *fixture = *state;
+
+    use_a_slot(fixture);
+    for (size_t i = 0; i < sizeof possible / sizeof possible[0]; i++) {
+        tell_time(fixture, possible[i]);
+        adopt(fixture);
+        struct facet_device_time time = facet_owner_device_time(fixture->owner);
+        assert_int_equal(time.at_ns, possible[i][0]);
+        assert_int_equal(time.published_ns, possible[i][3]);
+        assert_int_equal(believed(fixture), FACET_BELIEVED_ALL);
+    }
+}
+
 /* As one of an earlier release is, or one whose file was written over. */
 static void test_without_its_file_it_begins_anew(void **state)
 {
@@ -181,10 +293,18 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_doubt_outlasts_its_owner),         TEST(test_damage_between_two_owners_is_seen),
-        TEST(test_the_largest_quota_is_remembered),  TEST(test_without_its_file_it_begins_anew),
-        TEST(test_a_machine_that_was_started_again), TEST(test_what_is_no_file_is_damage),
+        TEST(test_doubt_outlasts_its_owner),
+        TEST(test_damage_between_two_owners_is_seen),
+        TEST(test_the_largest_quota_is_remembered),
+        TEST(test_without_its_file_it_begins_anew),
+        TEST(test_a_machine_that_was_started_again),
+        TEST(test_what_is_no_file_is_damage),
         TEST(test_nobody_else_may_write_it),
+        TEST(test_a_larger_quota_is_kept_at_once),
+        TEST(test_a_damaged_quota_makes_no_peak_believed),
+        TEST(test_no_other_damage_makes_a_negative_peak_believed),
+        TEST(test_a_settled_time_that_cannot_be_is_doubted),
+        TEST(test_a_settled_time_that_can_be_is_kept),
     };
 
     return cmocka_run_group_tests_name("owner_belief", tests, NULL, NULL);
