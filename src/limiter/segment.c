@@ -235,7 +235,8 @@ struct facet_device_time facet_policy_device_time(const struct facet_policy *pol
 
 uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns)
 {
-    if (!time->at_ns)
+    /* More settled than was measured is damage that no owner has judged yet. */
+    if (!time->at_ns || time->settled_ns > measured_ns)
         return measured_ns;
     uint64_t since_ns = measured_ns > time->measured_ns ? measured_ns - time->measured_ns : 0;
     uint64_t passed_ns = now_ns > time->at_ns ? now_ns - time->at_ns : 0;
@@ -244,7 +245,7 @@ uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t 
 
 uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns)
 {
-    if (time->at_ns && now_ns <= time->at_ns + FACET_HEARTBEAT_STALE_NS)
+    if (time->at_ns && now_ns <= time->at_ns + FACET_HEARTBEAT_STALE_NS && time->published_ns <= measured_ns)
         return time->published_ns;
     return facet_device_time_total(time, measured_ns, now_ns);
 }

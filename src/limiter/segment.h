@@ -303,7 +303,10 @@ struct facet_device_time {
 
 struct facet_device_time facet_policy_device_time(const struct facet_policy *policy);
 
-/* All device time of a vGPU whose processes measured so much: the settled part, and the time measured since. */
+/*
+ * All device time of a vGPU whose processes measured so much: the settled part, and the time measured since. Never more
+ * than was measured: read `time` first, because both grow.
+ */
 uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
 
 /* The published part of it now; the total where no scheduler settles any more. */

@@ -197,6 +197,23 @@ static void test_a_settled_time_that_cannot_be_is_doubted(void **state)
     (void)state;
 }
 
+/* Without an owner that judges it, a reader has the measured time. */
+static void test_a_reader_has_no_more_settled_than_was_measured(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t device_time_ns = 0;
+
+    use_a_slot(fixture);
+    tell_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 5, (uint64_t)-9, (uint64_t)-9});
+    assert_int_equal(facet_segment_read_device_time(fixture->dir, &device_time_ns, NULL), FACET_OK);
+    assert_int_equal(device_time_ns, 7);
+    const struct facet_device_time time = {.at_ns = 10, .measured_ns = 5, .settled_ns = 5, .published_ns = UINT64_MAX};
+    assert_int_equal(facet_device_time_published(&time, 7, 20), 7);
+    tell_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 7, 4, 4});
+    assert_int_equal(facet_segment_read_device_time(fixture->dir, &device_time_ns, NULL), FACET_OK);
+    assert_int_equal(device_time_ns, 4);
+}
+
 /* Of a clock before the machine's start as well. */
 static void test_a_settled_time_that_can_be_is_kept(void **state)
 {
@@ -305,6 +322,7 @@ int main(void)
         TEST(test_no_other_damage_makes_a_negative_peak_believed),
         TEST(test_a_settled_time_that_cannot_be_is_doubted),
         TEST(test_a_settled_time_that_can_be_is_kept),
+        TEST(test_a_reader_has_no_more_settled_than_was_measured),
     };
 
     return cmocka_run_group_tests_name("owner_belief", tests, NULL, NULL);
