@@ -27,7 +27,7 @@ static const char first_screen[] = "Facet: one accelerator, many faces. Unmodifi
                                    "  metrics    print the daemon's metrics for Prometheus\n"
                                    "  spec       describe this node and its workloads to orchestrators\n"
                                    "  pci        hand whole accelerators to virtual machines\n"
-                                   "  place      reserve parts of this node's devices; 'simulate': jobs on a fleet\n"
+                                   "  place      reserve parts of this node's devices; see also 'facet simulate'\n"
                                    "  provider   list the providers that drive the devices\n"
                                    "  config     show the settings, their values and where they come from\n"
                                    "  help       explain a command: 'facet help run'; see also 'facet version'\n"

@@ -28,13 +28,18 @@ struct launcher {
 
 static const struct launcher launchers[] = {
     {"podman", CONTAINER, " run exec start create compose kube "},
-    {"docker", CONTAINER, " run exec start create compose container "},
+    {"docker", CONTAINER, " run exec start create compose "},
+    {"nvidia-docker", CONTAINER, " run exec start create compose "},
     {"nerdctl", CONTAINER, " run exec start create compose "},
     {"docker-compose", CONTAINER, " run exec start up "},
     {"podman-compose", CONTAINER, " run exec start up "},
     {"apptainer", CONTAINER, " run exec shell instance "},
     {"singularity", CONTAINER, " run exec shell instance "},
     {"kubectl", CONTAINER, " run exec debug apply create "},
+    {"buildah", CONTAINER, " run "},
+    {"runc", CONTAINER, " run exec start create restore "},
+    {"crun", CONTAINER, " run exec start create restore "},
+    {"enroot", CONTAINER, " start exec "},
     {"crictl", CONTAINER, " run exec start "},
     {"ctr", CONTAINER, " run task tasks t "},
     {"lxc", CONTAINER, " exec launch start "},
@@ -58,6 +63,7 @@ static const struct launcher launchers[] = {
     {"pdsh", ELSEWHERE, NULL},
     {"srun", CLUSTER, NULL},
     {"sbatch", CLUSTER, NULL},
+    {"salloc", CLUSTER, NULL},
     {"qsub", CLUSTER, NULL},
     {"bsub", CLUSTER, NULL},
     {"condor_run", CLUSTER, NULL},
@@ -68,6 +74,7 @@ static const struct launcher launchers[] = {
     {"at", SERVICE, NULL},
     {"batch", SERVICE, NULL},
     {"tmux", SERVICE, NULL},
+    {"screen", SERVICE, NULL},
     {"sudo", USER, NULL},
     {"su", USER, NULL},
     {"doas", USER, NULL},
@@ -77,8 +84,20 @@ static const struct launcher launchers[] = {
     {"nsenter", ROOT, NULL},
 };
 
+/* What a launcher answers itself, where it is the only word. */
+static const char *const answers[] = {"-V", "--version", "-h", "--help", "-ls", "-list"};
+
+/* Words that say of what the subcommand behind them is: `docker container run`. */
+static const char *const nouns[] = {"container", "pod", "service", "play"};
+
+/* Without one of them a program enters no virtual GPU. */
+static const char *const entrances[] = {"OPENCL_LAYERS", "FACET_VGPU_DIR"};
+
+enum { UNLESS_OPTION = -1 };
+
 /* Commands that only run another one: the letters of their options that take a value, the long ones that may have it in
- * the next word, how many words come before the command, and the letters of options whose value is a shell's text. */
+ * the next word, how many words come before the command (UNLESS_OPTION: one, where no option is first), and the letters
+ * of options whose value is a shell's text. */
 struct wrapper {
     const char *name, *valued, *valued_long;
     int words;
@@ -98,11 +117,17 @@ static const struct wrapper wrappers[] = {
     {"chrt", "TPD", " --sched-runtime --sched-period --sched-deadline ", 1, ""},
     {"numactl", "CNmipwP", " --membind --cpunodebind --physcpubind --interleave --preferred ", 0, ""},
     {"prlimit", "", "", 0, ""},
-    {"setarch", "", "", 0, ""},
+    {"setarch", "", "", UNLESS_OPTION, ""},
+    {"linux32", "", "", 0, ""},
+    {"linux64", "", "", 0, ""},
+    {"i386", "", "", 0, ""},
+    {"x86_64", "", "", 0, ""},
+    {"sshpass", "pfdP", "", 0, ""},
+    {"sg", "", "", 1, "c"},
     {"setpriv", "", " --reuid --regid --groups --inh-caps --bounding-set --ambient-caps ", 0, ""},
     {"unshare", "SGRw", " --setuid --setgid --root --wd ", 0, ""},
     {"flock", "wE", " --timeout --conflict-exit-code ", 1, "c"},
-    {"script", "EImotTBO", " --log-in --log-out --log-io --log-timing ", 0, "c"},
+    {"script", "EImotTBO", " --log-in --log-out --log-io --log-timing ", 1, "c"},
     {"watch", "nq", " --interval --equexit ", 0, ""},
     {"xargs", "adEILnPs", " --arg-file --delimiter --max-lines --max-args --max-procs --max-chars ", 0, ""},
     {"parallel", "jnNaLsIP", " --jobs --max-args --arg-file --max-lines ", 0, ""},
@@ -152,17 +177,22 @@ static bool is_assignment(const char *word)
     return length && !isdigit((unsigned char)word[0]) && word[length] == '=';
 }
 
-/* Options of their own, with or without values, come before a subcommand: any of the first words may be it. */
+/* Options of their own, with or without values, come before a subcommand: a word is none for certain, and ends the
+ * search, only where no option comes before it. */
 static bool starts_something(const struct launcher *launcher, char *const *words)
 {
+    bool may_be_value = false;
     char wanted[64];
 
     if (!launcher->only)
-        return words[0];
-    for (int i = 0; words[i] && i < 8; i++) {
-        snprintf(wanted, sizeof wanted, " %s ", words[i]);
+        return words[0] && (words[1] || !is_among(words[0], answers, sizeof answers / sizeof answers[0]));
+    for (; *words; words++) {
+        snprintf(wanted, sizeof wanted, " %s ", *words);
         if (strstr(launcher->only, wanted))
             return true;
+        if (**words != '-' && !may_be_value && !is_among(*words, nouns, sizeof nouns / sizeof nouns[0]))
+            return false;
+        may_be_value = **words == '-' && !strchr(*words, '=');
     }
     return false;
 }
@@ -234,12 +264,48 @@ static const char *text_of(char *const *words, const char *valued, char letter, 
     return (*words)[length] == '=' ? *words + length + 1 : (*words)[length] ? NULL : words[1];
 }
 
-static bool is_cleared(const struct wrapper *wrapper, struct run_launcher *ret_launcher)
+static bool is_entrance(const char *name, size_t length)
 {
-    *ret_launcher = (struct run_launcher){.name = "env -i", .what = USER};
+    for (size_t i = 0; i < sizeof entrances / sizeof entrances[0]; i++)
+        if (strlen(entrances[i]) == length && strncmp(name, entrances[i], length) == 0)
+            return true;
+    return false;
+}
+
+/* What takes variables away in this word of the wrapper's own, as it is told; NULL: nothing does. */
+static const char *taken_by(const struct wrapper *wrapper, char *const *words)
+{
+    const char *name;
+
+    if (clears(wrapper, *words))
+        return is_env(wrapper) ? "env -i" : "exec -c";
     if (!is_env(wrapper))
-        snprintf(ret_launcher->name, sizeof ret_launcher->name, "exec -c");
+        return NULL;
+    if (**words == '-')
+        return (name = text_of(words, wrapper->valued, 'u', "--unset")) && is_entrance(name, strlen(name)) ? "env -u"
+                                                                                                           : NULL;
+    size_t length = strcspn(*words, "=");
+    return (*words)[length] && !(*words)[length + 1] && is_entrance(*words, length) ? "env" : NULL;
+}
+
+static bool is_cleared(const char *by, struct run_launcher *ret_launcher)
+{
+    *ret_launcher = (struct run_launcher){.what = USER};
+    snprintf(ret_launcher->name, sizeof ret_launcher->name, "%s", by);
     return true;
+}
+
+/* Wrappers that take a shell's text for their one word. */
+static bool takes_text(const struct wrapper *wrapper)
+{
+    static const char *const names[] = {"watch", "eval", "sg"};
+
+    return is_among(wrapper->name, names, sizeof names / sizeof names[0]);
+}
+
+static int words_before(const struct wrapper *wrapper, char *const *words)
+{
+    return wrapper->words == UNLESS_OPTION ? *words && **words != '-' : wrapper->words;
 }
 
 /* The command gets words that are read later. */
@@ -259,20 +325,20 @@ static bool with_more(char *const *command, int depth, struct run_launcher *ret_
 static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, int depth,
                            struct run_launcher *ret_launcher)
 {
-    int left = wrapper->words;
-    bool cleared = false;
-    const char *text;
+    int left = words_before(wrapper, words);
+    const char *text, *taken = NULL, *by;
 
     for (; *words && (**words == '-' || left > 0 || (is_env(wrapper) && is_assignment(*words))); words++) {
         if (strcmp(*words, "--") == 0)
             continue;
+        if ((by = taken_by(wrapper, words)))
+            taken = by;
         if (**words != '-') {
             left -= left > 0;
             continue;
         }
-        cleared = cleared || clears(wrapper, *words);
         if (is_env(wrapper) && (text = text_of(words, wrapper->valued, 'S', "--split-string")))
-            return in_split(wrapper, text, words + (strstr(*words, text) ? 1 : 2), cleared, depth, ret_launcher);
+            return in_split(wrapper, text, words + (strstr(*words, text) ? 1 : 2), taken, depth, ret_launcher);
         if (wrapper->text[0] && (text = text_of(words, wrapper->valued, wrapper->text[0], "--command")))
             return in_text(text, depth, ret_launcher);
         if (only_looks(wrapper, *words))
@@ -280,9 +346,9 @@ static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, in
         if (takes_next_word(wrapper, *words) && words[1])
             words++;
     }
-    if (cleared && *words)
-        return is_cleared(wrapper, ret_launcher);
-    if (*words && !words[1] && (strcmp(wrapper->name, "watch") == 0 || strcmp(wrapper->name, "eval") == 0))
+    if (taken && *words)
+        return is_cleared(taken, ret_launcher);
+    if (*words && !words[1] && takes_text(wrapper))
         return in_text(*words, depth, ret_launcher);
     if (strcmp(wrapper->name, "xargs") == 0 || strcmp(wrapper->name, "parallel") == 0)
         return with_more(words, depth, ret_launcher);
@@ -300,15 +366,41 @@ struct text {
     char *room;
 };
 
+/* "&>" does not end a command: it begins a redirection. */
+static bool is_end(const char *at)
+{
+    return !*at || (strchr(ENDS, *at) && (at[0] != '&' || at[1] != '>'));
+}
+
+/* Between words, a line that goes on and a comment count as blanks. */
+static void skip_between(struct text *text)
+{
+    for (;;) {
+        text->at += strspn(text->at, BETWEEN);
+        if (text->at[0] == '#')
+            text->at += strcspn(text->at, "\n");
+        else if (text->at[0] == '\\' && text->at[1] == '\n')
+            text->at += 2;
+        else
+            return;
+    }
+}
+
 static char *read_word(struct text *text)
 {
     char *word = text->room, quote = 0;
 
-    for (; *text->at && (quote || !strchr(BETWEEN ENDS, *text->at)); text->at++) {
-        if (quote ? *text->at == quote : *text->at == '"' || *text->at == '\'')
+    for (; *text->at && (quote || (!strchr(BETWEEN, *text->at) && !is_end(text->at))); text->at++) {
+        if (quote != '\'' && text->at[0] == '\\' && text->at[1]) {
+            if (*++text->at != '\n')
+                *text->room++ = *text->at;
+        } else if (quote ? *text->at == quote : *text->at == '"' || *text->at == '\'') {
             quote = quote ? 0 : *text->at;
-        else
+        } else {
             *text->room++ = *text->at;
+            if (!quote && strchr("<>", *text->at) && text->at[1] == '&') /* ">&2": not an end either */
+                *text->room++ = *++text->at;
+        }
     }
     *text->room++ = 0;
     return word;
@@ -319,19 +411,27 @@ static bool leads(const char *word)
     return is_assignment(word) || is_among(word, before_commands, sizeof before_commands / sizeof before_commands[0]);
 }
 
-/* One command, up to what ends it. */
+/* "2>/dev/null", "&>" */
+static bool is_redirection(const char *word)
+{
+    const char *at = word + strspn(word, "0123456789&");
+
+    return *at == '<' || *at == '>';
+}
+
+/* One command, up to what ends it; redirections may stand before, between and behind its words. */
 static bool in_command(struct text *text, int depth, struct run_launcher *ret_launcher)
 {
     char *words[WORDS + 1];
+    bool is_file = false;
     size_t count = 0;
 
-    for (;;) {
-        text->at += strspn(text->at, BETWEEN);
-        if (!*text->at || strchr(ENDS, *text->at))
-            break;
+    for (skip_between(text); !is_end(text->at); skip_between(text)) {
         char *word = read_word(text);
-        if (count < WORDS && (count || !leads(word)))
+        bool redirects = !is_file && is_redirection(word);
+        if (!is_file && !redirects && count < WORDS && (count || !leads(word)))
             words[count++] = word;
+        is_file = redirects && strchr("<>&", word[strlen(word) - 1]);
     }
     words[count] = NULL;
     return find(words, depth + 1, ret_launcher);
@@ -383,10 +483,10 @@ static bool in_shell(char *const *words, int depth, struct run_launcher *ret_lau
     return false;
 }
 
-/* find ... -exec COMMAND ... ; */
+/* find ... -exec COMMAND ... ; gdb ... --args COMMAND ... */
 static bool in_search(char *const *words, int depth, struct run_launcher *ret_launcher)
 {
-    static const char *const before[] = {"-exec", "-execdir", "-ok", "-okdir"};
+    static const char *const before[] = {"-exec", "-execdir", "-ok", "-okdir", "-args", "--args"};
 
     for (; *words; words++)
         if (is_among(*words, before, sizeof before / sizeof before[0]) && find(words + 1, depth + 1, ret_launcher))
@@ -403,7 +503,7 @@ static bool find(char *const *command, int depth, struct run_launcher *ret_launc
         return true;
     if (is_among(name, shells, sizeof shells / sizeof shells[0]))
         return in_shell(command + 1, depth, ret_launcher);
-    if (strcmp(name, "find") == 0)
+    if (strcmp(name, "find") == 0 || strcmp(name, "gdb") == 0)
         return in_search(command + 1, depth, ret_launcher);
     for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++)
         if (strcmp(name, wrappers[i].name) == 0)

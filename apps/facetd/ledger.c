@@ -309,7 +309,8 @@ static enum facet_status check_wholes(const struct ledger *ledger, const struct 
     return FACET_OK;
 }
 
-enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation, struct facet_error *error)
+enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation,
+                               struct facet_maps_refusal *ret_refusal, struct facet_error *error)
 {
     uint32_t places = facet_maps_place_count(ledger->maps), count = 0;
     FACET_CLEANUP_FREE struct facet_maps_part *parts = calloc(places + 1, sizeof *parts);
@@ -327,7 +328,7 @@ enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reserv
                                                .affinity = reservation->affinity};
     enum facet_status status = check_wholes(ledger, reservation, error);
     if (status == FACET_OK)
-        status = facet_maps_plan(ledger->maps, &request, parts, places, &count, NULL, error);
+        status = facet_maps_plan(ledger->maps, &request, parts, places, &count, ret_refusal, error);
     if (status == FACET_OK)
         status = facet_maps_commit(ledger->maps, parts, count, &grant, error);
     if (status == FACET_OK)

@@ -16,6 +16,7 @@
 
 #include "reservation.h"
 
+struct facet_maps_refusal;
 struct ledger; /* opaque */
 
 /* `spec` is borrowed, and must outlive the ledger. `strategy` is that of the request which will be planned. */
@@ -41,7 +42,8 @@ enum facet_status ledger_withhold(struct ledger *ledger, const char *slot_device
  * Grants the items of `reservation`, which become its parts. Nothing has changed after a refusal: FACET_NO_SPACE,
  * FACET_NOT_FOUND, FACET_OUT_OF_RANGE; the argument is "slots".
  */
-enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation, struct facet_error *error);
+enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation,
+                               struct facet_maps_refusal *ret_refusal, struct facet_error *error);
 
 static inline void cleanup_ledger(struct ledger **ledger)
 {

@@ -233,10 +233,33 @@ static enum facet_status settle(struct registry *registry, const struct reservat
     return FACET_OK;
 }
 
+/* Adds to a refusal who has some of the slot: a reservation, and where. */
+static void name_holder(const struct registry *registry, const char *slot, struct facet_error *error)
+{
+    char amount[FACET_AMOUNT_SIZE];
+
+    for (size_t i = 0; error && i < registry->reservations.count; i++) {
+        const struct reservation *holder = &registry->reservations.items[i];
+        size_t used = strlen(error->message);
+
+        for (uint32_t p = 0; p < holder->part_count; p++) {
+            const struct reservation_part *part = &holder->parts[p];
+
+            if (strcmp(part->slot, slot) != 0)
+                continue;
+            snprintf(error->message + used, sizeof error->message - used, "; reservation %s has %s of %s", holder->name,
+                     facet_amount_format(part->amount, amount, sizeof amount),
+                     part->facet_id[0] ? part->facet_id : part->device);
+            return;
+        }
+    }
+}
+
 static enum facet_status reserve(struct registry *registry, struct reservation *reservation, bool dry_run,
                                  struct facet_error *error)
 {
     CLEANUP_PICTURE struct picture picture = {0};
+    struct facet_maps_refusal refusal = {.size = sizeof refusal};
     enum facet_status status = choose_name(registry, reservation, error);
 
     if (status == FACET_OK)
@@ -244,7 +267,9 @@ static enum facet_status reserve(struct registry *registry, struct reservation *
     if (status == FACET_OK)
         status = look(registry, reservation->strategy, &picture, error);
     if (status == FACET_OK)
-        status = ledger_grant(picture.ledger, reservation, error);
+        status = ledger_grant(picture.ledger, reservation, &refusal, error);
+    if (status != FACET_OK && refusal.reason == FACET_REFUSED_SHORT)
+        name_holder(registry, reservation->items[refusal.item].slot, error);
     if (status != FACET_OK || dry_run)
         return status;
     reservation->created_ns = registry_wall_clock_ns();

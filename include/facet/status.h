@@ -38,7 +38,7 @@ extern "C" {
     X(TIMEOUT, timeout, -101, "timed out", "try again, or look at what holds it up")                                   \
     X(QUOTA, quota, -102, "quota exceeded", "free some memory or raise the quota")                                     \
     X(NO_MEMORY, no_memory, -103, "out of host memory", "free memory on this machine")                                 \
-    X(NO_SPACE, no_space, -104, "no space left", "free some in the place that the message names")                      \
+    X(NO_SPACE, no_space, -104, "no space left", "free some, or ask for less")                                         \
     X(FROZEN, frozen, -105, "vGPU is frozen", "resume it")                                                             \
     X(DEVICE_LOST, device_lost, -200, "device lost", "open the device again")                                          \
     X(UNSUPPORTED, unsupported, -300, "unsupported", "see what the device or provider offers")                         \

@@ -328,12 +328,25 @@ OUT_OF_REACH = [
     ["find", ".", "-maxdepth", "0", "-exec", "ssh", "h", ";"], ["flock", "lock", "ssh", "h"],
     ["flock", "lock", "-c", "ssh h"], ["sh", "-c", "eval 'ssh h'"], ["chroot", "/", "true"],
     ["sh", "-c", "true && (srun id)"], ["sh", "-c", "echo | 'ssh' host"], ["sh", "-c", 'sh -c "sudo id"'],
+    ["screen", "-dm", "x"], ["tmux", "new", "-d"], ["runc", "run", "x"], ["crun", "--root", "r", "run", "x"],
+    ["buildah", "run", "c", "x"], ["enroot", "start", "image"], ["salloc", "x"], ["nvidia-docker", "run", "image"],
+    ["sshpass", "-p", "x", "ssh", "h"], ["setarch", "x86_64", "-R", "docker", "run", "x"], ["setarch", "-R", "ssh", "h"],
+    ["linux64", "docker", "run", "x"], ["sg", "root", "-c", "sudo true"], ["sg", "root", "sudo true"],
+    ["gdb", "-q", "--args", "sudo", "x"], ["script", "/dev/null", "-c", "sudo true"], ["docker", "container", "run", "x"],
+    ["podman", "--root", "a", "--runroot", "b", "--log-level", "c", "--url", "d", "run", "image"],
+    ["sh", "-c", ">/dev/null sudo true"], ["sh", "-c", "1>&2 sudo true"], ["sh", "-c", "> /dev/null nice sudo true"],
+    ["sh", "-c", "docker \\\n run image"], ["sh", "-c", "\\sudo true"], ["sh", "-c", "true # not\nsudo true"],
+    ["env", "-u", "OPENCL_LAYERS", "id"], ["env", "OPENCL_LAYERS=", "id"], ["env", "FACET_VGPU_DIR=", "id"],
+    ["env", "--unset=FACET_VGPU_DIR", "id"],
 ]
 WITHIN_REACH = [
     ["echo", "sudo"], ["podman", "images"], ["env", "A=sudo", "echo", "ssh"], ["sh", "-c", 'echo "a; sudo b"'],
     ["sh", "-c", "command -v ssh"], ["sh", "-c", "command -pv sudo"], ["xargs", "-I", "ssh", "echo", "ssh"],
     ["env", "-S", "echo ssh"], ["find", ".", "-name", "ssh"], ["timeout", "60", "echo", "ssh"],
     ["sh", "-c", "echo docker run"], ["nice", "-n", "5", "echo", "podman", "run"], ["sh", "-c", ""],
+    ["ssh", "-V"], ["sudo", "--version"], ["screen", "-ls"], ["sh", "-c", "echo x # ; sudo true"], ["podman", "images", "run"],
+    ["docker", "container", "ls"], ["sh", "-c", "echo x >&2 sudo"], ["sh", "-c", "echo 2>&1 x"], ["sh", "-c", "echo x#"],
+    ["env", "-u", "OPENCL_LAYERS"], ["env", "-u", "B", "OPENCL_LAYERS=x", "id"], ["sh", "-c", "echo \\; sudo"],
 ]
 
 
@@ -341,7 +354,8 @@ WITHIN_REACH = [
 def launchers_that_leave_the_vgpu_are_said_before_they_start():
     with Place() as place:
         for name in ("podman", "docker", "nerdctl", "sudo", "su", "doas", "ssh", "systemd-run", "srun", "time", "unshare",
-                     "chroot"):
+                     "chroot", "screen", "tmux", "runc", "crun", "buildah", "enroot", "salloc", "nvidia-docker", "sshpass",
+                     "setarch", "linux64", "sg", "gdb", "script", "id"):
             place.write(f"bin/{name}", "#!/bin/sh\necho started >&2\n", 0o755)
         env = {"PATH": f"{place.path('bin')}:{os.environ['PATH']}"}
         for command in OUT_OF_REACH:

@@ -73,7 +73,8 @@ def a_reservation_is_granted_shown_and_released_once():
 def what_is_refused_says_what_there_is():
     with Facetd() as daemon:
         must(reserve(daemon, "0.75"))
-        for amount, status, code, said in (("2", 507, "no_space", "1.25 can be had"),
+        for amount, status, code, said in (("2", 507, "no_space", "1.25 can be had on 2 places: 0.75 short; "
+                                                             "reservation reservation-1 has 0.75 of test:1"),
                                            ("2.5", 400, "out_of_range", "2.5 asked for, expected at most 2: all that "
                                                                         "this node's 2 devices have of it"),
                                            ("0.001", 400, "out_of_range", "a multiple of 0.01"),
