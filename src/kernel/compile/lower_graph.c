@@ -185,7 +185,8 @@ static void find_dominators(struct facet_graph *graph)
 }
 
 /*
- * As meet_above(), from the end; post-dominators have higher numbers only without loops, so depth is counted instead.
+ * For meet_below(), the counterpart of meet_above(): post-dominators have higher numbers only without loops, so it
+ * compares depths.
  */
 static uint32_t post_depth(const struct facet_graph *graph, uint32_t block)
 {

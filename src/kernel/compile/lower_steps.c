@@ -111,8 +111,10 @@ static void add_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef 
     }
 }
 
-/* The phis of the loop keep their values, but the back edge comes from the last step. One may be what another is given:
- * so all are made first, each before its old one. */
+/*
+ * Replaces the loop's phis by ones whose back edge comes from the last step. One may be the value of another, so all
+ * are made first, each before its old one.
+ */
 static void go_round_from(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBasicBlockRef last,
                           const struct facet_map *step)
 {

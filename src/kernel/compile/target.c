@@ -197,7 +197,7 @@ static struct {
     char features[FACET_COMPILE_FEATURES_SIZE];
 } this_host;
 
-/* Repeated features cost time in every function that is compiled. */
+/* Features that add nothing cost time in every function that is compiled. */
 static void drop_known(void *context, const char *name)
 {
     char word[FACET_COMPILE_NAME_SIZE];

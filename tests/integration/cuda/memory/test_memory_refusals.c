@@ -162,10 +162,7 @@ static void take_and_ask(CUmemoryPool pool, uint64_t bytes)
     CHECK_EQUAL(cuda.cuMemFreeAsync(first, NULL), CUDA_SUCCESS);
 }
 
-/*
- * The quota is asked first: spare memory in a pool makes room for plain memory, and the first attempt counts as no
- * refusal.
- */
+/* Spare memory in a pool makes room for plain memory, and that the pool had to be trimmed counts as no refusal. */
 static void role_makes_room(void *argument)
 {
     uint64_t threshold = UINT64_MAX, before;

@@ -74,7 +74,7 @@ static void wait_for_signal(void)
     CHECK(sigwait(&awaited, &signal) == 0);
 }
 
-/* Facts of an allocation hold for all of it, of however many parts it consists. */
+/* Every query sees an allocation as one, of however many parts it consists. */
 static void role_facts(void)
 {
     CUdeviceptr pointer = take(40 * MIB), base = 0, pitched;
