@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Facet says of the GPUs is what nvidia-smi says of them.
+"""Facet's facts about the GPUs are those of nvidia-smi.
 
 Owns: names, sizes, readings, MIG. Never: looks at a program's work.
 """

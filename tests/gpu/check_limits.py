@@ -15,7 +15,7 @@ def grab(machine, kind, quota, hold=0):
 
 
 def context_bytes(machine, quota):
-    """What a context costs there, as the program sees it."""
+    """The cost of a context there, as the program sees it."""
     device = machine.said(machine.in_vgpu(["-m", machine.size(quota)], machine.tenant("info")))["devices"][0]
     return device["total_bytes"] - device["free_bytes"]
 

@@ -27,7 +27,7 @@ FAKE = {"FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_MEMORY": "512M", "FAKE_CUDA_CONTEXT
 
 
 def wait_until(condition, what):
-    """What the condition became."""
+    """The condition's last value."""
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
         if value := condition():

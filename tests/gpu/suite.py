@@ -9,7 +9,7 @@ _checks = []
 
 
 class Skip(Exception):
-    """What a check needs is not there; says what."""
+    """A part that a check needs is missing; the text names it."""
 
 
 class Failed(Exception):

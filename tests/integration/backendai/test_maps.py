@@ -306,7 +306,7 @@ def exactly(replay, what, step, result, error):
 
 
 def soundly(replay, what, step, result, error):
-    """What was recorded may be a defect: ours is what was asked for, and never more than there is."""
+    """The recorded result may be a defect: ours is the requested amount, and never more than there is."""
     if result is not None and not replay.kernel:
         asked = {slot: D(amount) for slot, amount in step["request"].items() if D(amount)}
         equal({slot: sum(devices.values()) for slot, devices in result.items()}, asked, what)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong around the plugin: settings that are texts, calls that are cancelled, images and daemons that lie.
+"""Faults around the plugin: settings that are texts, calls that are cancelled, images and daemons that lie.
 
 Owns: that nothing is left behind, granted without a wall, or counted as zero. Never: asserts how long anything takes.
 """

@@ -27,7 +27,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="facet-backendai-")
 
 
 def install():
-    """What an installer leaves of pyproject.toml: metadata with entry points."""
+    """The part of pyproject.toml that an installer keeps: metadata with entry points."""
     with open(os.path.join(PACKAGE, "pyproject.toml"), "rb") as file:
         project = tomllib.load(file)["project"]
     info = os.path.join(FOLDER.name, "site", f"facet_backendai-{project['version']}.dist-info")

@@ -36,14 +36,14 @@ class CudaPlace(Real):
             self.env.pop(name, None)
 
     def tenant(self, limits, *arguments):
-        """What the program says that runs with these options of `facet run`."""
+        """The output of the program that runs with these options of `facet run`."""
         done = self.facet("run", *limits, "--", TENANT, *arguments)
         if done.returncode:
             raise AssertionError(f"{limits} {arguments}: {done.returncode}, {done.stderr}")
         return json.loads(done.stdout)
 
     def smi(self, fields, *limits):
-        """What a monitor shows, in a vGPU with these options, or outside of any: a list of cells for each GPU."""
+        """A monitor's output, in a vGPU with these options, or outside of any: a list of cells for each GPU."""
         query = [SMI, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
         if limits:
             output = self.facet("run", *limits, "--", *query).stdout

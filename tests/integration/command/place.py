@@ -22,7 +22,7 @@ KEPT = "FAKE_*,LD_LIBRARY_PATH,ASAN_OPTIONS,LSAN_OPTIONS,TSAN_OPTIONS,UBSAN_OPTI
 
 
 def wait_until(condition, what):
-    """What the condition became."""
+    """The condition's last value."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         if value := condition():
@@ -126,7 +126,7 @@ class Place:
         return json.loads(done.stdout)
 
     def log(self):
-        """What the stand-in did, line by line."""
+        """The stand-in's actions, line by line."""
         return self.read("run/fake.log").splitlines() if self.exists("run/fake.log") else []
 
     def created(self):

@@ -92,7 +92,7 @@ def union(spans):
 
 
 class Measured:
-    """What programs themselves measured of their kernels, each from its start on the device to its end there."""
+    """The programs' own measurements of their kernels, each from its start on the device to its end there."""
 
     def __init__(self, spans):
         lengths = [end - start for start, end in spans]
@@ -100,9 +100,9 @@ class Measured:
 
 
 def check_reports(reports, measured, looks, begun_ns, ended_ns, arbiter=True):
-    """What each was said to have had in the end is, together, the time in which a kernel of theirs was on the device.
-    Where no daemon was an arbiter for a while, kernels that met there are each counted in full. The last look at all of
-    them had it but for what came after, and for the kernels that were on the device."""
+    """The final reports of all sum up to the time in which a kernel of theirs was on the device. Where no daemon was an
+    arbiter for a while, kernels that met there are each counted in full. The last reading of all of them is less only
+    by later kernels, and by those that were on the device."""
     passed = ended_ns - begun_ns
     had = sum(report["device_time_ns"] for report in reports)
     print(f"# reports: {100 * had / passed:.1f} % of the time, programs measured {100 * measured.any_ns / passed:.1f} %, "

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `facet compile` and `facet kernel` say: of a cache that is of no use, of options that do not belong, of a source
-that would speak to the terminal.
+"""Messages of `facet compile` and `facet kernel`: about a cache that is of no use, options that do not belong, a source
+that would control the terminal.
 """
 import fcntl
 import json

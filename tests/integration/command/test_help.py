@@ -146,7 +146,7 @@ def man_pages_are_sound():
 
 
 def complete(place, *words):
-    """What bash offers after these words, the last one being typed."""
+    """The words that bash offers after these, the last one being typed."""
     script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE};'
               ' _facet; printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(SOURCE, "completions", "facet.bash"),

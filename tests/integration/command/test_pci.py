@@ -228,7 +228,7 @@ OPEN, READ, CHANGES = 0x20, 0x1, 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200
 
 
 class Watch:
-    """What happens to the files below a directory, as inotify tells it."""
+    """The events of the files below a directory, as inotify reports them."""
 
     def __init__(self, root):
         self.libc = ctypes.CDLL(None, use_errno=True)

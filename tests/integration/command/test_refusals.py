@@ -285,7 +285,7 @@ def full_disk_is_noticed():
 
 @test
 def closed_output_is_noticed():
-    """What was printed is lost, and not in a file that the command opened."""
+    """The output is lost, and not in a file that the command opened."""
     import subprocess
     from place import FACET
     with Place() as place:

@@ -43,7 +43,7 @@ def end(runs):
 
 
 def shares_of(place, percents):
-    """What tenants of these guarantees got of all that they got while all of them ran, in percent."""
+    """Each tenant's part of the device time while all of them ran, in percent; the tenants have these guarantees."""
     start = str(time.monotonic_ns() + 2 * 10**9)
     processes = [place.start_burn(["-c", str(percent)], "--seconds", "7", "--windows", "100", "--device-time", "--start-ns",
                                   start) for percent in percents]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the command says of a simulated machine on which things go wrong.
+"""The command's messages about faults of a simulated machine.
 
 Owns: the words for trouble that a healthy device never has. Never: asserts how long anything takes.
 """

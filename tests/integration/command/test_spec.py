@@ -310,7 +310,7 @@ def lists_that_are_cut_say_so():
 
 @test
 def no_violation_is_lost_for_what_it_quotes():
-    """What is quoted is cut to length, within a character too."""
+    """A quoted text is cut to length, within a character too."""
     document = {"format": "facet-accelerator-workload", "version": "1.0", "runtime": "a" + "\u00e9" * 60,
                 "ipc_mode": "a" + "\u00e9" * 60, "networks": ["x" + "\u00e9" * 80]}
     with Place() as place:

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who is believed: folders that others can change, daemons of other users, and answers that set what Facet does not."""
+"""The limits of trust: folders that others can change, daemons of other users, and answers with settings that Facet
+never sends."""
 import json
 import os
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What we say of the vendor's interface is what the vendor says, and no entry point is forgotten.
+"""Our declarations of the vendor's interface are the vendor's, and no entry point is forgotten.
 
 Owns: one program, generated, that prints constants, shapes and signatures; it is compiled with our headers and with a
 toolkit's, and both must print the same. Made-up trees in which tools/check-cuda-coverage must find each fault.
@@ -172,7 +172,7 @@ def no_entry_point_is_forgotten():
 
 
 def faults_of(entries, hooks, passed="cuB asks\n"):
-    """What the tool says of a made-up tree, without its last line."""
+    """The tool's output about a made-up tree, without its last line."""
     files = {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/passed_through.txt": passed,
              "interpose/cuda/hooks.h": f"#define FACET_CUDA_HOOKS(X) {hooks}\n"}
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ LIST = {line for line in Path(ROOT, "vendor/cuda/nvml_entry_points.txt").read_te
 
 
 def exported(library):
-    """What a library defines for others."""
+    """The symbols that a library exports."""
     lines = subprocess.run(["nm", "-D", "--defined-only", library], text=True, capture_output=True, check=True).stdout
     return {line.split()[-1] for line in lines.splitlines()}
 

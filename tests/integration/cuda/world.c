@@ -42,7 +42,7 @@ bool world_open(struct world *world)
     return true;
 }
 
-/* A test that failed has not waited for its programs: they would hold up who reads what they print. */
+/* A test that failed has not waited for its programs: they would hold up a reader of their output. */
 static void end_programs(void)
 {
     for (size_t i = 0; i < sizeof running / sizeof running[0]; i++) {

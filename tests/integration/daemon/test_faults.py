@@ -246,7 +246,7 @@ def words_of(daemon, *arguments):
 
 
 def check_possible(numbers, age_ns, where):
-    """What a vGPU of 4096 bytes can have of each number, once it is so old."""
+    """The numbers of a vGPU of 4096 bytes and of this age are within their bounds."""
     threads, hour_ns = 32768, 3600 * 10**9
     most = {"memory": 4096, "share_milli": 1000, "share_ratio": 1, "device_time_ns": age_ns,
             "device_time_seconds": age_ns / 1e9, "launches": age_ns + 10**6, "denied": age_ns + 10**6,

@@ -53,7 +53,7 @@ def a_stop_keeps_vgpus_and_their_segments():
 
 
 def kept(daemon):
-    """What a restart may not change: a share is measured anew."""
+    """The values that a restart may not change: a share is measured anew."""
     return [{key: value for key, value in vgpu.items() if key != "share_milli"}
             for vgpu in daemon.get("/v1/vgpus").json["vgpus"]]
 

@@ -37,7 +37,7 @@ class HipPlace(Real):
         return super().facet(*arguments, **options)
 
     def program(self, *options, name="program-linked", arguments=()):
-        """What the program says that runs with these options of `facet run`."""
+        """The output of the program that runs with these options of `facet run`."""
         done = self.facet("run", *options, "--", os.path.join(PROGRAMS, name), *arguments)
         equal((done.returncode, done.stderr), (0, ""))
         return done.stdout.strip()

@@ -174,7 +174,7 @@ class Writer:
         self.line("}")
 
     def guarded_division(self):
-        """What lanes that do not take part must not divide."""
+        """A division behind a test of its divisor, for lanes that must not divide."""
         divisor, target = self.word(), self.word()
         operator = self.random.choice("/%")
         self.line(self.random.choice((

@@ -176,7 +176,7 @@ def agree(results, index, what):
 
 
 def refused(name, *fragments, text=None):
-    """What Facet says of a source that it must not compile."""
+    """Facet's message about a source that it must not compile."""
     need_facet()
     try:
         facet.Program(FACET, text or (KERNELS / f"{name}.cl").read_text(), ["-cl-std=CL1.2"], spirv=None)

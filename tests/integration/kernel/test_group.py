@@ -16,7 +16,7 @@ ATOMIC = oracle.Source("atomic")
 
 
 def item_ids(size, group, offset):
-    """What the work-item functions answer, by dimension z, y, x; past the last dimension as 6.12.1 says."""
+    """The answers of the work-item functions, by dimension z, y, x; past the last dimension as in 6.12.1."""
     dimensions = len(size)
     size, group, offset = ([*part, *[rest] * (4 - dimensions)] for part, rest in ((size, 1), (group, 1), (offset, 0)))
     expected = numpy.zeros((size[2], size[1], size[0], 24), numpy.uint32)

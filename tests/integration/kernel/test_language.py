@@ -199,7 +199,7 @@ def control_flow():
 
 @test
 def odd_sizes_of_groups():
-    """What is left when lanes are full."""
+    """The items that are left when lanes are full."""
     for size, group in ((1, 1), (7, 7), (33, 33), (30, 10), (96, 3), (95, 19)):
         x = oracle.random(size).integers(-20, 300, size).astype(numpy.int32)
         expected = [flow_result(i, value) for i, value in enumerate(x.tolist())]

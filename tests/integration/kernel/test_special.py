@@ -150,7 +150,7 @@ def judge(name, width, got, expected, bound, inputs):
 
 
 def compared(name, type_, called, bound, arrays, second=None):
-    """What is wrong with one function, in all widths."""
+    """The wrong results of one function, in all widths."""
     kind, told = TYPES[type_], []
     expected = references(name, called, arrays, kind)
     columns = [numpy.array(column) for column in zip(*expected)] if second else [numpy.array(expected)]

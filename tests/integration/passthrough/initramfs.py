@@ -14,7 +14,7 @@ MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 
 
 def libraries(program):
-    """What a program is linked with, by the loader's own word."""
+    """The libraries that a program is linked with, as the loader reports them."""
     done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
     if missing := MISSING.findall(done.stdout):
         raise LookupError(f"{program} lacks {', '.join(missing)}")

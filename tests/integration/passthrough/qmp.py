@@ -30,7 +30,7 @@ class Qmp:
         return json.loads(line)
 
     def command(self, name, **arguments):
-        """What it returns; its refusal is an AssertionError."""
+        """The command's result; its refusal is an AssertionError."""
         self._lines.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
         self._lines.flush()
         while True:

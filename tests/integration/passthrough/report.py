@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest says, line by line, as TAP.
+"""A guest's output, line by line, as TAP.
 
-Owns: the numbers of the cases, and the verdict on what was not said. Never: reads a console.
+Owns: the numbers of the cases, and the verdict on missing lines. Never: reads a console.
 
 A guest's line is "ok - NAME", "ok - NAME # SKIP REASON", "not ok - NAME", "# COMMENT", "@MARK", "@skip REASON" when
 nothing can be checked in it, and at the very end "@end". Anything else is a comment.

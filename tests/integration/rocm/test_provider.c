@@ -131,7 +131,7 @@ static void without_any_source_there_are_no_devices(void **state)
     provider->device->close(open_provider(infos, 0));
 }
 
-/* The fake one of ROCm 6.0 ends who calls what is otherwise there. */
+/* The fake one of ROCm 6.0 ends a process that calls a function with another signature there. */
 static void another_release_is_asked_only_what_it_has_alike(void **state)
 {
     struct facet_device_info infos[16];
