@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an intercepted call costs: bare, in a vGPU without limits, and in a vGPU with limits."""
+"""The cost of an intercepted call: bare, in a vGPU without limits, and in a vGPU with limits."""
 import json
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CUDA interposer adds to a launch: over a fake driver, bare and in a vGPU, in the same run."""
+"""The CUDA interposer's cost of a launch: over a fake driver, bare and in a vGPU, in the same run."""
 from pathlib import Path
 
 import launch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CUDA interposer adds to calls for memory: over a fake driver, bare and in a vGPU, in the same run."""
+"""The CUDA interposer's cost of calls for memory: over a fake driver, bare and in a vGPU, in the same run."""
 import harness
 
 CALLERS = {"1 thread": (1, 1), "2 threads": (2, 1), "2 processes, one vGPU": (1, 2)}
@@ -31,7 +31,7 @@ def measure(bench, case, callers, options):
     threads, processes = callers
     state = bench.folder / "machine"
     environment = {"FACET_REAL_CUDA": str(found["bare"]), "FAKE_CUDA_STATE": str(state), "FAKE_CUDA_CONTEXT": "1M",
-                   "FAKE_CUDA_TRUST": "1"}  # or each cuMemGetInfo asks the kernel who lives, beside which ours is lost
+                   "FAKE_CUDA_TRUST": "1"}  # or cuMemGetInfo asks the kernel for live processes, which hides our cost
 
     def one(way):
         state.unlink(missing_ok=True)  # or processes that ended before would count

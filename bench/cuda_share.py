@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs get of a GPU against what they asked for: the CUDA interposer and the daemon's scheduler over a fake
-driver whose engine says the truth."""
+"""Programs' shares of a GPU against their requests: the CUDA interposer and the daemon's scheduler over a fake driver
+whose engine says the truth."""
 import json
 import re
 import statistics
@@ -39,7 +39,8 @@ class Case:
 
     @property
     def own_waits_ms(self):
-        """What a launch makes the next wait for by its own length, at each share: no scheduler can have it shorter."""
+        """The wait that a launch causes for the next by its own length, at each share: no scheduler can make it
+        shorter."""
         return [self.longest_ms * (100 / share - 1) for share in self.asked]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches share: a Facet of their own, the record of the machine, medians, and the files of results.
+"""The helpers that the benches share: a Facet of their own, the record of the machine, medians, and the files of
+results.
 
 Owns: folders and environment of a run, bench/results/<date>-<name>.md, and the raw samples beside the build.
 Never: asserts a time, or writes raw samples into the tree. Benches measure two things in one run and print their ratio.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the HIP interposer adds to a launch: over a fake runtime, bare and in a vGPU, in the same run."""
+"""The HIP interposer's cost of a launch: over a fake runtime, bare and in a vGPU, in the same run."""
 from pathlib import Path
 
 import launch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an interposer adds to a launch: over a vendor's fake library, bare and in a vGPU, in the same run."""
+"""An interposer's cost of a launch: over a vendor's fake library, bare and in a vGPU, in the same run."""
 import dataclasses
 import json
 from pathlib import Path

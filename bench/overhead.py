@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What whole programs lose inside a vGPU without limits: clpeak, and a matrix product through CLBlast."""
+"""The loss of whole programs inside a vGPU without limits: clpeak, and a matrix product through CLBlast."""
 import re
 import shutil
 import statistics

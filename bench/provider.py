@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to reach a provider: directly, through a session in this process, and through one in a child.
+"""The cost of reaching a provider: directly, through a session in this process, and through one in a child.
 
-Over simulated devices: the operations' own cost is the model's, the same on each road, so that the difference is ours.
+Over simulated devices: the operations' own cost is the model's, the same on each path, so that the difference is ours.
 """
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the interposer costs on a GPU: single calls, and a product of bf16 matrices; bare and in a vGPU, in one run.
+"""The interposer's cost on a GPU: single calls, and a product of bf16 matrices; bare and in a vGPU, in one run.
 
 Owns: which calls, sizes and limits; a part of the GPU suite (tests/gpu/run).
 Never: asserts a time: calls are only recorded, a product is held to a ratio.
