@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: facet_compiler_*, facet_compile(): cache first, compiler last. Never: opens LLVM for what the cache has. */
+/* Owns: facet_compiler_*, facet_compile(): cache first, compiler last. Never: opens LLVM for an image in the cache. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 struct facet_compiler {
     struct facet_cache cache;
-    pthread_mutex_t lock;                /* over what follows */
+    pthread_mutex_t lock;                /* over the members below */
     const struct facet_backend *backend; /* NULL until something had to be compiled */
     XXH128_hash_t identity;              /* of the backend in use; stays as it was when that was opened */
 };

@@ -36,7 +36,7 @@ struct facet_image {
 };
 
 /* An image of copies of the parts. `bytes` may be NULL (size 0). `description` is JSON of `length` bytes, or NULL;
- * FACET_CORRUPT says what is wrong with it. `target` may be NULL when the description has one. */
+ * FACET_CORRUPT names its fault. `target` may be NULL when the description has one. */
 enum facet_status facet_image_create(const void *bytes, size_t size, const char *description, size_t length,
                                      const char *target, struct facet_image **ret_image, struct facet_error *error);
 

@@ -2,7 +2,7 @@
 /*
  * Owns: the edges that libclc's functions miss, for the host and PTX: signs of zeros (C99 F.10, OpenCL 1.2 7.5.1),
  *       lgamma() of an infinity, fract() as a whole. __libclc_NAME is libclc's own NAME (prepare.cc).
- * Never: computes what libclc has right.
+ * Never: replaces a function that libclc has right.
  */
 #include "vectors.h"
 

@@ -51,7 +51,7 @@ enum facet_status facet_builtins_link(const struct facet_builtins *library, LLVM
 #define FACET_BUILTINS_LIBCALL "facet_libcall_"
 
 /* Gives `module` the function that a code generator calls `name`, hidden; where the module has it, nothing.
- * FACET_INTERNAL: the library has none. The module must not be optimized after that: code that does what fma() does may
+ * FACET_INTERNAL: the library has none. The module must not be optimized after that: code that computes as fma() may
  * become a call of fma(). */
 enum facet_status facet_builtins_supply(const struct facet_builtins *library, LLVMModuleRef module, const char *name,
                                         struct facet_error *error);

@@ -145,7 +145,7 @@ static void clear(struct facet_backend_result *result)
     *result = (struct facet_backend_result){0};
 }
 
-/* Over what this process itself asks LLVM, so that no copy finds one of LLVM's locks taken. */
+/* Held while this process itself calls LLVM, so that no copy finds one of LLVM's locks taken. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
 static int knows(const char *family, const char *processor)

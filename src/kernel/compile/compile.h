@@ -72,7 +72,10 @@ int facet_compile_knows(const char *family, const char *processor);
 /* Prepares the state that all compiles share: LLVM's tables, and the identity of this processor. */
 void facet_compile_prepare(void);
 
-/* arguments.c: clang's command line and the optimization level. FACET_INVALID_ARGUMENT names what is not taken. */
+/*
+ * arguments.c: clang's command line and the optimization level. FACET_INVALID_ARGUMENT names the option that is
+ * refused.
+ */
 enum facet_status facet_compile_arguments(struct facet_compilation *compilation, struct facet_error *error);
 
 /* source.c: the module, of the family's flavour and verified; FACET_CORRUPT after errors, which are diagnostics. */
@@ -196,7 +199,7 @@ enum facet_status facet_compile_verdict(const struct facet_compilation *compilat
 void facet_compile_refuse_calls(struct facet_compilation *compilation, const char *symbol, const char *text);
 /* Where the target has no assembler here. */
 enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compilation, struct facet_error *error);
-/* Of what kernels call. Returns false, and adds nothing, where there is none. */
+/* For recursion in functions that kernels call. Returns false, and adds nothing, where there is none. */
 bool facet_compile_refuse_recursion(struct facet_compilation *compilation);
 /* The name that a symbol has in the source, without types: "_Z3sinf" is "sin". */
 void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size);

@@ -11,7 +11,7 @@
 
 #include <facet/host_kernel.h>
 
-/* An address within what its first operand leads to: of a constant's element it may be no instruction. */
+/* An address within the object of its first operand: of a constant's element it may be no instruction. */
 static bool is_element(LLVMValueRef value)
 {
     return LLVMIsAGetElementPtrInst(value) ||

@@ -31,7 +31,7 @@ static uint32_t count_instructions(LLVMBasicBlockRef block)
     return count;
 }
 
-/* Marks what can be reached from there without passing a barrier, or `end`. */
+/* Marks the blocks that can be reached from there without passing a barrier, or `end`. */
 static void reach(struct cutting *cutting, uint32_t from, uint32_t end, bool through, bool *seen)
 {
     uint32_t depth = 1;

@@ -2,9 +2,9 @@
 /*
  * Empty blocks between a value and the phi that takes it.
  *
- * Owns: a fault of LLVM (seen in 22) kept away. StructurizeCFG moves what costs nothing (a freeze, a cast) out of a
- * block that jumps to a phi, and then gives the phi another path's value. It looks only at what is defined in the very
- * block that jumps: so that block is made to be an empty one. Never: changes what is computed.
+ * Owns: a fault of LLVM (seen in 22) kept away. StructurizeCFG moves an instruction without cost (a freeze, a cast) out
+ * of a block that jumps to a phi, and then gives the phi another path's value. It looks only at values defined in the
+ * block that jumps, so that block is made an empty one. Never: changes a result.
  */
 #include "lower_inside.h"
 

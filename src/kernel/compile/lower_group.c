@@ -40,8 +40,8 @@ static void redirect(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     }
 }
 
-/* Puts what is before `here` into a block of its own, which has no end yet: the builder is there. Moves the head, so
- * that phis behind stay right. Returns the tail. */
+/* Puts the instructions before `here` into a block of its own, which has no end yet: the builder is there. Moves the
+ * head, so that phis behind stay right. Returns the tail. */
 static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef here)
 {
     LLVMBasicBlockRef tail = LLVMGetInstructionParent(here);

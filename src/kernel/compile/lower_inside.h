@@ -130,7 +130,7 @@ LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, co
 /* After inlining: `__local` variables get their places, calls with ids that are not constant become choices. check: the
  * places say how many bytes they have, by FACET_CALL_WITHIN. */
 void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check);
-/* Lets no division of integers trap. Before anything is simplified: LLVM takes what divides by 0 for unreachable. */
+/* Lets no division of integers trap. Before anything is simplified: LLVM takes a division by 0 for unreachable. */
 void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
 /* Loops with atomics stay loops: those are made lane by lane, and that many times over is much code for nothing. */
 void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item);

@@ -76,7 +76,7 @@ static void turn(const struct joining *joining, uint32_t from, LLVMBasicBlockRef
             LLVMSetSuccessor(end, s, group);
 }
 
-/* A phi in each group, and one of those and of what is left alone. */
+/* A phi in each group, and one that joins those and the ways outside of groups. */
 static void part_phi(struct joining *joining, const struct facet_map *places, LLVMValueRef phi, uint32_t count)
 {
     LLVMValueRef *phis = facet_arena_take(joining->arena, (count + 1) * sizeof(LLVMValueRef));

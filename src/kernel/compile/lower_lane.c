@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Intrinsics that take vectors. `types` names what they are overloaded on: r the result, digits an operand.
+/* Intrinsics that take vectors. `types` names the values that they are overloaded on: r the result, digits an operand.
  * `scalar`: the operand that stays scalar, or -1. */
 struct vector_intrinsic {
     const char *name, *types;

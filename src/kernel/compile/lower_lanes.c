@@ -374,7 +374,7 @@ static LLVMValueRef blend(struct facet_lanes *lanes, LLVMValueRef phi, uint32_t 
     return value;
 }
 
-/* Lanes leave a loop one by one: each keeps what it had when it left. */
+/* Lanes leave a loop one by one: each keeps the value it had when it left. */
 static LLVMValueRef hold(struct facet_lanes *lanes, uint32_t latch, LLVMValueRef value)
 {
     uint32_t header = facet_graph_header(&lanes->graph, latch);

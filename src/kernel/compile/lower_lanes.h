@@ -69,12 +69,15 @@ bool facet_lanes_load_fields(struct facet_lanes *lanes, LLVMValueRef load); /* t
 bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store);
 /* Whether, when it runs, the lanes' addresses follow each other, and the first; NULL: hardly ever, so do not ask. */
 LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, uint64_t size, LLVMValueRef *ret_first);
-/* Loads of 32 bits: whether, when it runs, one vector at `first` holds what all lanes load, each `steps` behind. */
+/*
+ * Loads of 32 bits: whether, when it runs, one vector at `first` holds the words that all lanes load, each `steps`
+ * behind.
+ */
 struct facet_window {
     LLVMValueRef condition, first, steps;
 };
 bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct facet_window *ret_window);
-/* From a vector that holds what all lanes load, to each lane its own. */
+/* Distributes a vector that holds the words of all lanes, to each lane its own. */
 LLVMValueRef facet_lanes_spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps);
 /* Goes on in blocks[0] if so, else in blocks[1]; blocks[2] is for behind both. */
 void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBasicBlockRef blocks[3]);

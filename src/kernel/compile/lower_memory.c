@@ -134,7 +134,7 @@ static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointe
     return (struct place){.vector = LLVMBuildGEP2(builder, i8, base, &offset, 1, ""), .interleaved = true};
 }
 
-/* Fields of small structs and vectors: one wide access that leaves out what lies between is better than a gather. */
+/* Fields of small structs and vectors: one wide access that leaves out the gaps is better than a gather. */
 static bool has_step(const struct facet_lanes *lanes, struct facet_shape shape, uint64_t size)
 {
     return shape.kind == FACET_SHAPE_STRIDED && !lanes->masks[lanes->block] && shape.stride > 0 &&

@@ -238,7 +238,7 @@ static bool is_smooth(const struct facet_lanes *lanes, LLVMValueRef value, uint3
     }
 }
 
-/* `pointer` without what is the same for all lanes; the index that is not, or NULL. */
+/* The one index of `pointer` that varies between lanes, of 4-byte elements; NULL: there is none. */
 static LLVMValueRef varying_index(const struct facet_lanes *lanes, LLVMValueRef pointer)
 {
     while (LLVMIsAGetElementPtrInst(pointer) && LLVMGetNumOperands(pointer) == 2) {

@@ -2,7 +2,8 @@
 /*
  * One region of a work-group: the loops over its items, around a clone of an item's code from one barrier to the next.
  *
- * Owns: the clone, and the way of kept values between slots and frames. Never: decides what is kept (lower_group.c).
+ * Owns: the clone, and the way of kept values between slots and frames. Never: decides which values are kept
+ * (lower_group.c).
  */
 #include "lower_group.h"
 

@@ -12,7 +12,7 @@
 #include "lower_lanes.h"
 
 #define LINE_BYTES   64
-#define STREAM_BYTES (UINT64_C(16) << 20) /* half of what today's cores share as their last cache */
+#define STREAM_BYTES (UINT64_C(16) << 20) /* half of the last cache that today's cores share */
 
 /* Whether the item's own loops pass the block. */
 static bool is_in_loop(const struct facet_graph *graph, uint32_t index)

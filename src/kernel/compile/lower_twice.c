@@ -13,7 +13,7 @@
 #include "lower_lanes.h"
 
 enum {
-    LEAST = 2,  /* accesses to memory, where masks are cheap: with fewer the question costs what it saves */
+    LEAST = 2,  /* accesses to memory, where masks are cheap: with fewer the test costs as much as it saves */
     MOST = 200, /* instructions: they are made twice */
     FEW = 20,   /* of them to each access, where neither an if nor a loop says that lanes may be missing */
 };

@@ -166,7 +166,7 @@ static bool is_access(LLVMValueRef function, struct access *ret_access)
     return LLVMGetTypeKind(ret_access->vector) == LLVMVectorTypeKind;
 }
 
-/* One number after the other, each at its place: all that their address is a multiple of. Returns what was read. */
+/* One number after the other, each at its place: all that their address is a multiple of. Returns the value read. */
 static LLVMValueRef go_through(LLVMBuilderRef builder, LLVMValueRef function, const struct access *access)
 {
     LLVMTypeRef type = LLVMGetElementType(access->vector);

@@ -221,8 +221,8 @@ static LLVMValueRef point_to(LLVMBuilderRef builder, LLVMTypeRef type, LLVMValue
     return made;
 }
 
-/* The generator takes the type of a variable, or of what else is done with a pointer; the length is counted in what the
- * pointer is said to lead to. */
+/* The generator takes the type of a variable, or of another use of a pointer; the length is counted in elements of the
+ * type that the call's name states. */
 void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call)
 {
     LLVMValueRef callee = LLVMGetCalledValue(call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: modules from elsewhere than clang for AMDGPU: private memory in its own address space, structs by reference.
- * Never: needed for what clang itself made for AMDGPU.
+ * Never: needed for clang's own modules for AMDGPU.
  */
 #include <string.h>
 

@@ -200,7 +200,7 @@ static void take_quoted(struct walk *walk)
     copy(walk, end ? (size_t)(end - walk->from) + 1 : strlen(walk->from));
 }
 
-/* Lines that say what the module is for: the caller says that anew. */
+/* Skips the lines of target and data layout: the caller sets both anew. */
 static bool skip_line(struct walk *walk)
 {
     if (walk->from != walk->start && walk->from[-1] != '\n')

@@ -148,7 +148,7 @@ class Action : public clang::EmitLLVMOnlyAction
     {
         std::vector<std::unique_ptr<clang::ASTConsumer>> consumers;
 
-        consumers.push_back(std::make_unique<Inlines>()); /* before code is made of what it sees */
+        consumers.push_back(std::make_unique<Inlines>()); /* before code is generated */
         consumers.push_back(EmitLLVMOnlyAction::CreateASTConsumer(instance, file));
         return std::make_unique<clang::MultiplexConsumer>(std::move(consumers));
     }

@@ -133,7 +133,7 @@ class Recorder final : public vfs::ProxyFileSystem
             reads.found(path.str(), *information);
         if (!information || !information->isRegularFile())
             return file;
-        /* Volatile: read, not mapped, so that the bytes stay what they are. */
+        /* Volatile: read, not mapped, so that the bytes cannot change. */
         auto text = (*file)->getBuffer(path, -1, true, true);
         if (!text) {
             reads.cannotRepeat();

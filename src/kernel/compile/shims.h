@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that LLVM's own C interface lacks: clang, lld, all types of a module, asking what a processor has.
+ * Functions that LLVM's own C interface lacks: clang, lld, all types of a module, the features of a processor.
  *
  * Owns: the C side of shim_*.cc.
  * Never: throws, prints, or keeps anything between two calls.

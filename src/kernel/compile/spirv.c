@@ -139,7 +139,7 @@ enum facet_status facet_spirv_plain(const void *bytes, size_t size, uint32_t **r
     return status;
 }
 
-/* The first line of what a program said. */
+/* The first line of a program's messages. */
 static const char *first_line(struct facet_child *child)
 {
     child->text[strcspn(child->text, "\n")] = '\0';

@@ -285,7 +285,7 @@ void facet_compile_prepare(void)
     pthread_once(&once, look_at_host);
 }
 
-/* "host" is this processor as the kernel lets programs use it; a named one has what LLVM says that it has. */
+/* "host" is this processor as the kernel lets programs use it; a named one has LLVM's features for it. */
 static void take_host(struct facet_compilation *compilation)
 {
     if (compilation->processor[0]) {

@@ -81,7 +81,7 @@ static LLVMValueRef address_in(LLVMValueRef constant)
     return found;
 }
 
-/* The generator writes them before what they point to, or as addresses of another type. */
+/* The generator writes them before their targets, or as addresses of another type. */
 static void check_addresses(struct facet_compilation *compilation, LLVMValueRef variable)
 {
     LLVMValueRef value = LLVMGetInitializer(variable), found = value ? address_in(value) : NULL;

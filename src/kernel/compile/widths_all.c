@@ -143,7 +143,7 @@ static bool list_all(struct widths *widths, LLVMValueRef function)
     return true;
 }
 
-/* `phi` was one of an odd width; the cut of the one that stands for it is what its users have. */
+/* `phi` was one of an odd width; its users have the truncation of its replacement. */
 static bool tell_phi(struct widths *widths, LLVMValueRef phi)
 {
     LLVMValueRef made = LLVMGetPreviousInstruction(phi);

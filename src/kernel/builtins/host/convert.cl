@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conversions of floating-point numbers to integers that saturate: libclc's leave open what NaN becomes (it is 0).
+ * Conversions of floating-point numbers to integers that saturate: libclc's leave the result of NaN undefined
+ * (OpenCL: 0).
  *
  * Owns: convert_TYPE_sat*() of float and double.
  * Never: branches: one of LLVM's saturating conversions each.

@@ -233,7 +233,7 @@ PUBLIC float powr(float x, float y)
 
 /* --- erf -------------------------------------------------------------------------------------------------------- */
 
-/* exp(a * P(a)) is what is left to 1. */
+/* exp(a * P(a)) is the rest to 1. */
 static float erf_left(float a)
 {
     float p = 0x1.319ac2p-20f;

@@ -20,8 +20,8 @@ static int exponent(double x)
     return (int)(as_ulong(x) >> 52);
 }
 
-/* A step's quotient is less than 2^25: its product with the divisor is exact, and so is what that leaves. Two such
- * numbers that are not a multiple of each other are so far from it that their rounded quotient is none either. */
+/* A step's quotient is less than 2^25: its product with the divisor is exact, and so is the remainder. Two such numbers
+ * that are not a multiple of each other are so far from it that their rounded quotient is none either. */
 static struct division divide(float x, float y)
 {
     bool none = !(fabs(x) < INFINITY) || !(fabs(y) > 0.0f);
