@@ -3,6 +3,7 @@
 #include "session/keeper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -48,11 +49,47 @@ static struct facet_end_packet take_end(pid_t child)
     return (struct facet_end_packet){.code = info.si_code, .status = info.si_status};
 }
 
-static _Noreturn void keep(pid_t child, int errnum)
+/* A pipe whose end tells the child that its parent has closed its copy of the child's socket; -1: there is none. */
+struct gate {
+    int wait, open;
+};
+
+static struct gate make_gate(void)
+{
+    int ends[2] = {-1, -1};
+
+    (void)!pipe2(ends, O_CLOEXEC);
+    return (struct gate){.wait = ends[0], .open = ends[1]};
+}
+
+/* Without it the program would see the socket open for as long as the supervisor is not scheduled, though the child
+ * ended. */
+static void wait_at(struct gate gate)
+{
+    char none;
+
+    if (gate.wait < 0)
+        return;
+    close(gate.open);
+    while (read(gate.wait, &none, 1) < 0 && errno == EINTR)
+        ;
+    close(gate.wait);
+}
+
+static void open_gate(struct gate gate)
+{
+    if (gate.wait < 0)
+        return;
+    close(gate.wait);
+    close(gate.open);
+}
+
+static _Noreturn void keep(pid_t child, int errnum, struct gate gate)
 {
     struct facet_end_packet end = {.status = errnum};
 
     close(FACET_CONTROL_FD);
+    open_gate(gate);
     if (child > 0) {
         setpgid(child, child);
         wait_for_end(child);
@@ -65,6 +102,7 @@ static _Noreturn void keep(pid_t child, int errnum)
 void facet_keeper_split(void)
 {
     pid_t keeper = getpid();
+    struct gate gate = make_gate();
     sigset_t all, before;
 
     /* A signal to a whole service is for the child to obey; its supervisor ends with it. */
@@ -72,11 +110,12 @@ void facet_keeper_split(void)
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child != 0)
-        keep(child, errno);
+        keep(child, errno, gate);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != keeper)
         _exit(EXIT_FAILURE);
     setpgid(0, 0);
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(FACET_KEEPER_FD);
+    wait_at(gate);
 }

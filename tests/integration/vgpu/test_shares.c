@@ -98,7 +98,7 @@ static void turns_are_not_time(void **state)
 
     make_with_share(1, 500, 0);
     make_with_share(2, 500, 0);
-    enter(&contest, 1000000);
+    enter(&contest, 4000000);
     enter(&contest, 1000);
     expect_percent_of_first(2, 40, 60, "fair");
     OK(facet_driver_set_policy(world.driver, 0, FACET_SCHEDULE_ROUND_ROBIN, true, 0, ERROR));

@@ -55,7 +55,7 @@ static enum facet_status grant(struct ledger *ledger, const char *slot, int64_t 
     CLEANUP_RESERVATION struct reservation reservation = {0};
 
     assert_int_equal(reservation_add_item(&reservation, slot, amount, NULL), FACET_OK);
-    return ledger_grant(ledger, &reservation, NULL);
+    return ledger_grant(ledger, &reservation, NULL, NULL);
 }
 
 /* No daemon writes this; a device that became smaller looks like it. */
