@@ -156,6 +156,7 @@ static void note_begin(struct look *look, struct facet_cl_command *command, cl_i
 /* Some of what was not visited may run for long: then nothing is said of it but what was reported. */
 static void tell_begin(struct facet_tenant *tenant, const struct look *look, uint64_t now_ns)
 {
+    facet_tenant_supervise(tenant, now_ns); /* the helper may be waiting in the driver meanwhile */
     if (!look->whole)
         return;
     whole_ns = now_ns;
