@@ -9,7 +9,7 @@ from suite import Failed, Skip, check, must
 
 CALLS = {"launch": ("launch", "0"), "alloc+free, 0 live": ("pair", "0"), "alloc+free, 1,000 live": ("pair", "1000"),
          "cuMemGetInfo": ("info", "0")}
-WAYS = {"bare": None, "no limit": [], "limit 50 %": ["-c", "50:50"]}
+WAYS = {"bare": None, "no limit": [], "share 50 %": ["-c", "50"], "limit 50 %": ["-c", "50:50"]}
 SKIP = 77  # the exit status of gpu-gemm where there is no cuBLASLt
 SIZE = 8192
 LEAST = 0.99  # of the bare speed

@@ -81,6 +81,8 @@ enum facet_status cuda_device_properties(struct facet_provider_instance *instanc
 extern const struct facet_metrics_ops cuda_metrics_ops;
 nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu,
                                struct facet_device_metrics *ret_metrics);
+/* As programs can have it: without the memory that the driver reserves, where NVML tells it apart. */
+nvmlReturn_t cuda_memory_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, nvmlMemory_t *ret_memory);
 bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint32_t *ret_throttle);
 
 /* topology.c */

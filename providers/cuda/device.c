@@ -46,7 +46,7 @@ static void describe_amounts(const struct cuda_nvml *nvml, nvmlDevice_t handle, 
     nvmlMemory_t memory = {0};
     unsigned mhz = 0;
 
-    if (nvml->nvmlDeviceGetMemoryInfo(handle, &memory) == NVML_SUCCESS && memory.total) {
+    if (cuda_memory_read(nvml, handle, &memory) == NVML_SUCCESS && memory.total) {
         info->memory_bytes = memory.total;
         info->valid |= FACET_DEVICE_HAS_MEMORY;
     }

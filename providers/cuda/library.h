@@ -29,6 +29,7 @@
     X(nvmlSystemGetDriverVersion)                                                                                      \
     X(nvmlDeviceGetMinorNumber)                                                                                        \
     X(nvmlDeviceGetSerial)                                                                                             \
+    X(nvmlDeviceGetMemoryInfo_v2)                                                                                      \
     X(nvmlDeviceGetPciInfo_v3)                                                                                         \
     X(nvmlDeviceGetCudaComputeCapability)                                                                              \
     X(nvmlDeviceGetMaxPcieLinkGeneration)                                                                              \

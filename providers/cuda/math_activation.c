@@ -5,7 +5,9 @@
  */
 #include "math_library.h"
 
-#define PARTS 9 /* of a graph: two tensors, the function, its operation, the graph, heuristics, engine, plan, pack */
+#define ENGINES 8 /* that the library is asked for in each of two ways */
+#define PARTS                                                                                                          \
+    32 /* of a graph: two tensors, the function, its operation, the graph, twice heuristics and engines, and more */
 
 static cudnnDataType_t type_of(uint32_t type)
 {
@@ -139,26 +141,57 @@ static cudnnBackendDescriptor_t add_operation(struct graph *graph, cudnnHandle_t
     return whole;
 }
 
-/* The engine that the library ranks first. */
-static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t whole)
+/* The engines that the library has for it, the best first; how many there are. */
+static int64_t add_engines(struct graph *graph, cudnnBackendDescriptor_t whole, int mode,
+                           cudnnBackendDescriptor_t engines[ENGINES])
 {
-    const int mode = CUDNN_HEUR_MODE_A;
     int64_t found = 0;
     cudnnBackendDescriptor_t heuristics = add(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
 
     set(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &whole);
     set(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     finalize(graph, heuristics);
-    cudnnBackendDescriptor_t engine = add(graph, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    for (int i = 0; i < ENGINES; i++)
+        engines[i] = add(graph, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (graph->result == CUDNN_STATUS_SUCCESS)
         graph->result = graph->math->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &found, &engine);
-    if (graph->result == CUDNN_STATUS_SUCCESS && found < 1)
-        graph->result = CUDNN_STATUS_NOT_SUPPORTED;
+                                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, ENGINES, &found, engines);
+    return graph->result == CUDNN_STATUS_SUCCESS && found <= ENGINES ? found : 0;
+}
+
+static cudnnBackendDescriptor_t try_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t engine)
+{
     cudnnBackendDescriptor_t plan = add(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+
     set(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     set(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
     finalize(graph, plan);
+    if (plan && graph->result != CUDNN_STATUS_SUCCESS) {
+        graph->math->cudnnBackendDestroyDescriptor(plan);
+        graph->count--;
+        return NULL;
+    }
+    return plan;
+}
+
+/* The heuristics may rank an engine first that refuses the graph when its plan is made: the next one is tried then. */
+static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t whole)
+{
+    static const int modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+    cudnnBackendDescriptor_t engines[ENGINES], plan = NULL;
+
+    if (graph->result != CUDNN_STATUS_SUCCESS)
+        return NULL;
+    for (size_t i = 0; !plan && i < sizeof modes / sizeof *modes; i++) {
+        graph->result = CUDNN_STATUS_SUCCESS;
+        int64_t found = add_engines(graph, whole, modes[i], engines);
+        for (int64_t j = 0; !plan && j < found; j++) {
+            graph->result = CUDNN_STATUS_SUCCESS;
+            plan = try_plan(graph, handle, engines[j]);
+        }
+    }
+    if (!plan && graph->result == CUDNN_STATUS_SUCCESS)
+        graph->result = CUDNN_STATUS_NOT_SUPPORTED;
     return plan;
 }
 

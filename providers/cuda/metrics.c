@@ -54,6 +54,17 @@ bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint3
     return true;
 }
 
+/* The first form of the call counts the memory that the driver reserves as used and in the total. */
+nvmlReturn_t cuda_memory_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, nvmlMemory_t *ret_memory)
+{
+    nvmlMemory_v2_t memory = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
+
+    if (CUDA_NVML(nvml, nvmlDeviceGetMemoryInfo_v2, handle, &memory) != NVML_SUCCESS || memory.reserved > memory.total)
+        return nvml->nvmlDeviceGetMemoryInfo(handle, ret_memory);
+    *ret_memory = (nvmlMemory_t){.total = memory.total - memory.reserved, .free = memory.free, .used = memory.used};
+    return NVML_SUCCESS;
+}
+
 static void read_levels(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct facet_device_metrics *to)
 {
     unsigned value;
@@ -69,7 +80,7 @@ static void read_levels(const struct cuda_nvml *nvml, nvmlDevice_t handle, struc
         to->clock_mhz = value;
         to->valid |= FACET_METRIC_CLOCK;
     }
-    if (nvml->nvmlDeviceGetMemoryInfo(handle, &memory) == NVML_SUCCESS && memory.used <= memory.total) {
+    if (cuda_memory_read(nvml, handle, &memory) == NVML_SUCCESS && memory.used <= memory.total) {
         to->memory_used_bytes = memory.used;
         to->valid |= FACET_METRIC_MEMORY_USED;
     }

@@ -11,14 +11,14 @@ from suite import Skip, check, must, near
 
 @check("devices")
 def the_list_is_that_of_nvidia_smi(machine, record):
-    rows = machine.smi("uuid,name,memory.total,pci.bus_id,driver_version")
-    record["gpus"] = [f"{row[1]}, {row[2]} MiB, driver {row[4]}" for row in rows]
+    rows = machine.smi("uuid,name,memory.total,memory.reserved,pci.bus_id,driver_version")
+    record["gpus"] = [f"{row[1]}, {row[2]} MiB, {row[3]} of them reserved, driver {row[5]}" for row in rows]
     ours = {gpu["uuid"]: gpu for gpu in machine.gpus}
     must(set(ours) == {row[0] for row in rows}, f"uuids: {sorted(ours)}, nvidia-smi has {[row[0] for row in rows]}")
-    for uuid, name, mebibytes, bus, driver in rows:
+    for uuid, name, mebibytes, reserved, bus, driver in rows:
         gpu = ours[uuid]
         must((gpu["name"], gpu["driver_version"]) == (name, driver), f"{gpu}: nvidia-smi says {name}, {driver}")
-        near(gpu["memory_bytes"] // MIB, int(mebibytes), 1, f"MiB of {uuid}")
+        near(gpu["memory_bytes"] // MIB, int(mebibytes) - int(reserved), 1, f"MiB of {uuid}")
         must(bus.lower().endswith(gpu["pci_address"]), f"{gpu['pci_address']}: nvidia-smi says {bus}")
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider keeps its contract on the real device: `facet provider check`, and its part on snapshots.
+"""The provider keeps its contract on the real device: `facet provider check`.
 
 Owns: reading its TAP. Never: lets it make or destroy MIG instances: a GPU in that mode is left alone.
 """
-from suite import Failed, Skip, check, must
+from suite import Skip, check, must
 
 _said = {}
 
@@ -33,16 +33,15 @@ def conformance_of_the_provider(machine, record):
     passed, failed, skipped = tally(conformance(machine))
     record.update(passed=len(passed), failed=len(failed), skipped=len(skipped))
     must(passed, f"nothing was checked: {_said['errors']}")
-    must(not failed, "\n".join(failed))
+    must(not failed, causes(conformance(machine)))
 
 
-@check("snapshot")
-def snapshot_and_resume(machine, record):
-    full = machine.facet_json("devices", machine.gpu["id"])
-    if "snapshot" not in full["capabilities"]:
-        raise Skip(f"driver {machine.gpu['driver_version']}: no checkpoint calls, which the provider needs for it")
-    passed, failed, skipped = tally([line for line in conformance(machine) if "snapshot" in line])
-    record.update(passed=len(passed), failed=len(failed), skipped=len(skipped))
-    if not passed and not failed:
-        raise Failed("the provider claims snapshots, and nothing of them was checked")
-    must(not failed, "\n".join(failed))
+def causes(lines):
+    """The lines that failed, with what is said about each below it."""
+    told, failing = [], False
+    for line in lines:
+        if not line.startswith(("#", " ")):
+            failing = line.startswith("not ok")
+        if failing:
+            told.append(line)
+    return "\n".join(told)

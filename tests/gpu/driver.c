@@ -12,10 +12,12 @@ struct gpu gpu;
 
 static const char store_text[] =
     ".visible .entry store_words(.param .u64 words, .param .u64 count, .param .u64 value) {\n"
-    "  .reg .pred %p; .reg .u64 %a, %n, %v;\n"
+    "  .reg .pred %p; .reg .u32 %b, %d, %g, %t; .reg .u64 %a, %i, %n, %o, %s, %v;\n"
     "  ld.param.u64 %a, [words]; ld.param.u64 %n, [count]; ld.param.u64 %v, [value]; cvta.to.global.u64 %a, %a;\n"
-    "next: setp.eq.u64 %p, %n, 0; @%p ret;\n"
-    "  st.global.u64 [%a], %v; add.u64 %a, %a, 8; sub.u64 %n, %n, 1; bra next;\n"
+    "  mov.u32 %b, %ctaid.x; mov.u32 %d, %ntid.x; mov.u32 %g, %nctaid.x; mov.u32 %t, %tid.x;\n"
+    "  mad.lo.u32 %t, %b, %d, %t; cvt.u64.u32 %i, %t; mul.wide.u32 %s, %g, %d;\n"
+    "next: setp.ge.u64 %p, %i, %n; @%p ret;\n"
+    "  shl.b64 %o, %i, 3; add.u64 %o, %a, %o; st.global.u64 [%o], %v; add.u64 %i, %i, %s; bra next;\n"
     "}\n"
     ".visible .entry empty_0us() { ret; }\n";
 

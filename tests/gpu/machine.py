@@ -110,10 +110,13 @@ class Machine(harness.Bench):
             raise Failed(f"{' '.join(map(str, command))}: {done.returncode}, {done.stderr.strip()}{done.stdout}")
         return json.loads(done.stdout.splitlines()[-1])
 
+    def said_by(self, process):
+        """The same of a program that was started."""
+        return json.loads(self.finish(process).splitlines()[-1])
+
     def said_together(self, commands):
         """The same of programs that run at the same time."""
-        processes = [self.start(command) for command in commands]
-        return [json.loads(self.finish(process).splitlines()[-1]) for process in processes]
+        return [self.said_by(process) for process in [self.start(command) for command in commands]]
 
     def hold(self, command):
         """A program that goes on after its first line; that line. To be ended by end()."""
@@ -128,10 +131,14 @@ class Machine(harness.Bench):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=DEADLINE_S)
 
+    def program_of(self, process):
+        """The pid of the program that a `facet run` has started."""
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8")
+        return int(children.split()[0])
+
     def kill(self, process):
         """The program itself, which has no say in it."""
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8")
-        os.kill(int(children.split()[0]), signal.SIGKILL)
+        os.kill(self.program_of(process), signal.SIGKILL)
         process.communicate(timeout=DEADLINE_S)
 
     # --- devices ---

@@ -18,7 +18,7 @@
     X(nvmlDeviceGetHandleByIndex_v2)                                                                                   \
     X(nvmlDeviceGetName)                                                                                               \
     X(nvmlDeviceGetUUID)                                                                                               \
-    X(nvmlDeviceGetMemoryInfo)                                                                                         \
+    X(nvmlDeviceGetMemoryInfo_v2)                                                                                      \
     X(nvmlDeviceGetPciInfo_v3)                                                                                         \
     X(nvmlSystemGetDriverVersion)                                                                                      \
     X(nvmlDeviceGetMigMode)                                                                                            \
@@ -78,20 +78,27 @@ static void print_bus(nvmlDevice_t device, unsigned index)
     printf("%08X:%02X:%02X.0", pci.domain, pci.bus, pci.device);
 }
 
+static nvmlMemory_v2_t memory_of(nvmlDevice_t device)
+{
+    nvmlMemory_v2_t memory = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
+
+    NVML(nvmlDeviceGetMemoryInfo_v2(device, &memory));
+    return memory;
+}
+
 static void print_total(nvmlDevice_t device, unsigned index)
 {
-    nvmlMemory_t memory;
+    printf("%llu", memory_of(device).total >> 20);
+}
 
-    NVML(nvmlDeviceGetMemoryInfo(device, &memory));
-    printf("%llu", memory.total >> 20);
+static void print_reserved(nvmlDevice_t device, unsigned index)
+{
+    printf("%llu", memory_of(device).reserved >> 20);
 }
 
 static void print_used(nvmlDevice_t device, unsigned index)
 {
-    nvmlMemory_t memory;
-
-    NVML(nvmlDeviceGetMemoryInfo(device, &memory));
-    printf("%llu", memory.used >> 20);
+    printf("%llu", memory_of(device).used >> 20);
 }
 
 static void print_mig(nvmlDevice_t device, unsigned index)
@@ -138,6 +145,7 @@ static const struct field {
     {"driver_version", print_driver},
     {"pci.bus_id", print_bus},
     {"memory.total", print_total},
+    {"memory.reserved", print_reserved},
     {"memory.used", print_used},
     {"mig.mode.current", print_mig},
     {"temperature.gpu", print_temperature},

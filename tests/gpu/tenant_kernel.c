@@ -24,7 +24,7 @@ int role_store(char **arguments)
     gpu_enter();
     GPU(gpu.cuMemAlloc_v2(&memory, sizeof words));
     void *kernel_arguments[] = {&memory, &count, &value};
-    GPU(gpu.cuLaunchKernel(gpu_store(), 1, 1, 1, 1, 1, 1, 0, NULL, kernel_arguments, NULL));
+    GPU(gpu.cuLaunchKernel(gpu_store(), 4, 1, 1, 64, 1, 1, 0, NULL, kernel_arguments, NULL));
     GPU(gpu.cuCtxSynchronize());
     GPU(gpu.cuMemcpyDtoH_v2(words, memory, sizeof words));
     for (unsigned i = 0; i < WORDS; i++)

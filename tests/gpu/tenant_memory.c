@@ -141,7 +141,7 @@ static void store(CUfunction function, CUdeviceptr block, uint64_t value)
     uint64_t count = WORDS;
     void *arguments[] = {&block, &count, &value};
 
-    GPU(gpu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+    GPU(gpu.cuLaunchKernel(function, 64, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL));
 }
 
 /* Blocks that a kernel fills; each is read before it is filled anew. */

@@ -18,8 +18,8 @@ from tap import contains, equal, main, test  # noqa: E402
 BUILD = Path(os.environ["FACET_BUILD_DIR"])
 # Checks that no fake device can pass; any other skipped check is a fault of the suite.
 CANNOT = {"devices: mig is listed as it is", "cost: a product of bf16 matrices", "frameworks: pytorch",
-          "frameworks: jax", "frameworks: cupy"}
-DEPENDS = {"snapshot: snapshot and resume", "swap: two tenants of three quarters each"}  # on what this build has
+          "frameworks: jax", "frameworks: cupy", "kernels: compiled kernels compute what they compute elsewhere"}
+DEPENDS = {"snapshot: memory leaves the gpu and comes back", "swap: two tenants of three quarters each"}  # on what this build has
 
 # A command that enters no virtual GPU: the limits that it is given are not enforced.
 LAWLESS = """#!/bin/sh

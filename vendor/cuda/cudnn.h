@@ -163,7 +163,10 @@ enum {
     CUDNN_ATTR_VARIANT_PACK_WORKSPACE = 1003,
 };
 
-enum { CUDNN_HEUR_MODE_A = 3 };
+enum {
+    CUDNN_HEUR_MODE_FALLBACK = 2,
+    CUDNN_HEUR_MODE_A = 3,
+};
 
 enum {
     CUDNN_POINTWISE_RELU_FWD = 100,

@@ -85,7 +85,7 @@ struct facet_device_info {
 
     uint32_t kind;            /* enum facet_device_kind */
     uint32_t modes;           /* FACET_DEVICE_MODE bits that this device supports; 0: kernels only, no programs */
-    uint64_t memory_bytes;    /* all of the device's memory */
+    uint64_t memory_bytes;    /* that programs can have together, without what the driver reserves for itself */
     uint64_t max_alloc_bytes; /* the largest single allocation */
     uint32_t compute_units;
     uint32_t clock_mhz;

@@ -13,8 +13,8 @@
 #define BYTES      64
 #define WORKSPACE  INT64_C(512)
 
-/* An engine's configuration knows the graph that it was found for. */
-enum { OF_GRAPH = 10000 };
+/* An engine's configuration knows the graph that it was found for, and whether it refuses to make a plan of it. */
+enum { OF_GRAPH = 10000, REFUSES };
 
 struct attribute {
     int name, type;
@@ -128,15 +128,48 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 
     if (!it || it->final || !is_whole(it))
         return CUDNN_STATUS_BAD_PARAM;
+    if (it->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
+        find(part(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), REFUSES))
+        return CUDNN_STATUS_NOT_SUPPORTED;
     it->final = true;
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* The one engine, and the needs of a plan. */
+static cudnnStatus_t answer_engine(struct descriptor *engine, struct descriptor *graph, bool refuses)
+{
+    const int64_t yes = 1;
+
+    if (!engine || engine->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
+        return CUDNN_STATUS_BAD_PARAM;
+    cudnnStatus_t result = cudnnBackendSetAttribute(engine, OF_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    if (result == CUDNN_STATUS_SUCCESS && refuses)
+        result = cudnnBackendSetAttribute(engine, REFUSES, CUDNN_TYPE_INT64, 1, &yes);
+    engine->final = true;
+    return result;
+}
+
+/* Engines, and the needs of a plan. The one that the heuristics rank first refuses; for a hyperbolic tangent they know
+ * no other one, and the fallback does. */
+static cudnnStatus_t answer_engines(const struct descriptor *heuristics, int64_t wanted, int64_t *count,
+                                    cudnnBackendDescriptor_t *engines)
+{
+    struct descriptor *graph = part(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    const struct descriptor *node = part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    bool is_tanh = number(part(node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR), CUDNN_ATTR_POINTWISE_MODE, -1) ==
+                   CUDNN_POINTWISE_TANH_FWD;
+    bool is_fallback = number(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, -1) == CUDNN_HEUR_MODE_FALLBACK;
+    cudnnStatus_t result = CUDNN_STATUS_SUCCESS;
+
+    *count = is_fallback || is_tanh || wanted < 2 ? 1 : 2;
+    for (int64_t i = 0; i < *count && result == CUDNN_STATUS_SUCCESS; i++)
+        result = answer_engine(engines[i], graph, i == 0 && !is_fallback);
+    return result;
+}
+
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, int attribute, int type, int64_t wanted,
                                        int64_t *count, void *elements)
 {
-    struct descriptor *it = descriptor, *engine;
+    struct descriptor *it = descriptor;
 
     if (!it || !it->final || wanted < 1)
         return CUDNN_STATUS_BAD_PARAM;
@@ -147,13 +180,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, int 
     }
     if (attribute != CUDNN_ATTR_ENGINEHEUR_RESULTS || it->kind != CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
         return CUDNN_STATUS_BAD_PARAM;
-    struct descriptor *graph = part(it, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-    memcpy(&engine, elements, sizeof engine);
-    if (!engine || engine->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
-        return CUDNN_STATUS_BAD_PARAM;
-    cudnnStatus_t result = cudnnBackendSetAttribute(engine, OF_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
-    engine->final = true;
-    return result;
+    return answer_engines(it, wanted, count, elements);
 }
 
 /* ---- executing ---- */

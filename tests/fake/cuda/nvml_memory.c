@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: memory and processes in the fake libnvidia-ml.so.1: the holdings of living processes in the shared state.
- * Never: counts by itself; keeps memory for a driver: nothing is reserved.
+ * Never: counts by itself.
  */
 #include "nvml_fake.h"
 
 #define MPS_DAEMON false /* there is none, so no process computes through one */
+
+/* NVML's total has what the driver keeps for itself, which no program can allocate and cuDeviceTotalMem() does not
+ * have: 480 MiB on an H100. The first form of the call counts it as used, the second apart. */
+#define RESERVED_BYTES (4ull << 20)
 
 static void memory_of(nvmlDevice_t handle, uint32_t device, nvmlMemory_t *ret_memory)
 {
@@ -24,6 +28,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t *memory)
 {
     FAKE_ENTER(handle, memory, device);
     memory_of(handle, device, memory);
+    if (!handle->is_mig) {
+        memory->total += RESERVED_BYTES;
+        memory->used += RESERVED_BYTES;
+    }
     return NVML_SUCCESS;
 }
 
@@ -150,8 +158,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t *me
     if (memory->version != VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     memory_of(handle, device, &plain);
-    memory->total = plain.total;
-    memory->reserved = 0;
+    memory->reserved = handle->is_mig ? 0 : RESERVED_BYTES;
+    memory->total = plain.total + memory->reserved;
     memory->free = plain.free;
     memory->used = plain.used;
     return NVML_SUCCESS;

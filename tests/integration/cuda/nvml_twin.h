@@ -13,8 +13,9 @@
 #include "vendor/cuda/nvml.h"
 #include "vendor/cuda/nvml_mig.h"
 
-#define MIB (UINT64_C(1) << 20)
-#define GIB (UINT64_C(1) << 30)
+#define MIB      (UINT64_C(1) << 20)
+#define GIB      (UINT64_C(1) << 30)
+#define RESERVED (4 * MIB) /* by the fake driver, of each device */
 
 /* A tenant's memory, by the machine and by the limiter's count, and whether it keeps its device busy. */
 struct test_tenant {

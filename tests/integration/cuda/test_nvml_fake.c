@@ -84,10 +84,13 @@ static void test_memory(void **state)
     assert_true(fake_take(0, FAKE_PLAIN, 10 * MIB));
     pid_t neighbour = test_machine_neighbour(0, 32 * MIB);
     assert_int_equal(nvmlDeviceGetMemoryInfo(gpu(0), &plain), NVML_SUCCESS);
-    assert_int_equal(plain.used, 42 * MIB);
+    assert_int_equal(plain.total, 8196 * MIB);
+    assert_int_equal(plain.used, 46 * MIB); /* with what the driver reserves */
     assert_int_equal(plain.free, 8192 * MIB - 42 * MIB);
     assert_int_equal(nvmlDeviceGetMemoryInfo_v2(gpu(0), &memory), NVML_SUCCESS);
     assert_int_equal(memory.used, 42 * MIB);
+    assert_int_equal(memory.reserved, 4 * MIB);
+    assert_int_equal(memory.total, 8196 * MIB);
     memory.version = 7;
     assert_int_equal(nvmlDeviceGetMemoryInfo_v2(gpu(0), &memory), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 
@@ -105,7 +108,7 @@ static void test_memory(void **state)
 
     test_machine_dismiss(neighbour);
     assert_int_equal(nvmlDeviceGetMemoryInfo(gpu(0), &plain), NVML_SUCCESS);
-    assert_int_equal(plain.used, 10 * MIB);
+    assert_int_equal(plain.used, 14 * MIB);
     fake_give(0, FAKE_PLAIN, 10 * MIB);
 }
 

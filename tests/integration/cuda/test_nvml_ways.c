@@ -15,7 +15,7 @@ static void assert_seen(const char *wanted)
 
 static void test_found_by_search(void **state)
 {
-    assert_seen("init 0, 2: 8192 MiB 8192 MiB");
+    assert_seen("init 0, 2: 8196 MiB 8196 MiB");
     fixture_enter("1");
     assert_seen("init 0, 1: 1024 MiB");
     fixture_enter("1,0");
@@ -29,7 +29,7 @@ static void test_preloaded(void **state)
 
     fixture_library_path(FIXTURE_FAKE);
     fixture_enter("0");
-    assert_seen("init 0, 2: 8192 MiB 8192 MiB");
+    assert_seen("init 0, 2: 8196 MiB 8196 MiB");
     snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", getenv(FIXTURE_OURS));
     setenv("LD_PRELOAD", path, 1);
     assert_seen("init 0, 1: 1024 MiB");

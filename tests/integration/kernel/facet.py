@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on Facet's provider `cpu`, through the public C API.
+"""Kernels on one of Facet's providers, `cpu` unless FACET_TEST_PROVIDER names another, through the public C API.
 
 Owns: the structs of facet/kernel.h, facet/session.h and the two tables that a launch needs, as ctypes.
 Never: hides a failure. A call that does not answer FACET_OK raises Refused with its status and message.
@@ -13,10 +13,13 @@ from pathlib import Path
 
 import numpy
 
+import recorded
+
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", "build")).resolve()
 TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # or an older processor, whose images this one runs
 # 0 to 3: sources become SPIR-V, optimized so far, and that is what is compiled for this machine.
 SPIRV = os.environ.get("FACET_TEST_SPIRV")
+PROVIDER = os.environ.get("FACET_TEST_PROVIDER", "cpu")
 DEADLINE_NS = 60_000_000_000
 IN_PROCESS = 1
 
@@ -122,14 +125,15 @@ def bind(library, name, answer, *arguments):
 
 
 class Device:
-    """A session with the provider `cpu`, a context and a stream of it, and a compiler that keeps nothing."""
+    """A session with the provider, a context and a stream of its first device, and a compiler that keeps nothing."""
 
     def __init__(self):
         self.temporary = tempfile.TemporaryDirectory(prefix="facet-oracle-")
         os.environ["FACET_CACHE_DIR"] = self.temporary.name
         os.environ["FACET_LIB_DIR"] = str(BUILD)
-        for file in (BUILD / "libfacet.so", BUILD / "facet-provider-cpu.so", BUILD / "facet-kernel-compiler.so"):
-            if not file.exists():
+        self.provider_file = BUILD / f"facet-provider-{PROVIDER}.so"
+        for file in (BUILD / "libfacet.so", self.provider_file, BUILD / "facet-kernel-compiler.so"):
+            if not file.exists() and not (recorded.REPLAY and "compiler" in file.name):
                 raise Missing(f"{file.name} was not built")
         if b"x86-64-v3" in TARGET and " avx2 " not in Path("/proc/cpuinfo").read_text():
             raise Missing(f"this processor has no AVX2, which images for {TARGET.decode()} need")
@@ -143,6 +147,7 @@ class Device:
                                     POINTER(c_void_p), error)
         self.compile = bind(library, "facet_compile", c_int, c_void_p, c_char_p, c_size_t, POINTER(CompileOptions),
                             POINTER(c_void_p), error)
+        self.parse = bind(library, "facet_image_parse", c_int, c_char_p, c_size_t, POINTER(c_void_p), error)
         self.get_bytes = bind(library, "facet_image_bytes", c_void_p, c_void_p, POINTER(c_size_t))
         self.find = bind(library, "facet_image_find", POINTER(HostKernel), c_void_p, c_char_p)
         self.load = bind(library, "facet_kernel_load", c_int, c_void_p, c_uint64, c_void_p, c_char_p, POINTER(c_void_p),
@@ -158,7 +163,7 @@ class Device:
         self.session, self.compiler = c_void_p(), c_void_p()
         self.context, self.stream = c_uint64(), c_uint64()
         options = SessionOptions(size=sizeof(SessionOptions), place=IN_PROCESS)
-        call(self.open, str(BUILD / "facet-provider-cpu.so").encode(), byref(options), byref(self.session))
+        call(self.open, str(self.provider_file).encode(), byref(options), byref(self.session))
         provider = self.get_provider(self.session).contents
         self.instance = self.get_instance(self.session)
         self.memory, self.execution = provider.memory.contents, provider.execution.contents
@@ -190,14 +195,36 @@ class Device:
         call(self.compile, self.compiler, source, len(source), byref(options), byref(image))
         return image
 
+    def bytes_of(self, image):
+        size = c_size_t()
+        return ctypes.string_at(self.get_bytes(image, byref(size)), size.value)
+
     def build(self, source, arguments, spirv=SPIRV):
         """An image of the source, for this machine; `spirv`: by way of a module of that level."""
         source = source.encode()
+        if recorded.REPLAY:
+            return self.replayed(source, arguments)
         if spirv is not None:
-            size = c_size_t()
             module = self.image_of(source, arguments, target=b"spirv:1.2", optimize=int(spirv) + 1)
-            source, arguments = ctypes.string_at(self.get_bytes(module, byref(size)), size.value), []
-        return self.image_of(source, arguments, target=TARGET)
+            source, arguments = self.bytes_of(module), []
+        image = self.image_of(source, arguments, target=TARGET)
+        if recorded.RECORD:
+            self.record(source, arguments)
+        return image
+
+    def record(self, source, arguments):
+        name = recorded.name_of_source(source, arguments)
+        try:
+            image = self.image_of(source, arguments, target=recorded.RECORD_TARGET)
+        except Refused as refusal:
+            recorded.keep_refusal(name, refusal.message)
+            return
+        recorded.keep_image(name, self.bytes_of(image))
+
+    def replayed(self, source, arguments):
+        image, data = c_void_p(), recorded.image_of(recorded.name_of_source(source, arguments))
+        call(self.parse, data, len(data), byref(image))
+        return image
 
     def wait(self):
         state = StreamState(size=sizeof(StreamState))
@@ -219,6 +246,7 @@ class Program:
 
     def __init__(self, device, source, arguments=(), spirv=SPIRV):
         self.device, self.image = device, device.build(source, arguments, spirv)
+        self.name = recorded.name_of_source(source.encode(), arguments)
 
     def bind(self, kernel, index, argument):
         device = self.device
@@ -238,6 +266,7 @@ class Program:
     def run(self, name, range_, arguments):
         """Runs the kernel once; returns its memory afterwards, by argument."""
         device, kernel = self.device, c_void_p()
+        run_name = recorded.RECORD and recorded.name_of_run(self.name, name, range_, arguments)
         call(device.load, device.session, device.context, self.image, name.encode(), byref(kernel))
         try:
             for index, argument in enumerate(arguments):
@@ -246,7 +275,10 @@ class Program:
                            group=tuple(range_.group or (0, 0, 0)), offset=tuple(range_.offset or (0, 0, 0)))
             call(device.launch, kernel, device.stream, byref(extent))
             device.wait()
-            return [self.take(argument) for argument in arguments]
+            answers = [self.take(argument) for argument in arguments]
+            if run_name:
+                recorded.keep_answer(run_name, answers)
+            return answers
         finally:
             device.destroy(kernel)
 

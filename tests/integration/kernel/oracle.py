@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 KERNELS = HERE.parents[1] / "kernels"
 sys.path.insert(0, str(HERE.parent / "command"))
 
+import recorded  # noqa: E402
 import tap  # noqa: E402
 
 # Private, and empty at the start: a kernel that was cached before proves nothing. Before pyopencl opens PoCL.
@@ -29,10 +30,13 @@ os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 import facet  # noqa: E402
 
 try:
-    import pocl
-    POCL, NO_POCL = pocl.Device(), None
+    if recorded.REPLAY:
+        import recorded as pocl
+    else:
+        import pocl
+    POCL, NO_POCL, OTHER = pocl.Device(), None, pocl.NAME
 except Exception as missing:  # pyopencl raises its own errors without a platform
-    POCL, NO_POCL = None, str(missing)
+    POCL, NO_POCL, OTHER = None, str(missing), None
 try:
     FACET, NO_FACET = facet.Device(), None
 except (facet.Missing, facet.Refused) as missing:
@@ -88,11 +92,11 @@ class Source:
         arguments = ["-cl-std=CL1.2", *arguments]
         self.programs, self.refusal = {}, None
         if POCL:
-            self.programs["PoCL"] = pocl.Program(POCL, source, arguments)
+            self.programs[OTHER] = pocl.Program(POCL, source, arguments)
         if FACET:
             try:
                 self.programs["Facet"] = facet.Program(FACET, source, arguments)
-            except facet.Refused as refusal:
+            except (facet.Refused, tap.Skip) as refusal:
                 self.refusal = refusal
 
     def run(self, kernel, size, arguments, group=None, offset=None, only=None):
@@ -104,8 +108,9 @@ class Source:
         if self.refusal:
             raise self.refusal
         range_ = Range(tuples(size), tuples(group), tuples(offset))
-        return {who: program.run(kernel, range_, [argument(value) for value in arguments])
-                for who, program in self.programs.items() if only in (None, who)}
+        results = {who: program.run(kernel, range_, [argument(value) for value in arguments])
+                   for who, program in self.programs.items() if only in (None, who)}
+        return {who: answers for who, answers in results.items() if answers}
 
 
 def need_facet():
@@ -155,10 +160,11 @@ def distance(got, expected):
     return numpy.where(numpy.isnan(away), numpy.inf, away)
 
 
-def near(results, index, expected, bound, what, inputs=(), of=("PoCL", "Facet")):
-    """Within `bound` units of the last place; results below the smallest normal number may be zero."""
+def near(results, index, expected, bound, what, inputs=(), of=None):
+    """Within `bound` units of the last place; results below the smallest normal number may be zero. `of`: those that
+    are held to it, where not all are."""
     for who, got in each(results, index):
-        if who not in of:
+        if of and who not in of:
             continue
         expected = numpy.asarray(expected, numpy.longdouble).reshape(got.shape)
         away = distance(got, expected)
@@ -170,9 +176,9 @@ def near(results, index, expected, bound, what, inputs=(), of=("PoCL", "Facet"))
 
 
 def agree(results, index, what):
-    """Facet and PoCL, bit by bit, where there is no reference."""
-    if "PoCL" in results and "Facet" in results:
-        exact({"Facet": results["Facet"]}, index, results["PoCL"][index], f"{what}, against PoCL")
+    """Facet and the other, bit by bit, where there is no reference."""
+    if OTHER in results and "Facet" in results:
+        exact({"Facet": results["Facet"]}, index, results[OTHER][index], f"{what}, against {OTHER}")
 
 
 def refused(name, *fragments, text=None):

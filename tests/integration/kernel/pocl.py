@@ -8,6 +8,7 @@ import warnings
 import pyopencl as cl
 
 warnings.simplefilter("ignore", cl.CompilerWarning)
+NAME = "PoCL"
 FLAGS = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
 
 

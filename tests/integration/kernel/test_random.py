@@ -45,7 +45,7 @@ def built(text):
     programs = {"optimized": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2"]),
                 "as written": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2", "-cl-opt-disable"])}
     if oracle.POCL:
-        programs["PoCL"] = oracle.pocl.Program(oracle.POCL, text, ["-cl-std=CL1.2"])
+        programs[oracle.OTHER] = oracle.pocl.Program(oracle.POCL, text, ["-cl-std=CL1.2"])
     return programs
 
 

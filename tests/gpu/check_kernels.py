@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The oracle's kernels on the GPU: their results are those of the host and of a reference.
+
+Where the build has the compiler they are compiled here; else from the folder of --recorded, which tests/gpu/record makes
+on a machine that has it, with the host's results.
+
+Owns: which programs, and their tallies. Never: knows a result.
+"""
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from suite import Skip, check, must
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "integration" / "kernel"
+NAMES = ("math", "special", "random", "types", "language", "group", "integer", "overflow", "relaxed")
+SEEDS = "1:45"  # of random kernels
+LIMIT_S = 120
+
+
+def way(machine):
+    """Variables that say where the images come from."""
+    if machine.options.recorded:
+        return {"FACET_TEST_REPLAY": str(machine.options.recorded.resolve())}
+    if not (machine.build / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler; --recorded names what tests/gpu/record made where there is one")
+    properties = machine.facet_json("devices", machine.gpu["id"])["properties"]
+    return {"FACET_TEST_TARGET": properties["kernel_target"]}
+
+
+def run_program(machine, name, images):
+    """The lines of one program."""
+    environment = {**machine.environment, **images, "FACET_BUILD_DIR": str(machine.build), "FACET_TEST_PROVIDER": "cuda",
+                   "FACET_TEST_SEEDS": SEEDS, "PYTHONDONTWRITEBYTECODE": "1",
+                   "CUDA_VISIBLE_DEVICES": machine.gpu["uuid"]}
+    try:
+        done = subprocess.run([machine.options.python, PROGRAMS / f"test_{name}.py"], env=environment, text=True,
+                              capture_output=True, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired as late:
+        return [*(late.stdout or b"").decode().splitlines(), f"not ok - {name}: no end after {LIMIT_S} s"]
+    lines = done.stdout.splitlines()
+    if not lines:
+        return [f"not ok - {name}: ended with {done.returncode}: {done.stderr.strip()}"]
+    return lines
+
+
+def is_made(line):
+    return re.match(r"ok \d+", line) and "# SKIP" not in line
+
+
+@check("kernels")
+def compiled_kernels_compute_what_they_compute_elsewhere(machine, record):
+    machine.need_soft()
+    if machine.is_fake:
+        raise Skip("a fake device runs no kernel")
+    images = way(machine)
+    with ThreadPoolExecutor(max(1, min(len(NAMES), (os.cpu_count() or 1) // 2))) as several:
+        all_lines = dict(zip(NAMES, several.map(lambda name: run_program(machine, name, images), NAMES)))
+    failed = []
+    for name, lines in all_lines.items():
+        skipped = [line for line in lines if "# SKIP" in line]
+        record[name] = f"{sum(map(bool, map(is_made, lines)))} passed, {len(skipped)} skipped"
+        failed += [f"{name}: {line}" for line in lines if line.startswith(("not ok", "# "))]
+    must(not failed, "\n".join(failed))

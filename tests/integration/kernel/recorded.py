@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same kernels elsewhere: images that were compiled, and answers that were given, on another machine.
+
+A machine with a GPU need not have the compiler. FACET_TEST_RECORD names a folder: kernels run here, and each source's
+image for FACET_TEST_RECORD_TARGET and each run's answer are kept in it. FACET_TEST_REPLAY names such a folder: kernels
+run on FACET_TEST_PROVIDER from those images, and this module is the other implementation, with the kept answers.
+
+Owns: the folder's files, which are named by a hash of what they answer. Never: compiles or runs a kernel.
+"""
+import hashlib
+import os
+import sys
+import zlib
+from pathlib import Path
+
+import numpy
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+
+import tap  # noqa: E402
+
+NAME = "the recording machine"
+RECORD = os.environ.get("FACET_TEST_RECORD")
+REPLAY = os.environ.get("FACET_TEST_REPLAY")
+RECORD_TARGET = os.environ.get("FACET_TEST_RECORD_TARGET", "ptx:sm_75").encode()
+SEPARATOR = b"\0;"
+MOST_BYTES = 1 << 20  # of an answer in a file; a longer one is not kept
+
+
+def named(*parts):
+    """A name for what has these parts, each of them bytes."""
+    return hashlib.sha256(SEPARATOR.join(parts)).hexdigest()[:32]
+
+
+def name_of_source(source, arguments):
+    return named(source, *(text.encode() for text in arguments))
+
+
+def name_of_run(source, kernel, range_, arguments):
+    extents = repr((range_.size, range_.group, range_.offset)).encode()
+    given = [str(argument.bytes).encode() if argument.kind == "local" else argument.data.tobytes()
+             for argument in arguments]
+    return named(source.encode(), kernel.encode(), extents, *given)
+
+
+# --- recording ---
+
+def keep_image(name, image):
+    Path(RECORD, f"{name}.image").write_bytes(zlib.compress(image))
+
+
+def keep_refusal(name, text):
+    Path(RECORD, f"{name}.refusal").write_text(text)
+
+
+def keep_answer(name, answers):
+    """`answers`: of each argument its memory afterwards, or None."""
+    data = zlib.compress(b"".join(answer.tobytes() for answer in answers if answer is not None))
+    if len(data) <= MOST_BYTES:
+        Path(RECORD, f"{name}.answer").write_bytes(data)
+
+
+# --- replaying ---
+
+def image_of(name):
+    refusal, image = Path(REPLAY, f"{name}.refusal"), Path(REPLAY, f"{name}.image")
+    if refusal.exists():
+        raise tap.Skip(f"the target refuses it: {refusal.read_text().splitlines()[0]}")
+    if not image.exists():
+        raise tap.Skip("it was not compiled beforehand")
+    return zlib.decompress(image.read_bytes())
+
+
+class Device:
+    extensions = ("cl_khr_int64_base_atomics",)
+
+
+class Program:
+    """A source whose runs were kept."""
+
+    def __init__(self, device, source, arguments=()):
+        self.device, self.name = device, name_of_source(source.encode(), arguments)
+
+    def run(self, kernel, range_, arguments):
+        """None where the answer was not kept."""
+        file = Path(REPLAY, f"{name_of_run(self.name, kernel, range_, arguments)}.answer")
+        if not file.exists():
+            return None
+        data, answers, at = zlib.decompress(file.read_bytes()), [], 0
+        for argument in arguments:
+            if argument.kind != "buffer":
+                answers.append(None)
+                continue
+            bytes_ = data[at:at + argument.data.nbytes]
+            answers.append(numpy.frombuffer(bytes_, argument.data.dtype).reshape(argument.data.shape))
+            at += argument.data.nbytes
+        return answers
