@@ -20,6 +20,9 @@ bool pci_read_look(const struct command *self, int argc, char **argv, const stru
         case 'a':
             options.all = true;
             break;
+        case 'p':
+            options.probe = optarg;
+            break;
         case 'r':
             options.root = optarg;
             break;

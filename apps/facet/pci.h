@@ -21,7 +21,8 @@ extern const struct command command_pci_plan, command_pci_bind, command_pci_unbi
 /* The options of verbs that only look. */
 struct pci_look_options {
     const char *root;
-    bool all; /* of a verb that has it */
+    const char *probe; /* of a verb that has it; NULL */
+    bool all;          /* of a verb that has it */
     bool json;
 };
 #define PCI_OPTION_LOOK_ALL                                                                                            \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci doctor`: findings about this host, and their sources. Never: changes anything. */
+/* Owns: `facet pci doctor`: findings about this host, and their sources. Never: changes anything but by --probe, which
+ * has the kernel reset the function that it opens. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +14,18 @@
 
 #include "base/cleanup.h"
 #include "pci.h"
+#include "pci_probe.h"
 #include "view.h"
 
-static const char help[] = "usage: facet pci doctor [--root DIR] [--json]\n"
+static const char help[] = "usage: facet pci doctor [--probe ADDRESS] [--root DIR] [--json]\n"
                            "\n"
                            "Checks what a host needs to hand accelerators to virtual machines, and says what\n"
                            "to do where something is missing. Exit status 1 when nothing can be handed on.\n"
                            "\n"
-                           "  --root DIR  look at the copy of another machine below DIR\n"
-                           "  --json      an array of findings\n";
+                           "  --probe ADDRESS  also open that function as a virtual machine would, when it\n"
+                           "                   is bound by 'facet pci bind'; the kernel resets it\n"
+                           "  --root DIR       look at the copy of another machine below DIR\n"
+                           "  --json           an array of findings\n";
 
 /* ---- other facts about the machine ---- */
 
@@ -84,13 +88,53 @@ static struct facet_doctor_environment ask_environment(bool here)
     return environment;
 }
 
+/* ---- the function that is probed ---- */
+
+struct findings {
+    struct facet_doctor_finding list[FACET_DOCTOR_CHECKS + 1];
+    uint32_t count;
+};
+
+static const char *advice_of(enum facet_status status)
+{
+    switch (status) {
+    case FACET_BAD_STATE:
+        return "'facet pci bind' gives it and its group to VFIO, 'facet pci plan' says what that would do";
+    case FACET_BUSY:
+        return "'facet pci state' says where it is; a virtual machine that has it must let it go";
+    case FACET_PERMISSION:
+        return "run as root, or give the user the group's device below /dev/vfio";
+    case FACET_QUOTA:
+        return "raise the limit of locked memory (ulimit -l)";
+    default:
+        return "the findings above say what the host lacks; 'facet pci show' has the function in full";
+    }
+}
+
+static void add_probe(struct findings *findings, const char *root, const struct facet_pci_address *address)
+{
+    struct facet_doctor_finding *finding = &findings->list[findings->count++];
+    FACET_CLEANUP_FD int directory = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct facet_error error = {0};
+
+    *finding = (struct facet_doctor_finding){
+        .size = sizeof *finding, .state = FACET_DOCTOR_GOOD, .check = "probe", .advice = ""};
+    enum facet_status status = pci_probe(directory, address, finding->text, &error);
+    if (status == FACET_OK)
+        return;
+    finding->state = FACET_DOCTOR_BAD;
+    finding->advice = advice_of(status);
+    snprintf(finding->text, sizeof finding->text, "%.199s", error.message);
+}
+
 /* ---- output ---- */
 
-static int print_json(const struct facet_doctor_finding *findings)
+static int print_json(const struct findings *all)
 {
+    const struct facet_doctor_finding *findings = all->list;
     json_t *array = json_array();
 
-    for (uint32_t i = 0; i < FACET_DOCTOR_CHECKS; i++)
+    for (uint32_t i = 0; i < all->count; i++)
         json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s}", "check", findings[i].check, "state",
                                                facet_doctor_state_name(findings[i].state), "found", findings[i].text,
                                                "advice", findings[i].advice));
@@ -106,10 +150,10 @@ static const char *color_of(uint32_t state)
     return view_color() ? colors[state] : "";
 }
 
-static void print_people(const struct facet_doctor_finding *findings)
+static void print_people(const struct findings *findings)
 {
-    for (uint32_t i = 0; i < FACET_DOCTOR_CHECKS; i++) {
-        const struct facet_doctor_finding *finding = &findings[i];
+    for (uint32_t i = 0; i < findings->count; i++) {
+        const struct facet_doctor_finding *finding = &findings->list[i];
 
         printf("%s%-7s%s %-12s %s\n", color_of(finding->state), facet_doctor_state_name(finding->state),
                view_color() ? "\033[0m" : "", finding->check, finding->text);
@@ -118,25 +162,30 @@ static void print_people(const struct facet_doctor_finding *findings)
     }
 }
 
-static int examine(const struct command *self, const char *root, bool json)
+static int examine(const struct command *self, const struct pci_look_options *options)
 {
-    struct facet_doctor_finding findings[FACET_DOCTOR_CHECKS];
-    struct facet_doctor_environment environment = ask_environment(strcmp(root, "/") == 0);
+    struct facet_doctor_environment environment = ask_environment(strcmp(options->root, "/") == 0);
+    struct findings findings = {.count = FACET_DOCTOR_CHECKS};
+    struct facet_pci_address probed;
     struct facet_error error = {0};
     int exit;
-    PCI_CLEANUP_SNAPSHOT struct facet_pci_snapshot *snapshot =
-        pci_look(self, root, FACET_PCI_SCAN_HOLDERS, json, &exit);
 
+    if (options->probe && facet_pci_address_parse(options->probe, &probed, &error))
+        return command_usage(self, "--probe: %s", error.message);
+    PCI_CLEANUP_SNAPSHOT struct facet_pci_snapshot *snapshot =
+        pci_look(self, options->root, FACET_PCI_SCAN_HOLDERS, options->json, &exit);
     if (!snapshot)
         return exit;
-    if (facet_doctor_examine(snapshot, &environment, findings, &error))
-        return command_refuse(self, json, &error, NULL);
-    if (json)
-        exit = print_json(findings);
+    if (facet_doctor_examine(snapshot, &environment, findings.list, &error))
+        return command_refuse(self, options->json, &error, NULL);
+    if (options->probe)
+        add_probe(&findings, options->root, &probed);
+    if (options->json)
+        exit = print_json(&findings);
     else
-        print_people(findings);
-    for (uint32_t i = 0; i < FACET_DOCTOR_CHECKS && exit == EXIT_DONE; i++)
-        if (findings[i].state == FACET_DOCTOR_BAD)
+        print_people(&findings);
+    for (uint32_t i = 0; i < findings.count && exit == EXIT_DONE; i++)
+        if (findings.list[i].state == FACET_DOCTOR_BAD)
             exit = EXIT_REFUSED;
     return exit;
 }
@@ -144,6 +193,7 @@ static int examine(const struct command *self, const char *root, bool json)
 static int run_doctor(const struct command *self, int argc, char **argv)
 {
     static const struct option words[] = {
+        {"probe", required_argument, NULL, 'p'},
         PCI_OPTION_LOOK_ROOT,
         COMMAND_OPTION_HELP,
         COMMAND_OPTION_JSON,
@@ -154,7 +204,7 @@ static int run_doctor(const struct command *self, int argc, char **argv)
 
     if (!pci_read_look(self, argc, argv, words, 0, "", &options, &exit))
         return exit;
-    return examine(self, options.root, options.json);
+    return examine(self, &options);
 }
 
 const struct command command_pci_doctor = {.name = "pci doctor", .help = help, .run = run_doctor};

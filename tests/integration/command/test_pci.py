@@ -95,6 +95,19 @@ def the_doctor_says_of_every_machine_what_to_mend():
 
 
 @test
+def a_probe_is_a_finding_with_advice():
+    with Place() as place, machine(NAMES[0], rights=False) as root:
+        done = place.facet("pci", "doctor", "--probe", "01:00.0", "--root", root, "--json")
+        found = json.loads(done.stdout)[-1]
+        equal((done.returncode, found["check"], found["state"]), (1, "probe", "bad"), done.stderr)
+        contains(found["found"], "/dev/vfio/vfio is not there")
+        equal(bool(found["advice"]), True, "advice")
+        done = place.facet("pci", "doctor", "--probe", "nonsense", "--root", root)
+        equal((done.returncode, done.stdout), (2, ""))
+        contains(done.stderr, '--probe: "nonsense" is no PCI address')
+
+
+@test
 def the_doctor_takes_nothing_for_a_host_that_is_none():
     with Place() as place, tempfile.TemporaryDirectory(prefix="facet-pci-") as root:
         done = place.facet("pci", "doctor", "--root", root)

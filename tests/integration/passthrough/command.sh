@@ -50,6 +50,8 @@ check "edu is bound" facet pci bind "$edu"
 check "vfio has it" has_driver "$edu" vfio-pci
 check "binding it again is no error" facet pci bind "$edu"
 checks edu passthrough-guest edu "$edu"
+check "a probe opens it as a machine would" sh -c "facet pci doctor --probe $edu | tee /tmp/probe; grep -q '^good *probe .*1234:11e8.* opens through' /tmp/probe"
+refuses "a function that the host drives is not probed" "facet pci bind" sh -c "facet pci doctor --probe $nvme >&2"
 check "nvme is bound, with its group" facet pci bind "$nvme"
 check "both are vfio's" sh -c "facet pci state >/tmp/state.txt; cat /tmp/state.txt; [ \$(grep -c ready /tmp/state.txt) = 3 ]"
 checks nvme passthrough-guest config "$nvme"
@@ -59,6 +61,7 @@ holder=$!
 wait_for grep -q holding /tmp/hold
 check "what a machine has open is in_vm" sh -c "facet pci state | tee /dev/stderr | grep $edu | grep -q in_vm"
 refuses "and is not given back" "open" facet pci unbind "$edu"
+refuses "nor probed" "facet pci state" sh -c "facet pci doctor --probe $edu >&2"
 kill "$holder"
 wait "$holder" 2>/dev/null
 

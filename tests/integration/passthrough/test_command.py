@@ -12,6 +12,6 @@ Machine(devices=["virtio-gpu-pci,addr=03.0,iommu_platform=on,disable-legacy=on",
                  "pcie-root-port,id=port1,bus=pcie.0,chassis=1,slot=1,addr=06.0"],
         modules=["nvme"],
         script="command.sh",
-        checks=86,
+        checks=89,
         actions={"plug": [plug("edu", "second", "port1")],
                  "unplug": [unplug("second"), gone("second")]}).main()
