@@ -176,6 +176,19 @@ static CUresult admit(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, b
     return array && result == CUDA_ERROR_OUT_OF_MEMORY ? refuse(place, array, has_levels) : result;
 }
 
+static CUresult settle_array(const struct facet_cuda_charge *charge, CUresult result, CUarray const *array)
+{
+    return settle(charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+}
+
+/* As the newest form of the call describes an array of one layer. Of both types of a flat descriptor. */
+#define FLAT(descriptor)                                                                                               \
+    (CUDA_ARRAY3D_DESCRIPTOR)                                                                                          \
+    {                                                                                                                  \
+        .Width = (descriptor)->Width, .Height = (descriptor)->Height, .Format = (descriptor)->Format,                  \
+        .NumChannels = (descriptor)->NumChannels                                                                       \
+    }
+
 CUresult facet_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
     struct facet_cuda_charge charge;
@@ -183,8 +196,7 @@ CUresult facet_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR 
 
     if (result != CUDA_SUCCESS)
         return result;
-    result = facet_cuda_driver.cuArray3DCreate_v2(array, descriptor);
-    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+    return settle_array(&charge, facet_cuda_driver.cuArray3DCreate_v2(array, descriptor), array);
 }
 
 CUresult facet_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
@@ -193,15 +205,11 @@ CUresult facet_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *des
     CUDA_ARRAY3D_DESCRIPTOR whole = {0};
 
     if (descriptor)
-        whole = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-                                          .Height = descriptor->Height,
-                                          .Format = descriptor->Format,
-                                          .NumChannels = descriptor->NumChannels};
+        whole = FLAT(descriptor);
     CUresult result = admit(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
-    result = facet_cuda_driver.cuArrayCreate_v2(array, descriptor);
-    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+    return settle_array(&charge, facet_cuda_driver.cuArrayCreate_v2(array, descriptor), array);
 }
 
 CUresult facet_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor)
@@ -209,18 +217,15 @@ CUresult facet_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 
     struct facet_cuda_charge charge;
     CUDA_ARRAY3D_DESCRIPTOR whole = {0};
 
-    if (descriptor)
-        whole = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-                                          .Height = descriptor->Height,
-                                          .Depth = descriptor->Depth,
-                                          .Format = descriptor->Format,
-                                          .NumChannels = descriptor->NumChannels,
-                                          .Flags = descriptor->Flags};
+    if (descriptor) {
+        whole = FLAT(descriptor);
+        whole.Depth = descriptor->Depth;
+        whole.Flags = descriptor->Flags;
+    }
     CUresult result = admit(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
-    result = facet_cuda_driver.cuArray3DCreate(array, descriptor);
-    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+    return settle_array(&charge, facet_cuda_driver.cuArray3DCreate(array, descriptor), array);
 }
 
 CUresult facet_cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor)
@@ -229,15 +234,11 @@ CUresult facet_cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *des
     CUDA_ARRAY3D_DESCRIPTOR whole = {0};
 
     if (descriptor)
-        whole = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-                                          .Height = descriptor->Height,
-                                          .Format = descriptor->Format,
-                                          .NumChannels = descriptor->NumChannels};
+        whole = FLAT(descriptor);
     CUresult result = admit(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
-    result = facet_cuda_driver.cuArrayCreate(array, descriptor);
-    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+    return settle_array(&charge, facet_cuda_driver.cuArrayCreate(array, descriptor), array);
 }
 
 CUresult facet_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
