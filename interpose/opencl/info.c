@@ -10,14 +10,10 @@
  */
 #include <string.h>
 
+#include "base/integer.h"
 #include "device.h"
 #include "layer.h"
 #include "process.h"
-
-static uint64_t smaller(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
 
 #define PIXEL_BYTES 16u /* of the largest format, four channels of 32 bits */
 
@@ -73,11 +69,11 @@ static void bound_number(void *value, size_t width, uint64_t limit)
 
     if (width == sizeof wide) {
         memcpy(&wide, value, sizeof wide);
-        wide = smaller(wide, limit);
+        wide = facet_min_u64(wide, limit);
         memcpy(value, &wide, sizeof wide);
     } else {
         memcpy(&narrow, value, sizeof narrow);
-        narrow = (cl_uint)smaller(narrow, limit);
+        narrow = (cl_uint)facet_min_u64(narrow, limit);
         memcpy(value, &narrow, sizeof narrow);
     }
 }
@@ -89,7 +85,7 @@ static void bound_free_kib(void *value, size_t size, uint64_t free_bytes)
         size_t kib;
 
         memcpy(&kib, (char *)value + at, sizeof kib);
-        kib = (size_t)smaller(kib, free_bytes / 1024);
+        kib = (size_t)facet_min_u64(kib, free_bytes / 1024);
         memcpy((char *)value + at, &kib, sizeof kib);
     }
 }
@@ -123,7 +119,7 @@ cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, siz
         bound_number(param_value, bound.width, facet_tenant_memory_limit(tenant) / bound.unit);
     if (answered && param_name == CL_DEVICE_GLOBAL_FREE_MEMORY_AMD && (tenant = facet_cl_tenant()) &&
         facet_cl_target.clGetDeviceInfo(device, param_name, 0, NULL, &written) == CL_SUCCESS)
-        bound_free_kib(param_value, smaller(written, param_value_size), facet_tenant_memory_free_now(tenant));
+        bound_free_kib(param_value, facet_min_u64(written, param_value_size), facet_tenant_memory_free_now(tenant));
     return result;
 }
 

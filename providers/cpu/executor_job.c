@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/integer.h"
 #include "executor_parts.h"
 #include "provider_kit.h"
 
@@ -17,11 +18,6 @@
 #define SINGLE_NS UINT64_C(4000) /* work-groups at least so long are timed one by one */
 #define GROWTH    8u             /* of a batch at a time: the first work-groups say little about the others */
 #define ROW_STEP  16u /* work-groups of a row, so that a row is a whole number of vectors for any group size */
-
-static uint64_t least(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
 
 static uint64_t rounded(uint64_t bytes, uint64_t step)
 {
@@ -119,7 +115,7 @@ static bool claim(const struct cpu_unit *unit, struct cpu_job *job, uint64_t bat
     next = atomic_fetch_add_explicit(&job->next, batch, memory_order_relaxed);
     if (next >= job->total)
         return false;
-    *range = (struct cpu_range){next, least(next + batch, job->total)};
+    *range = (struct cpu_range){next, facet_min_u64(next + batch, job->total)};
     return true;
 }
 
@@ -127,7 +123,7 @@ static uint64_t batch_of(uint64_t group_ns, uint64_t last)
 {
     if (group_ns >= SINGLE_NS)
         return 1;
-    return least(BATCH_NS / (group_ns > 0 ? group_ns : 1), last * GROWTH);
+    return facet_min_u64(BATCH_NS / (group_ns > 0 ? group_ns : 1), last * GROWTH);
 }
 
 /* ---- running ---- */
@@ -159,10 +155,10 @@ static uint64_t row_length(const struct cpu_job *job, const struct facet_host_gr
 {
     if (!(job->kernel->flags & FACET_HOST_ROWS) || job->check)
         return 1;
-    uint64_t length = least(most, group->grid[0] - group->group_id[0]), items = (uint64_t)group->group_size[0];
+    uint64_t length = facet_min_u64(most, group->grid[0] - group->group_id[0]), items = (uint64_t)group->group_size[0];
 
     items *= (uint64_t)group->group_size[1] * group->group_size[2];
-    length = least(length, items < FACET_HOST_GROUP_MOST ? FACET_HOST_GROUP_MOST / items : 1);
+    length = facet_min_u64(length, items < FACET_HOST_GROUP_MOST ? FACET_HOST_GROUP_MOST / items : 1);
 
     return length > ROW_STEP ? length - length % ROW_STEP : length;
 }
@@ -182,7 +178,7 @@ static uint64_t run_batch(struct cpu_unit *unit, const struct cpu_job *job, stru
                           struct cpu_range *range, uint64_t most)
 {
     uint64_t beat = atomic_load_explicit(&unit->beat, memory_order_relaxed);
-    uint64_t index = range->begin, end = least(range->end, range->begin + most);
+    uint64_t index = range->begin, end = facet_min_u64(range->end, range->begin + most);
 
     set_group(group, index);
     while (index < end && !atomic_load_explicit(&unit->wanted, memory_order_relaxed)) {

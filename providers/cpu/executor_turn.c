@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/integer.h"
 #include "executor_parts.h"
 #include "provider_kit.h"
 
@@ -31,16 +32,6 @@
 #define TRUST_NS UINT64_C(50000)
 /* A unit polls so long while work is under way that more may follow: the next phase, the next of its stream. */
 #define FOLLOW_NS UINT64_C(500000)
-
-static uint64_t later(uint64_t left, uint64_t right)
-{
-    return left > right ? left : right;
-}
-
-static uint64_t sooner(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
 
 /* ---- a tenant's demand ---- */
 
@@ -279,7 +270,7 @@ static uint64_t turn_ns(const struct cpu_executor *executor, bool long_turn)
 {
     if (!long_turn && executor->slice_ns > 0)
         return executor->slice_ns;
-    return long_turn ? LONG_TURN_NS : later(SHORT_TURN_NS, TURN_PER_UNIT_NS * executor->options.units);
+    return long_turn ? LONG_TURN_NS : facet_max_u64(SHORT_TURN_NS, TURN_PER_UNIT_NS * executor->options.units);
 }
 
 /* Until waiting tenants want their part, its cap closes it, or the cap of another lets that one come back. */
@@ -290,9 +281,10 @@ static uint64_t turn_until(struct cpu_tenant *tenant, const struct cpu_unit *uni
     if (executor->keeps)
         return UINT64_MAX; /* a cap goes into debt then */
     uint64_t budget_ns = facet_pick_budget_ns(&executor->pick, tenant->entity, now_ns);
-    uint64_t length_ns = sooner(turn_ns(executor, unit->long_turn), later(budget_ns / (tenant->active + 1), 1));
+    uint64_t length_ns =
+        facet_min_u64(turn_ns(executor, unit->long_turn), facet_max_u64(budget_ns / (tenant->active + 1), 1));
 
-    return later(sooner(now_ns + length_ns, again_ns), now_ns + 1);
+    return facet_max_u64(facet_min_u64(now_ns + length_ns, again_ns), now_ns + 1);
 }
 
 static void count_active(struct cpu_executor *executor, uint64_t now_ns)
@@ -361,15 +353,15 @@ static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu
 {
     struct cpu_executor *executor = unit->executor;
     struct cpu_tenant *tenant = job->stream->tenant;
-    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = sooner(turn->run_ns, turn->had_ns);
+    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = facet_min_u64(turn->run_ns, turn->had_ns);
 
     facet_pick_charge(&executor->pick, tenant->entity, spent_ns, turn->end_ns);
     tenant->busy_ns += spent_ns;
     executor->unit_ns += wall_ns;
     job->record.busy_ns += spent_ns;
     job->record.groups += turn->groups;
-    job->record.longest_ns = later(job->record.longest_ns, sooner(turn->longest_ns, spent_ns));
-    job->record.end_ns = later(job->record.end_ns, turn->end_ns);
+    job->record.longest_ns = facet_max_u64(job->record.longest_ns, facet_min_u64(turn->longest_ns, spent_ns));
+    job->record.end_ns = facet_max_u64(job->record.end_ns, turn->end_ns);
     if (turn->status != FACET_OK && job->record.status == FACET_OK) {
         job->record.status = turn->status;
         job->stopped = true;
@@ -475,7 +467,7 @@ static uint64_t look_until(const struct cpu_unit *unit)
 
     if (unit->look_ns == FACET_PICK_NEVER)
         return until;
-    return sooner(until, cpu_deadline_ns(unit->look_ns > now ? unit->look_ns - now : 0));
+    return facet_min_u64(until, cpu_deadline_ns(unit->look_ns > now ? unit->look_ns - now : 0));
 }
 
 /*

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "executor_parts.h"
 
 #define LOOKS       4u /* in the time that is allowed */
@@ -157,11 +158,6 @@ static void look(struct cpu_executor *executor)
     }
 }
 
-static uint64_t sooner(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
-
 /* When to look again, by cpu_deadline_ns(); UINT64_MAX: when `watch` is signalled. */
 static uint64_t next_look(const struct cpu_executor *executor)
 {
@@ -171,16 +167,16 @@ static uint64_t next_look(const struct cpu_executor *executor)
     if (options->overlong && options->watchdog_ns > 0)
         step_ns = options->watchdog_ns / LOOKS;
     if (options->group_most_ns > 0)
-        step_ns = sooner(step_ns, options->group_most_ns / LOOKS);
+        step_ns = facet_min_u64(step_ns, options->group_most_ns / LOOKS);
     if (executor->watching && step_ns != UINT64_MAX)
         next = cpu_deadline_ns(step_ns > SHORTEST_NS ? step_ns : SHORTEST_NS);
     for (uint32_t i = 0; i < executor->started; i++) {
         const struct cpu_unit *unit = &executor->units[i];
 
         if (unit->gone)
-            next = sooner(next, cpu_deadline_ns(RETRY_NS));
+            next = facet_min_u64(next, cpu_deadline_ns(RETRY_NS));
         else if (unit->job && unit->leave_by_ns > 0)
-            next = sooner(next, unit->leave_by_ns);
+            next = facet_min_u64(next, unit->leave_by_ns);
     }
     return next;
 }

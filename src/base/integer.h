@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: numbers without a sign where they are told with one. Never: makes a large number a negative one. */
+/*
+ * Owns: the smaller and the larger of two numbers, and unsigned numbers as the signed ones of JSON.
+ * Never: wraps: a number that JSON cannot tell is told as the largest one.
+ */
 #ifndef FACET_BASE_INTEGER_H
 #define FACET_BASE_INTEGER_H
 
@@ -9,6 +12,16 @@
 static inline int64_t facet_integer(uint64_t number)
 {
     return number > INT64_MAX ? INT64_MAX : (int64_t)number;
+}
+
+static inline uint64_t facet_min_u64(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+static inline uint64_t facet_max_u64(uint64_t left, uint64_t right)
+{
+    return left > right ? left : right;
 }
 
 #endif

@@ -56,8 +56,7 @@ static uint64_t ends_ns(const struct facet_fair *fair, const struct facet_fair_c
 {
     uint64_t end_ns = facet_fair_drained_ns(fair, client);
 
-    return client->demand.inflight && end_ns != FACET_FAIR_NEVER ? facet_fair_later(end_ns, fair->last_ns)
-                                                                 : fair->last_ns;
+    return client->demand.inflight && end_ns != FACET_FAIR_NEVER ? facet_max_u64(end_ns, fair->last_ns) : fair->last_ns;
 }
 
 /* When all work on the device is expected to end: a client that is let in now comes behind it. */
@@ -67,7 +66,7 @@ static uint64_t free_ns(struct facet_fair *fair)
 
     EACH_CLIENT(fair, client)
     if (facet_fair_by_work(fair) && facet_fair_on_device(client) && !client->overrun)
-        free_ns = facet_fair_later(free_ns, ends_ns(fair, client));
+        free_ns = facet_max_u64(free_ns, ends_ns(fair, client));
     return free_ns;
 }
 
@@ -208,9 +207,9 @@ static void raise_floor(struct facet_fair *fair)
 
     EACH_CLIENT(fair, client)
     if (client->active)
-        least = facet_fair_sooner(least, client->vtime);
+        least = facet_min_u64(least, client->vtime);
     if (least != UINT64_MAX)
-        fair->floor = facet_fair_later(fair->floor, least);
+        fair->floor = facet_max_u64(fair->floor, least);
 }
 
 /* Notices clients that began or ceased to want the device. Time without demand earns no credit. */
@@ -219,7 +218,7 @@ static void note_demand(struct facet_fair *fair, struct facet_fair_client *clien
     if (client->draining && client->demand.inflight == 0) {
         client->draining = client->overrun = false;
         fair->handed_over_ns =
-            facet_fair_later(fair->handed_over_ns, facet_fair_sooner(client->demand.idle_since_ns, now_ns | 1));
+            facet_max_u64(fair->handed_over_ns, facet_min_u64(client->demand.idle_since_ns, now_ns | 1));
     }
     if (client->demand.inflight && client->demand.inflight_ns)
         client->launch_ns = client->demand.inflight_ns / client->demand.inflight;
@@ -256,9 +255,9 @@ static uint64_t turn_ns(const struct facet_fair *fair, const struct facet_fair_c
 {
     if (!facet_fair_by_work(fair) || fair->round_milli <= client->weight_milli)
         return fair->config.slice_ns;
-    return facet_fair_sooner(
+    return facet_min_u64(
         fair->config.slice_ns,
-        facet_fair_later(fair->config.least_ns, fair->config.round_ns * client->weight_milli / fair->round_milli));
+        facet_max_u64(fair->config.least_ns, fair->config.round_ns * client->weight_milli / fair->round_milli));
 }
 
 static int64_t turn_rank(const struct facet_fair *fair, const struct facet_fair_client *client)
@@ -302,7 +301,7 @@ static void close_gate(struct facet_fair_client *client)
 /* Since when a client could have launched something and has not. */
 static uint64_t idle_since_ns(const struct facet_fair_client *client)
 {
-    return facet_fair_later(client->demand.idle_since_ns, client->lease_start_ns);
+    return facet_max_u64(client->demand.idle_since_ns, client->lease_start_ns);
 }
 
 static bool idle_for_too_long(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
@@ -337,7 +336,7 @@ static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fa
     if (!other || !facet_fair_by_work(fair))
         return now_ns + most_ns;
     uint64_t behind_ns = (uint64_t)(rank(fair, other) - rank(fair, client)) * client->weight_milli / FACET_MILLI_WHOLE;
-    return ends_ns(fair, client) + facet_fair_sooner(facet_fair_later(behind_ns, fair->config.least_ns), most_ns);
+    return ends_ns(fair, client) + facet_min_u64(facet_max_u64(behind_ns, fair->config.least_ns), most_ns);
 }
 
 /*
@@ -400,7 +399,7 @@ static uint64_t comes_ns(struct facet_fair *fair, uint64_t now_ns)
 
     EACH_CLIENT(fair, client)
     if (facet_fair_by_work(fair) && client->draining && !client->overrun)
-        comes = facet_fair_later(comes, ends_ns(fair, client));
+        comes = facet_max_u64(comes, ends_ns(fair, client));
     return comes;
 }
 
@@ -452,7 +451,7 @@ static void set_depths(struct facet_fair *fair)
 
         client->depth_ns = turn_ns(fair, client);
         if (facet_fair_capped(client) && active <= 1)
-            client->depth_ns = facet_fair_sooner(client->depth_ns, credit_ns);
+            client->depth_ns = facet_min_u64(client->depth_ns, credit_ns);
     }
 }
 
@@ -467,13 +466,13 @@ static uint64_t turn_deadline(const struct facet_fair *fair, const struct facet_
     uint64_t deadline = client->lease_end_ns;
 
     if (facet_fair_by_work(fair)) {
-        uint64_t filled_ns = deadline - facet_fair_sooner(deadline, client->demand.inflight_ns);
-        uint64_t look_ns = facet_fair_sooner(facet_fair_later(filled_ns, now_ns + fair->config.handover_ns),
-                                             now_ns + turn_ns(fair, client) / TURN_LOOKS);
+        uint64_t filled_ns = deadline - facet_min_u64(deadline, client->demand.inflight_ns);
+        uint64_t look_ns = facet_min_u64(facet_max_u64(filled_ns, now_ns + fair->config.handover_ns),
+                                         now_ns + turn_ns(fair, client) / TURN_LOOKS);
 
-        deadline = facet_fair_sooner(deadline, client->lease_start_ns > now_ns ? client->lease_start_ns : look_ns);
+        deadline = facet_min_u64(deadline, client->lease_start_ns > now_ns ? client->lease_start_ns : look_ns);
     }
-    return wants(client) ? deadline : facet_fair_sooner(deadline, idle_since_ns(client) + fair->config.grace_ns);
+    return wants(client) ? deadline : facet_min_u64(deadline, idle_since_ns(client) + fair->config.grace_ns);
 }
 
 static uint64_t client_deadline(const struct facet_fair *fair, const struct facet_fair_client *client, bool contended,
@@ -484,27 +483,27 @@ static uint64_t client_deadline(const struct facet_fair *fair, const struct face
     if (client->draining && !client->overrun && !nearly_drained(fair, client, now_ns)) {
         deadline = client->lease_end_ns + fair->config.overrun_ns;
         if (facet_fair_drained_ns(fair, client) != FACET_FAIR_NEVER)
-            deadline = facet_fair_sooner(deadline, facet_fair_drained_ns(fair, client) - fair->config.handover_ns);
+            deadline = facet_min_u64(deadline, facet_fair_drained_ns(fair, client) - fair->config.handover_ns);
     }
     if (client->gate == FACET_FAIR_LEASED && contended)
-        deadline = facet_fair_sooner(deadline, turn_deadline(fair, client, now_ns));
+        deadline = facet_min_u64(deadline, turn_deadline(fair, client, now_ns));
     if (client->gate == FACET_FAIR_LEASED && !facet_fair_capped(client))
-        deadline = facet_fair_sooner(deadline, now_ns + fair->config.alone_ns);
+        deadline = facet_min_u64(deadline, now_ns + fair->config.alone_ns);
     if (facet_fair_capped(client) && client->gate == FACET_FAIR_CLOSED && client->demand.waiting && !client->frozen)
-        deadline = facet_fair_sooner(deadline, facet_fair_cap_opens_ns(fair, client));
+        deadline = facet_min_u64(deadline, facet_fair_cap_opens_ns(fair, client));
     if (facet_fair_capped(client) && client->gate == FACET_FAIR_LEASED) {
         int64_t left_ns = facet_fair_cap_left_ns(fair, client);
 
-        deadline = facet_fair_sooner(deadline, now_ns + (uint64_t)(left_ns > 0 ? left_ns : 0));
+        deadline = facet_min_u64(deadline, now_ns + (uint64_t)(left_ns > 0 ? left_ns : 0));
     }
-    return facet_fair_later(deadline, now_ns + 1);
+    return facet_max_u64(deadline, now_ns + 1);
 }
 
 uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t deadline = FACET_FAIR_NEVER;
 
-    now_ns = facet_fair_later(now_ns, fair->last_ns);
+    now_ns = facet_max_u64(now_ns, fair->last_ns);
     account(fair, now_ns);
     fair->free_ns = free_ns(fair);
 
@@ -520,6 +519,6 @@ uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
     EACH_CLIENT(fair, client)
     contended = contended || eligible(fair, client) || (fair->config.parallel > 1 && wants(client));
     EACH_CLIENT(fair, client)
-    deadline = facet_fair_sooner(deadline, client_deadline(fair, client, contended, now_ns));
+    deadline = facet_min_u64(deadline, client_deadline(fair, client, contended, now_ns));
     return deadline;
 }

@@ -26,7 +26,7 @@
  */
 static uint64_t held_late_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
-    return facet_fair_sooner(client->demand.inflight_ns, fair->config.burst_ns / 2);
+    return facet_min_u64(client->demand.inflight_ns, fair->config.burst_ns / 2);
 }
 
 /* When the work in flight should have ended, and its end should have been reported. */
@@ -45,7 +45,7 @@ static int64_t held_ns(const struct facet_fair *fair, const struct facet_fair_cl
 {
     bool late = fair->last_ns >= overdue_ns(fair, client);
 
-    return (int64_t)(late ? held_late_ns(fair, client) : facet_fair_sooner(client->demand.inflight_ns, BUSY_MOST_NS));
+    return (int64_t)(late ? held_late_ns(fair, client) : facet_min_u64(client->demand.inflight_ns, BUSY_MOST_NS));
 }
 
 /*
@@ -55,8 +55,8 @@ static int64_t held_ns(const struct facet_fair *fair, const struct facet_fair_cl
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
 {
     uint64_t grown = client->demand.busy_ns - client->cap_busy_ns;
-    uint64_t busy = client->demand.busy_ns < client->cap_busy_ns ? 0 : facet_fair_sooner(grown, BUSY_MOST_NS);
-    int64_t most_ns = (int64_t)facet_fair_later(fair->config.burst_ns, client->launch_ns) + held_ns(fair, client);
+    uint64_t busy = client->demand.busy_ns < client->cap_busy_ns ? 0 : facet_min_u64(grown, BUSY_MOST_NS);
+    int64_t most_ns = (int64_t)facet_max_u64(fair->config.burst_ns, client->launch_ns) + held_ns(fair, client);
 
     client->cap_busy_ns = client->demand.busy_ns;
     client->cap_credit_ns += (int64_t)(elapsed_ns * client->limit_milli / FACET_MILLI_WHOLE) - (int64_t)busy;
@@ -82,7 +82,7 @@ int64_t facet_fair_cap_left_ns(const struct facet_fair *fair, const struct facet
 
 static int64_t reopen_ns(const struct facet_fair_client *client)
 {
-    return (int64_t)facet_fair_sooner(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
+    return (int64_t)facet_min_u64(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
 }
 
 /* When the device would reach its next launch. A draining client has only its own work before it, so: now. */
@@ -116,7 +116,7 @@ static uint64_t look_ns(const struct facet_fair *fair, const struct facet_fair_c
 
     if (would_begin_ns(fair, client) <= fair->last_ns || opens_ns <= turn_ns)
         return opens_ns;
-    return facet_fair_sooner(opens_ns, facet_fair_later(opens_ns - turn_ns, fair->last_ns + fair->config.handover_ns));
+    return facet_min_u64(opens_ns, facet_max_u64(opens_ns - turn_ns, fair->last_ns + fair->config.handover_ns));
 }
 
 uint64_t facet_fair_cap_opens_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
@@ -125,8 +125,7 @@ uint64_t facet_fair_cap_opens_ns(const struct facet_fair *fair, const struct fac
 
     if (facet_fair_cap_lets_in(fair, client))
         return FACET_FAIR_NEVER;
-    uint64_t opens_ns =
-        facet_fair_sooner(comes_by_ns(fair, client, client->cap_credit_ns - held_ns(fair, client)),
-                          facet_fair_later(overdue_ns(fair, client), comes_by_ns(fair, client, late_left_ns)));
+    uint64_t opens_ns = facet_min_u64(comes_by_ns(fair, client, client->cap_credit_ns - held_ns(fair, client)),
+                                      facet_max_u64(overdue_ns(fair, client), comes_by_ns(fair, client, late_left_ns)));
     return look_ns(fair, client, opens_ns);
 }

@@ -14,7 +14,7 @@ static uint64_t had_until(const struct facet_fair *fair, const struct facet_fair
 {
     if (client->demand.inflight || !client->draining)
         return now_ns;
-    return facet_fair_later(fair->last_ns, facet_fair_sooner(now_ns, client->demand.idle_since_ns));
+    return facet_max_u64(fair->last_ns, facet_min_u64(now_ns, client->demand.idle_since_ns));
 }
 
 /* Whether it had the device right after a moment. */
@@ -37,9 +37,9 @@ static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t 
             continue;
         sharers += had_at(fair, client, from_ns, now_ns);
         if (until_ns > from_ns)
-            change = facet_fair_sooner(change, until_ns);
+            change = facet_min_u64(change, until_ns);
         if (client->lease_start_ns > from_ns)
-            change = facet_fair_sooner(change, client->lease_start_ns);
+            change = facet_min_u64(change, client->lease_start_ns);
     }
     *ret_sharers = sharers;
     return change;
@@ -66,7 +66,7 @@ static uint64_t alike_until(struct facet_fair *fair, const struct facet_fair_cli
     {
         *ret_others += was_beside(client, ended, from_ns);
         if (client->lease_start_ns > from_ns && was_beside(client, ended, client->lease_start_ns))
-            until_ns = facet_fair_sooner(until_ns, client->lease_start_ns);
+            until_ns = facet_min_u64(until_ns, client->lease_start_ns);
     }
     return until_ns;
 }
@@ -102,14 +102,14 @@ static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, 
  */
 static void put_ends_right(struct facet_fair *fair)
 {
-    uint64_t earliest_ns = fair->last_ns - facet_fair_sooner(fair->last_ns, fair->config.handover_ns);
+    uint64_t earliest_ns = fair->last_ns - facet_min_u64(fair->last_ns, fair->config.handover_ns);
 
     EACH_CLIENT(fair, client)
     {
-        uint64_t end_ns = facet_fair_later(client->demand.idle_since_ns, client->lease_start_ns);
+        uint64_t end_ns = facet_max_u64(client->demand.idle_since_ns, client->lease_start_ns);
 
         if (client->draining && !client->demand.inflight && !client->overrun && end_ns < fair->last_ns)
-            put_right(fair, client, facet_fair_later(end_ns, earliest_ns));
+            put_right(fair, client, facet_max_u64(end_ns, earliest_ns));
     }
 }
 

@@ -38,30 +38,30 @@ void facet_fair_demand_add(struct facet_fair_demand *demand, const struct facet_
 
     if (unseen_ns <= WAITS_UNSEEN_NS)
         demand->waiting += process->waiting;
-    if (unseen_ns <= facet_fair_later(RUNS_UNSEEN_NS, RUNS_UNSEEN_TIMES * process->inflight_ns)) {
+    if (unseen_ns <= facet_max_u64(RUNS_UNSEEN_NS, RUNS_UNSEEN_TIMES * process->inflight_ns)) {
         demand->inflight += process->inflight;
         demand->inflight_ns += process->inflight_ns;
     } else {
         demand->lost += process->inflight;
     }
-    demand->idle_since_ns = facet_fair_later(demand->idle_since_ns, process->idle_since_ns);
+    demand->idle_since_ns = facet_max_u64(demand->idle_since_ns, process->idle_since_ns);
 }
 
 void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_client *client)
 {
     if (!client->active && fair->floor > COMEBACK_NS)
-        client->vtime = facet_fair_later(client->vtime, fair->floor - COMEBACK_NS);
+        client->vtime = facet_max_u64(client->vtime, fair->floor - COMEBACK_NS);
 }
 
 void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client)
 {
     uint64_t measured_ns = client->demand.busy_ns - client->cap_busy_ns;
-    uint64_t charged_ns = client->held_ns - facet_fair_sooner(client->held_ns, client->reported_held_ns);
+    uint64_t charged_ns = client->held_ns - facet_min_u64(client->held_ns, client->reported_held_ns);
 
     client->returning = client->returning || client->demand.lost < client->lost;
     client->lost = client->demand.lost;
     if (client->returning && measured_ns > charged_ns) {
-        uint64_t owed_ns = facet_fair_sooner(measured_ns - charged_ns, OWED_MOST_NS);
+        uint64_t owed_ns = facet_min_u64(measured_ns - charged_ns, OWED_MOST_NS);
 
         facet_fair_comes_back(fair, client);
         client->held_ns += owed_ns;

@@ -3,21 +3,12 @@
 #ifndef FACET_COMPUTE_FAIR_PARTS_H
 #define FACET_COMPUTE_FAIR_PARTS_H
 
+#include "base/integer.h"
 #include "compute/fair.h"
 
 #define EACH_CLIENT(fair, client)                                                                                      \
     for (struct facet_fair_client *client = (fair)->clients; client < (fair)->clients + (fair)->top; client++)         \
         if (client->used)
-
-static inline uint64_t facet_fair_later(uint64_t left, uint64_t right)
-{
-    return left > right ? left : right;
-}
-
-static inline uint64_t facet_fair_sooner(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
 
 /* Turns are counted in work, and lengths are parts of a round. */
 static inline bool facet_fair_by_work(const struct facet_fair *fair)
@@ -43,7 +34,7 @@ static inline bool facet_fair_capped(const struct facet_fair_client *client)
 static inline uint64_t facet_fair_drained_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     uint64_t began_ns =
-        facet_fair_later(facet_fair_later(client->demand.idle_since_ns, client->lease_start_ns), fair->handed_over_ns);
+        facet_max_u64(facet_max_u64(client->demand.idle_since_ns, client->lease_start_ns), fair->handed_over_ns);
 
     return client->demand.inflight_ns ? began_ns + client->demand.inflight_ns : FACET_FAIR_NEVER;
 }

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "base/integer.h"
+
 #define MS UINT64_C(1000000)
 
 const struct facet_residence_config facet_residence_defaults = {
@@ -22,16 +24,6 @@ const struct facet_residence_config facet_residence_defaults = {
     for (struct facet_residence_client *client = (residence)->clients;                                                 \
          client < (residence)->clients + (residence)->top; client++)                                                   \
         if (client->used)
-
-static uint64_t larger(uint64_t left, uint64_t right)
-{
-    return left > right ? left : right;
-}
-
-static uint64_t smaller(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
 
 void facet_residence_init(struct facet_residence *residence, const struct facet_residence_config *config,
                           uint64_t now_ns)
@@ -87,7 +79,7 @@ static bool in_turn(const struct facet_residence_client *client, uint64_t now_ns
 
 static uint64_t idle_from_ns(const struct facet_residence *residence, const struct facet_residence_client *client)
 {
-    return client->demand.used_ns + larger(residence->config.idle_ns, client->cost_ns);
+    return client->demand.used_ns + facet_max_u64(residence->config.idle_ns, client->cost_ns);
 }
 
 static bool is_idle(const struct facet_residence *residence, const struct facet_residence_client *client,
@@ -99,7 +91,7 @@ static bool is_idle(const struct facet_residence *residence, const struct facet_
 /* Its bytes on the device, less those that it was asked to give. */
 static uint64_t keeps(const struct facet_residence_client *client)
 {
-    return smaller(client->demand.resident_bytes, client->most_bytes);
+    return facet_min_u64(client->demand.resident_bytes, client->most_bytes);
 }
 
 static bool owes(const struct facet_residence_client *client)
@@ -130,7 +122,7 @@ static void watch(struct facet_residence *residence, uint64_t now_ns)
             client->owes_since_ns = now_ns;
         client->stuck = owes(client) && patience_ns && now_ns - client->owes_since_ns >= patience_ns;
         if (client->stuck && !was_stuck)
-            residence->moved_ns -= smaller(residence->moved_ns, now_ns - client->owes_since_ns);
+            residence->moved_ns -= facet_min_u64(residence->moved_ns, now_ns - client->owes_since_ns);
     }
 }
 
@@ -143,7 +135,8 @@ static uint64_t patience_ends_ns(struct facet_residence *residence)
         return soonest;
     EACH_CLIENT(residence, client)
     if (owes(client) && !client->stuck)
-        soonest = smaller(soonest, larger(client->owes_since_ns, residence->last_ns) + residence->config.patience_ns);
+        soonest = facet_min_u64(soonest, facet_max_u64(client->owes_since_ns, residence->last_ns) +
+                                             residence->config.patience_ns);
     return soonest;
 }
 
@@ -155,7 +148,7 @@ static uint64_t least_active_vtime(struct facet_residence *residence)
 
     EACH_CLIENT(residence, client)
     if (client->active)
-        least = smaller(least, client->vtime);
+        least = facet_min_u64(least, client->vtime);
     return least == UINT64_MAX ? 0 : least;
 }
 
@@ -174,7 +167,7 @@ static void account(struct facet_residence *residence, uint64_t now_ns)
         if (uses)
             client->vtime += elapsed * 1000 / client->weight_milli;
         if ((uses || waits(client)) && !client->active)
-            client->vtime = larger(client->vtime, floor);
+            client->vtime = facet_max_u64(client->vtime, floor);
         client->active = uses || waits(client);
     }
     if (residence->head >= 0 && !residence->waiting)
@@ -197,7 +190,7 @@ static uint32_t least_weight(struct facet_residence *residence)
 static void begin_turn(struct facet_residence *residence, struct facet_residence_client *client, uint64_t now_ns)
 {
     client->cost_ns = residence->moved_ns;
-    uint64_t turn_ns = larger(residence->config.least_turn_ns, residence->config.factor * client->cost_ns);
+    uint64_t turn_ns = facet_max_u64(residence->config.least_turn_ns, residence->config.factor * client->cost_ns);
     uint32_t least = least_weight(residence);
 
     if (residence->config.factor == 0)
@@ -328,11 +321,11 @@ static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
     {
         if (!can_go(residence, client))
             continue;
-        soonest = smaller(soonest, client->turn_end_ns);
+        soonest = facet_min_u64(soonest, client->turn_end_ns);
         if (!client->demand.busy)
-            soonest = smaller(soonest, idle_from_ns(residence, client));
+            soonest = facet_min_u64(soonest, idle_from_ns(residence, client));
     }
-    return soonest == FACET_RESIDENCE_NEVER ? soonest : larger(soonest, now_ns + 1);
+    return soonest == FACET_RESIDENCE_NEVER ? soonest : facet_max_u64(soonest, now_ns + 1);
 }
 
 static bool others_keep(struct facet_residence *residence)
@@ -358,7 +351,7 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
     if (now_ns < residence->settled_ns)
         return residence->settled_ns;
     while (wanted && (client = next_to_go(residence, now_ns))) {
-        uint64_t gives = smaller(wanted, keeps(client));
+        uint64_t gives = facet_min_u64(wanted, keeps(client));
 
         client->most_bytes = keeps(client) - gives;
         wanted -= gives;
@@ -369,14 +362,14 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
     if (others_keep(residence))
         return soonest_ns(residence, now_ns);
     if (now_ns < residence->left_ns + residence->config.leave_ns)
-        return smaller(patience_ends_ns(residence), residence->left_ns + residence->config.leave_ns);
+        return facet_min_u64(patience_ends_ns(residence), residence->left_ns + residence->config.leave_ns);
     head->most_bytes = FACET_RESIDENCE_LAST;
     return FACET_RESIDENCE_NEVER;
 }
 
 uint64_t facet_residence_step(struct facet_residence *residence, uint64_t now_ns)
 {
-    now_ns = larger(now_ns, residence->last_ns);
+    now_ns = facet_max_u64(now_ns, residence->last_ns);
     account(residence, now_ns);
     watch(residence, now_ns);
     if (residence->head >= 0)

@@ -10,16 +10,13 @@
 
 #include <facet/limits.h>
 
+#include "base/integer.h"
+
 __extension__ typedef unsigned __int128 settle_wide;
 
 #define EACH_CLIENT(settle, client)                                                                                    \
     for (struct facet_settle_client *client = (settle)->clients; client < (settle)->clients + (settle)->top; client++) \
         if (client->used)
-
-static uint64_t smaller(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
 
 static uint64_t above(uint64_t left, uint64_t right)
 {
@@ -70,7 +67,7 @@ static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t ela
     uint64_t most_ns = client->timed ? charged_ns(client) : of_device(client, elapsed_ns);
     uint64_t use_ns = add_saturating(unsettled_ns(client), coming_ns(client, now_ns));
 
-    return smaller(smaller(most_ns, elapsed_ns), above(use_ns, client->credit_ns));
+    return facet_min_u64(facet_min_u64(most_ns, elapsed_ns), above(use_ns, client->credit_ns));
 }
 
 /* Gives out the time that has passed; when clients want more, in proportion to their wants. */
@@ -94,7 +91,7 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
 static void give_missed(struct facet_settle *settle, struct facet_settle_client *client)
 {
     uint64_t missing_ns = above(unsettled_ns(client), client->credit_ns);
-    uint64_t given_ns = client->older ? smaller(settle->missed_ns, missing_ns) : 0;
+    uint64_t given_ns = client->older ? facet_min_u64(settle->missed_ns, missing_ns) : 0;
 
     client->credit_ns += given_ns;
     settle->missed_ns -= given_ns;
@@ -104,12 +101,12 @@ static void give_missed(struct facet_settle *settle, struct facet_settle_client 
 static void settle_client(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
 {
     give_missed(settle, client);
-    uint64_t settled_ns = smaller(unsettled_ns(client), client->credit_ns);
+    uint64_t settled_ns = facet_min_u64(unsettled_ns(client), client->credit_ns);
 
     client->total.settled_ns += settled_ns;
     client->total.measured_ns = client->demand.measured_ns;
     client->total.at_ns = now_ns;
-    client->credit_ns = smaller(client->credit_ns - settled_ns, coming_ns(client, now_ns));
+    client->credit_ns = facet_min_u64(client->credit_ns - settled_ns, coming_ns(client, now_ns));
 }
 
 static uint64_t lag_ns(const struct facet_settle_client *client)
@@ -153,7 +150,7 @@ void facet_settle_publish(struct facet_settle *settle, uint64_t now_ns)
         left_ns = publish_small(settle, left_ns, left_ns / count);
     }
     EACH_CLIENT(settle, client)
-    client->total.published_ns += smaller(lag_ns(client), count ? left_ns / count : 0);
+    client->total.published_ns += facet_min_u64(lag_ns(client), count ? left_ns / count : 0);
 }
 
 void facet_settle_init(struct facet_settle *settle, uint64_t now_ns)
@@ -169,7 +166,7 @@ static void settle_missed(struct facet_settle *settle, struct facet_settle_clien
     settle_client(settle, client, now_ns);
     client->older = client->demand.begun_ns != 0;
 
-    uint64_t published_ns = smaller(lag_ns(client), settle->unpublished_ns);
+    uint64_t published_ns = facet_min_u64(lag_ns(client), settle->unpublished_ns);
     client->total.published_ns += published_ns;
     settle->unpublished_ns -= published_ns;
 }
@@ -182,7 +179,7 @@ void facet_settle_add(struct facet_settle *settle, uint32_t place, bool timed, u
     *client = (struct facet_settle_client){
         .used = true, .timed = timed, .part_milli = part_milli, .total = *before, .demand = *demand};
     client->seen_charged_ns = demand->charged_ns;
-    client->total.published_ns = smaller(before->published_ns, before->settled_ns);
+    client->total.published_ns = facet_min_u64(before->published_ns, before->settled_ns);
     if (settle->top <= place)
         settle->top = place + 1;
     if (before->at_ns)

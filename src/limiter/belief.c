@@ -2,6 +2,8 @@
 /* Owns: the bounds that a vGPU's totals must keep from one look to the next; see belief.h. Never: repairs a total. */
 #include "limiter/belief.h"
 
+#include "base/integer.h"
+
 /*
  * The most device time that may arrive between two looks: a process that was stopped reports all of it when it
  * continues, at most 13 days. Launches and refusals may arrive at once beside one a nanosecond, because a process holds
@@ -32,15 +34,10 @@ static uint32_t look_at(bool believed, uint32_t bit)
     return believed ? 0 : bit;
 }
 
-static uint64_t least(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
-
 /* The most device time that so many slots can have had in that time without a report: at most MOST_TIME_AT_ONCE_NS. */
 static uint64_t had_ns(uint64_t age_ns, uint64_t many)
 {
-    return least(least(age_ns, MOST_TIME_AT_ONCE_NS / many) * many + AHEAD_NS, MOST_TIME_AT_ONCE_NS);
+    return facet_min_u64(facet_min_u64(age_ns, MOST_TIME_AT_ONCE_NS / many) * many + AHEAD_NS, MOST_TIME_AT_ONCE_NS);
 }
 
 static uint32_t doubt(const struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
@@ -49,7 +46,7 @@ static uint32_t doubt(const struct facet_belief *belief, const struct facet_usag
     /*
      * The sum over all slots is bounded by its increase, a single slot by its whole value: a vGPU may have thousands.
      */
-    uint64_t slot_ns = least(age_ns, FACET_BELIEF_MOST / TIMES) * TIMES + AHEAD_NS;
+    uint64_t slot_ns = facet_min_u64(age_ns, FACET_BELIEF_MOST / TIMES) * TIMES + AHEAD_NS;
 
     return look_at(may_grow(belief->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS) &&
                        (totals->slot_busy_ns <= belief->first_ns || totals->slot_busy_ns - belief->first_ns <= slot_ns),

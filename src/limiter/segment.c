@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/integer.h"
 
 enum facet_status facet_segment_map(int dir_fd, const char *name, bool writable, size_t minimum, void **ret_address,
                                     size_t *ret_size, int *ret_fd, struct facet_error *error)
@@ -173,11 +174,6 @@ uint64_t facet_usage_take_spares(struct facet_usage *usage)
     return sum;
 }
 
-static uint64_t later(uint64_t left, uint64_t right)
-{
-    return left > right ? left : right;
-}
-
 static void add_residence(struct facet_usage_totals *totals, const struct facet_slot *slot)
 {
     totals->swappable_bytes = add_saturating(totals->swappable_bytes, atomic_load(&slot->swappable_bytes));
@@ -185,7 +181,8 @@ static void add_residence(struct facet_usage_totals *totals, const struct facet_
     totals->short_bytes = add_saturating(totals->short_bytes, atomic_load(&slot->short_bytes));
     totals->absent += atomic_load(&slot->absent);
     totals->stays += atomic_load(&slot->stays);
-    totals->touched_ns = later(totals->touched_ns, atomic_load_explicit(&slot->touched_ns, memory_order_relaxed));
+    totals->touched_ns =
+        facet_max_u64(totals->touched_ns, atomic_load_explicit(&slot->touched_ns, memory_order_relaxed));
 }
 
 static void add_to(uint64_t *sum, const _Atomic uint64_t *word)
@@ -197,7 +194,8 @@ static void add_slot(struct facet_usage_totals *totals, const struct facet_slot 
 {
     totals->memory_bytes = add_saturating(totals->memory_bytes, facet_slot_memory(slot));
     add_to(&totals->busy_ns, &slot->busy_ns);
-    totals->slot_busy_ns = later(totals->slot_busy_ns, atomic_load_explicit(&slot->busy_ns, memory_order_relaxed));
+    totals->slot_busy_ns =
+        facet_max_u64(totals->slot_busy_ns, atomic_load_explicit(&slot->busy_ns, memory_order_relaxed));
     add_to(&totals->launches, &slot->launches);
     add_to(&totals->throttled_ns, &slot->throttled_ns);
     add_to(&totals->denied, &slot->denied);
@@ -209,7 +207,7 @@ static void add_slot(struct facet_usage_totals *totals, const struct facet_slot 
     totals->processes += atomic_load_explicit(&slot->pid, memory_order_relaxed) != 0;
     add_residence(totals, slot);
     totals->idle_since_ns =
-        later(totals->idle_since_ns, atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed));
+        facet_max_u64(totals->idle_since_ns, atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed));
 }
 
 void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals *ret_totals)

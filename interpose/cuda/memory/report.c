@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the amounts of memory that a program sees. Never: raises them above the driver's answer. */
+#include "base/integer.h"
 #include "charge.h"
 #include "graph.h"
 #include "interpose/kit/memory/pool.h"
-
-static uint64_t smaller(uint64_t one, uint64_t other)
-{
-    return one < other ? one : other;
-}
 
 /*
  * Limits the driver's answer to the quota. Other tenants use the device too, so the free amount is the smaller of both;
@@ -18,11 +14,11 @@ static void narrow(struct facet_tenant *tenant, bool whole, uint64_t *is_free, u
 {
     bool gives_way = atomic_load_explicit(&tenant->policy->oversubscribed, memory_order_relaxed);
 
-    *total = smaller(*total, facet_tenant_memory_limit(tenant));
+    *total = facet_min_u64(*total, facet_tenant_memory_limit(tenant));
     if (gives_way || !whole)
-        *is_free = smaller(gives_way ? *total : *is_free, facet_tenant_memory_free_now(tenant));
+        *is_free = facet_min_u64(gives_way ? *total : *is_free, facet_tenant_memory_free_now(tenant));
     else
-        *is_free = smaller(*is_free, facet_tenant_memory_free_beside(tenant, *is_free));
+        *is_free = facet_min_u64(*is_free, facet_tenant_memory_free_beside(tenant, *is_free));
 }
 
 static struct facet_tenant *up_to_date(void)
@@ -61,9 +57,9 @@ CUresult facet_cuMemGetInfo(unsigned *is_free, unsigned *total)
     if (tenant)
         narrow(tenant, false, &in_vgpu_free, &in_vgpu);
     if (tenant && is_free)
-        *is_free = (unsigned)smaller(*is_free, in_vgpu_free);
+        *is_free = (unsigned)facet_min_u64(*is_free, in_vgpu_free);
     if (tenant && total)
-        *total = (unsigned)smaller(*total, in_vgpu);
+        *total = (unsigned)facet_min_u64(*total, in_vgpu);
     return result;
 }
 
@@ -73,7 +69,7 @@ CUresult facet_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
     struct facet_tenant *tenant = result == CUDA_SUCCESS ? facet_cuda_tenant((uint32_t)device) : NULL;
 
     if (tenant)
-        *bytes = smaller(*bytes, facet_tenant_memory_limit(tenant));
+        *bytes = facet_min_u64(*bytes, facet_tenant_memory_limit(tenant));
     return result;
 }
 
@@ -83,6 +79,6 @@ CUresult facet_cuDeviceTotalMem(unsigned *bytes, CUdevice device)
     struct facet_tenant *tenant = result == CUDA_SUCCESS ? facet_cuda_tenant((uint32_t)device) : NULL;
 
     if (tenant)
-        *bytes = (unsigned)smaller(*bytes, facet_tenant_memory_limit(tenant));
+        *bytes = (unsigned)facet_min_u64(*bytes, facet_tenant_memory_limit(tenant));
     return result;
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the amounts of memory that a program sees. Never: raises them above the runtime's answer. */
+#include "base/integer.h"
 #include "charge.h"
 #include "interpose/kit/memory/graph.h"
 #include "interpose/kit/memory/pool.h"
-
-static uint64_t smaller(uint64_t one, uint64_t other)
-{
-    return one < other ? one : other;
-}
 
 /*
  * Other tenants use the device too, so the free amount is the smaller of both. Runtimes before 6 subtract only this
@@ -26,9 +22,9 @@ hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
     if (facet_graphs_were())
         facet_graphs_settle(device);
     if (total)
-        *total = smaller(*total, facet_tenant_memory_limit(tenant));
+        *total = facet_min_u64(*total, facet_tenant_memory_limit(tenant));
     if (is_free)
-        *is_free = smaller(*is_free, facet_tenant_memory_free_now(tenant));
+        *is_free = facet_min_u64(*is_free, facet_tenant_memory_free_now(tenant));
     return result;
 }
 
@@ -37,7 +33,7 @@ static uint64_t within(int device, uint64_t bytes)
 {
     struct facet_tenant *tenant = device >= 0 ? facet_hip_tenant((uint32_t)device) : NULL;
 
-    return tenant ? smaller(bytes, facet_tenant_memory_limit(tenant)) : bytes;
+    return tenant ? facet_min_u64(bytes, facet_tenant_memory_limit(tenant)) : bytes;
 }
 
 hipError_t facet_hipDeviceTotalMem(size_t *bytes, hipDevice_t device)

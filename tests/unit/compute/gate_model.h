@@ -78,14 +78,14 @@ static inline uint64_t gate_wakes_ns(struct gate_model *model)
            (uint64_t)(model->random >> 16) * (model->wake_most_ns - model->wake_least_ns) / 65536;
 }
 
-static inline uint64_t gate_sooner(uint64_t left, uint64_t right)
+static inline uint64_t gate_min(uint64_t left, uint64_t right)
 {
     return left < right ? left : right;
 }
 
 static inline void gate_ring(struct gate_model *model)
 {
-    model->step_ns = gate_sooner(model->step_ns, gate_wakes_ns(model));
+    model->step_ns = gate_min(model->step_ns, gate_wakes_ns(model));
 }
 
 static inline uint64_t gate_kernel_ns(const struct gate_tenant *tenant, uint64_t number)
@@ -222,7 +222,7 @@ static inline void gate_step(struct gate_model *model)
     }
     if (model->step_ns != FACET_FAIR_NEVER) /* a timer wakes as late as anything else */
         model->step_ns += gate_wakes_ns(model) - model->now_ns;
-    model->step_ns = gate_sooner(model->step_ns, model->now_ns + GATE_LOOK_NS);
+    model->step_ns = gate_min(model->step_ns, model->now_ns + GATE_LOOK_NS);
 }
 
 /* Its threads do nothing any more; its launches run to their end. */
@@ -246,7 +246,7 @@ static inline uint64_t gate_next_ns(const struct gate_model *model)
 
     for (uint32_t i = 0; i < model->count; i++)
         if (!model->tenants[i].stopped_ns)
-            next_ns = gate_sooner(next_ns, gate_sooner(model->tenants[i].try_ns, model->tenants[i].report_ns));
+            next_ns = gate_min(next_ns, gate_min(model->tenants[i].try_ns, model->tenants[i].report_ns));
     return next_ns;
 }
 
