@@ -59,8 +59,8 @@ static inline unsigned long long provider_process_stat(pid_t pid, unsigned field
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The one that was started last and runs a provider for `user`; with `keeper`, what keeps one; 0: none. */
-static inline pid_t provider_process_find(pid_t user, bool keeper)
+/* The one that was started last and runs a provider for `user`; with `supervisor`, what keeps one; 0: none. */
+static inline pid_t provider_process_find(pid_t user, bool supervisor)
 {
     unsigned long long youngest = 0;
     pid_t found = 0;
@@ -73,7 +73,7 @@ static inline pid_t provider_process_find(pid_t user, bool keeper)
             continue;
         unsigned long long start = provider_process_stat(pid, 19);
         bool kept = provider_process_is_of((pid_t)provider_process_stat(pid, 1), user);
-        if (kept != keeper && start >= youngest) {
+        if (kept != supervisor && start >= youngest) {
             youngest = start;
             found = pid;
         }
@@ -88,7 +88,7 @@ static inline pid_t provider_process(pid_t user)
     return provider_process_find(user, false);
 }
 
-/* A keeper tells how its child ended, and then ends itself. */
+/* A supervisor tells how its child ended, and then ends itself. */
 static inline bool provider_processes_end(pid_t user)
 {
     for (int i = 0; i < 3000; i++) {

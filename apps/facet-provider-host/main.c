@@ -14,8 +14,8 @@
 
 #include "base/surroundings.h"
 #include "session/control.h"
-#include "session/keeper.h"
 #include "session/serve.h"
+#include "session/supervisor.h"
 
 static bool is_socket(int fd)
 {
@@ -29,7 +29,7 @@ static bool is_socket(int fd)
  * the number of its process, for people who look at a list of processes. */
 static bool is_started_by_a_session(int count)
 {
-    return count == 4 && is_socket(FACET_CONTROL_FD) && is_socket(FACET_KEEPER_FD);
+    return count == 4 && is_socket(FACET_CONTROL_FD) && is_socket(FACET_SUPERVISOR_FD);
 }
 
 int main(int count, char **arguments)
@@ -43,7 +43,7 @@ int main(int count, char **arguments)
     }
     facet_surroundings_reset_signals(); /* a crash is reported by its signal, which a sanitizer's handler would hide */
     setrlimit(RLIMIT_CORE, &no_core);
-    facet_keeper_split();
+    facet_supervisor_split();
     /* A program that the provider starts must not keep the session open. */
     fcntl(FACET_CONTROL_FD, F_SETFD, FD_CLOEXEC);
     bool served = facet_serve(FACET_CONTROL_FD, arguments[1], (uint16_t)strtoul(arguments[2], NULL, 10));

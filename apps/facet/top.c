@@ -56,13 +56,13 @@ static enum facet_status take(struct client *client, struct top_sample *sample, 
 }
 
 /* False when it is time to leave: ^C, or the reader of the output has gone. */
-static bool pause_for(uint64_t ns, const sigset_t *leaving)
+static bool pause_for(uint64_t ns, const sigset_t *end_signals)
 {
     const struct timespec interval = facet_ns_timespec(ns);
     int number;
 
     /* An interrupted wait (the window was resized, the process was stopped and continued) simply refreshes early. */
-    number = sigtimedwait(leaving, NULL, &interval);
+    number = sigtimedwait(end_signals, NULL, &interval);
     return number < 0 && !ferror(stdout);
 }
 
@@ -72,7 +72,7 @@ static bool print_line(const struct top_sample *sample)
 }
 
 static int watch_json(const struct command *self, const struct options *options, struct client *client,
-                      const sigset_t *leaving)
+                      const sigset_t *end_signals)
 {
     struct top_sample sample = {0};
     struct facet_error error = {0};
@@ -83,14 +83,14 @@ static int watch_json(const struct command *self, const struct options *options,
             status = command_refuse(self, true, &error, client->advice);
         else if (!print_line(&sample))
             status = EXIT_REFUSED;
-    } while (status == EXIT_DONE && !options->once && pause_for(options->interval_ns, leaving));
+    } while (status == EXIT_DONE && !options->once && pause_for(options->interval_ns, end_signals));
     json_decref(sample.answer);
     return status;
 }
 
 /* Rates need two samples: the first frame comes after one interval, except on a terminal, which shows at once. */
 static int watch_table(const struct command *self, const struct options *options, struct client *client,
-                       const sigset_t *leaving)
+                       const sigset_t *end_signals)
 {
     struct top_sample before = {0}, now = {0};
     struct facet_error error = {0};
@@ -101,7 +101,7 @@ static int watch_table(const struct command *self, const struct options *options
         return command_refuse(self, false, &error, client->advice);
     if (redraw && !top_view_print(&before, &before, true, NULL))
         status = command_out_of_memory(self);
-    while (status == EXIT_DONE && pause_for(options->interval_ns, leaving)) {
+    while (status == EXIT_DONE && pause_for(options->interval_ns, end_signals)) {
         bool answered = take(client, &now, &error) == FACET_OK;
         if (!answered && !redraw)
             status = command_refuse(self, false, &error, client->advice);
@@ -125,7 +125,7 @@ static int run(const struct command *self, int argc, char **argv)
     struct options options = {.interval_ns = FACET_NS_PER_S};
     struct facet_error error = {0};
     CLIENT_CLEANUP struct client client = {0};
-    sigset_t leaving;
+    sigset_t end_signals;
     int status = EXIT_DONE;
 
     if (!read_options(self, argc, argv, &options, &status))
@@ -134,12 +134,12 @@ static int run(const struct command *self, int argc, char **argv)
         return EXIT_USAGE;
     if (client_open(&client, false, &error) != FACET_OK)
         return command_refuse(self, options.json, &error, NULL);
-    sigemptyset(&leaving);
-    sigaddset(&leaving, SIGINT);
-    sigaddset(&leaving, SIGTERM);
-    sigprocmask(SIG_BLOCK, &leaving, NULL);
-    return options.json ? watch_json(self, &options, &client, &leaving)
-                        : watch_table(self, &options, &client, &leaving);
+    sigemptyset(&end_signals);
+    sigaddset(&end_signals, SIGINT);
+    sigaddset(&end_signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &end_signals, NULL);
+    return options.json ? watch_json(self, &options, &client, &end_signals)
+                        : watch_table(self, &options, &client, &end_signals);
 }
 
 const struct command command_top = {

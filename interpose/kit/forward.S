@@ -6,7 +6,7 @@
 #if defined(__x86_64__)
 
     /* `index` is the number of the slot; the stub passes it to `first`. */
-    .macro door index, name
+    .macro forward_entry index, name
     .globl \name
     .type \name, %function
     .balign 16
@@ -72,7 +72,7 @@ first:
 
 #elif defined(__aarch64__)
 
-    .macro door index, name
+    .macro forward_entry index, name
     .globl \name
     .type \name, %function
     .balign 16
@@ -139,7 +139,7 @@ first:
 facet_forward_slots:
 
     .text
-#define FORWARD(index, name) door index, name
+#define FORWARD(index, name) forward_entry index, name
 #include "forward_names.h"
 
     .section .note.GNU-stack, "", %progbits

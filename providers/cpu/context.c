@@ -71,7 +71,7 @@ static void give_shared(struct facet_provider_instance *instance, struct cpu_wor
     pthread_mutex_unlock(&instance->lock);
 }
 
-void cpu_account_bury(struct cpu_context *context, struct cpu_pages_list *gone)
+void cpu_account_give_pages(struct cpu_context *context, struct cpu_pages_list *gone)
 {
     struct facet_provider_instance *instance = context->instance;
     struct cpu_pages *pages;
@@ -128,7 +128,7 @@ static struct cpu_context *new_context(struct facet_provider_instance *instance)
     TAILQ_INIT(&context->queues);
     TAILQ_INIT(&context->modules);
     TAILQ_INIT(&context->launches);
-    TAILQ_INIT(&context->graves);
+    TAILQ_INIT(&context->deferred_frees);
     return context;
 }
 
@@ -226,9 +226,9 @@ static void take_apart(struct cpu_context *context)
         TAILQ_REMOVE(&context->modules, module, link);
         cpu_module_free(module);
     }
-    cpu_graves_clear(context);
+    cpu_deferred_free_run(context);
     cpu_space_close(&context->space, &gone);
-    cpu_account_bury(context, &gone);
+    cpu_account_give_pages(context, &gone);
     leave_worker(context);
     free_context(context);
 }

@@ -92,8 +92,8 @@ struct cpu_queue {
 };
 
 /* Plain memory that was freed while launches queued before could still use it. */
-struct cpu_grave {
-    TAILQ_ENTRY(cpu_grave) link;
+struct cpu_deferred_free {
+    TAILQ_ENTRY(cpu_deferred_free) link;
     struct cpu_range range;
     uint64_t sequence; /* of the first launch that cannot use it */
 };
@@ -115,7 +115,7 @@ struct cpu_context {
     TAILQ_HEAD(, cpu_queue) queues;
     TAILQ_HEAD(, cpu_module) modules;
     TAILQ_HEAD(cpu_launches, cpu_launch) launches; /* in the order of their sequence */
-    TAILQ_HEAD(cpu_graves, cpu_grave) graves;
+    TAILQ_HEAD(cpu_deferred_frees, cpu_deferred_free) deferred_frees;
     uint64_t sequence;
 };
 
@@ -215,7 +215,7 @@ void cpu_account_reserve(struct cpu_context *context, uint64_t bytes, bool more)
 /* Charges a context's pages to its worker, as they may outlive the context. */
 void cpu_account_share(struct cpu_context *context, uint64_t bytes);
 /* Frees pages without references, and ends the charge for them. With no lock held. */
-void cpu_account_bury(struct cpu_context *context, struct cpu_pages_list *gone);
+void cpu_account_give_pages(struct cpu_context *context, struct cpu_pages_list *gone);
 
 /* --- queue.c --- */
 
@@ -289,13 +289,13 @@ enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu
 enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_transfer *transfer,
                                      struct facet_error *error);
 
-/* --- grave.c --- */
+/* --- deferred_free.c --- */
 
 /* Defers the free of plain memory, no longer in the space, until no launch can use it. With the space's lock held. */
-void cpu_grave_bury(struct cpu_context *context, struct cpu_grave *grave, struct cpu_range range);
+void cpu_deferred_free_add(struct cpu_context *context, struct cpu_deferred_free *deferred, struct cpu_range range);
 /* Frees the deferred memory that no launch can use any more. With no lock held. */
-void cpu_graves_clear(struct cpu_context *context);
-/* FACET_BUSY: launches may still use it; it is leaving. With no lock held. */
+void cpu_deferred_free_run(struct cpu_context *context);
+/* FACET_BUSY: launches may still use it; it is retired. With no lock held. */
 enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,
                             struct facet_error *error);
 

@@ -266,10 +266,10 @@ void cpu_launch_leave(struct cpu_launch *launch)
 
     pthread_mutex_lock(&context->lock);
     TAILQ_REMOVE(&context->launches, launch, link);
-    bool graves = !TAILQ_EMPTY(&context->graves);
+    bool deferred = !TAILQ_EMPTY(&context->deferred_frees);
     pthread_mutex_unlock(&context->lock);
-    if (graves)
-        cpu_graves_clear(context);
+    if (deferred)
+        cpu_deferred_free_run(context);
 }
 
 /* Told by the executor: complete, failed or cancelled. */

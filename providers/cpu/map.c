@@ -27,12 +27,12 @@ enum facet_status cpu_range_check(const struct cpu_space *space, struct cpu_rang
 /* --- pieces --- */
 
 static enum facet_status add_piece(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages,
-                                   uint64_t offset, uint64_t leaving, struct facet_error *error)
+                                   uint64_t offset, uint64_t retired, struct facet_error *error)
 {
     struct cpu_piece *piece = calloc(1, sizeof *piece);
 
     if (piece)
-        *piece = (struct cpu_piece){.range = range, .pages = pages, .offset = offset, .leaving = leaving};
+        *piece = (struct cpu_piece){.range = range, .pages = pages, .offset = offset, .retired = retired};
     if (piece && tsearch(piece, &space->pieces, cpu_range_compare))
         return FACET_OK;
     free(piece);
@@ -48,7 +48,7 @@ static enum facet_status split(struct cpu_space *space, uint64_t at, struct face
     uint64_t end = piece->range.end;
     piece->range.end = at;
     enum facet_status status = add_piece(space, (struct cpu_range){at, end}, piece->pages,
-                                         piece->offset + (at - piece->range.at), piece->leaving, error);
+                                         piece->offset + (at - piece->range.at), piece->retired, error);
     if (status != FACET_OK)
         piece->range.end = end;
     return status;
@@ -91,14 +91,14 @@ static enum facet_status map(struct cpu_space *space, struct cpu_range range, st
     return facet_kit_fail(error, FACET_NO_MEMORY, "mapping %" PRIu64 " bytes: %s", bytes, strerror(errno));
 }
 
-/* Whether just those pages lie there, and are leaving. */
-static bool is_leaving(const struct cpu_space *space, struct cpu_range range, uint64_t number, uint64_t offset)
+/* Whether just those pages lie there, and are retired. */
+static bool is_retired(const struct cpu_space *space, struct cpu_range range, uint64_t number, uint64_t offset)
 {
     const struct cpu_piece *piece;
 
     for (uint64_t at = range.at; at < range.end; at = piece->range.end) {
         piece = cpu_piece_at(space, at);
-        if (!piece || !piece->leaving || piece->range.end > range.end || piece->pages->number != number ||
+        if (!piece || !piece->retired || piece->range.end > range.end || piece->pages->number != number ||
             piece->offset - offset != piece->range.at - range.at)
             return false;
     }
@@ -110,7 +110,7 @@ static void take_back(struct cpu_space *space, struct cpu_range range)
     for (uint64_t at = range.at; at < range.end;) {
         struct cpu_piece *piece = cpu_piece_at(space, at);
 
-        piece->leaving = 0;
+        piece->retired = 0;
         at = piece->range.end;
     }
 }
@@ -124,7 +124,7 @@ enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range,
 
     if (status != FACET_OK)
         return status;
-    if (is_leaving(space, range, number, offset)) {
+    if (is_retired(space, range, number, offset)) {
         take_back(space, range);
         return FACET_OK;
     }
@@ -160,10 +160,10 @@ enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range ran
     for (uint64_t at = range.at; at < range.end;) {
         struct cpu_piece *piece = cpu_piece_at(space, at);
 
-        if (!piece->leaving)
-            piece->leaving = sequence;
-        if (piece->leaving > *ret_last)
-            *ret_last = piece->leaving;
+        if (!piece->retired)
+            piece->retired = sequence;
+        if (piece->retired > *ret_last)
+            *ret_last = piece->retired;
         at = piece->range.end;
     }
     return FACET_OK;

@@ -114,22 +114,22 @@ static enum facet_status memory_alloc(struct facet_provider_instance *instance, 
 
 static enum facet_status free_plain(struct cpu_context *context, uint64_t address, struct facet_error *error)
 {
-    struct cpu_grave *grave = calloc(1, sizeof *grave);
+    struct cpu_deferred_free *deferred = calloc(1, sizeof *deferred);
     struct cpu_range range;
 
-    if (!grave)
+    if (!deferred)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to free with");
     pthread_rwlock_wrlock(&context->space.lock);
     enum facet_status status = cpu_space_free(&context->space, address, &range, error);
     if (status == FACET_OK)
-        cpu_grave_bury(context, grave, range);
+        cpu_deferred_free_add(context, deferred, range);
     else
-        free(grave);
+        free(deferred);
     pthread_rwlock_unlock(&context->space.lock);
     if (status != FACET_OK)
         return status;
     cpu_account_reserve(context, range.end - range.at, false);
-    cpu_graves_clear(context);
+    cpu_deferred_free_run(context);
     return FACET_OK;
 }
 
@@ -243,7 +243,7 @@ static enum facet_status memory_destroy_pages(struct facet_provider_instance *in
     pthread_rwlock_wrlock(&context->space.lock);
     status = cpu_pages_destroy(&context->space, pages, &gone, error);
     pthread_rwlock_unlock(&context->space.lock);
-    cpu_account_bury(context, &gone);
+    cpu_account_give_pages(context, &gone);
     cpu_context_drop(context);
     return status;
 }
@@ -282,7 +282,7 @@ static enum facet_status place(place_func func, struct facet_provider_instance *
     pthread_rwlock_wrlock(&context->space.lock);
     status = func(&context->space, range, pages, offset, &gone, error);
     pthread_rwlock_unlock(&context->space.lock);
-    cpu_account_bury(context, &gone);
+    cpu_account_give_pages(context, &gone);
     cpu_context_drop(context);
     return status;
 }
@@ -309,7 +309,7 @@ static enum facet_status memory_unmap(struct facet_provider_instance *instance, 
     if (status != FACET_OK)
         return status;
     status = cpu_unmap(context, (struct cpu_range){address, address + bytes}, &gone, error);
-    cpu_account_bury(context, &gone);
+    cpu_account_give_pages(context, &gone);
     cpu_context_drop(context);
     return status;
 }

@@ -91,14 +91,14 @@ void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone)
     pthread_rwlock_destroy(&space->lock);
 }
 
-static bool has(const struct cpu_space *space, uint64_t address, uint64_t bytes, bool leaving)
+static bool has(const struct cpu_space *space, uint64_t address, uint64_t bytes, bool retired)
 {
     if (bytes > UINT64_MAX - address)
         return false;
     for (uint64_t end = address + bytes; address < end;) {
         const struct cpu_piece *piece = cpu_piece_at(space, address);
 
-        if (!piece || (piece->leaving && !leaving))
+        if (!piece || (piece->retired && !retired))
             return false;
         address = piece->range.end;
     }

@@ -3,7 +3,7 @@
  * The memory of one context: addresses of this process, and the memory there.
  *
  * Owns: plain blocks, reservations, and the mappings of pages; the file that pages come from.
- * Never: counts against a quota (context.c), or waits for launches (memory.c and grave.c do).
+ * Never: counts against a quota (context.c), or waits for launches (memory.c and deferred_free.c do).
  *
  * Addresses are this process's own, so that kernels use them as they are. Plain memory is anonymous, as that comes in
  * huge pages; pages are parts of one file without a name per instance, so that they can be mapped at several places and
@@ -73,7 +73,7 @@ struct cpu_piece {
     struct cpu_pages *pages; /* NULL: plain */
     uint64_t offset;         /* in the pages */
     uint64_t asked;          /* of a plain block: its bytes before they were rounded up */
-    uint64_t leaving;        /* the first launch that may not use it; 0: all may */
+    uint64_t retired;        /* the first launch that may not use it; 0: all may */
 };
 
 struct cpu_space {
@@ -97,7 +97,7 @@ void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone);
 
 /* Whether all of it is memory, for work that begins now. An empty range always is. */
 bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes);
-/* As above, for work that was queued before: memory that is leaving counts, too. */
+/* As above, for work that was queued before: memory that is retired counts, too. */
 bool cpu_space_holds(const struct cpu_space *space, uint64_t address, uint64_t bytes);
 enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
                                   struct facet_error *error);
@@ -126,7 +126,7 @@ enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range rang
                                   struct facet_error *error);
 
 /*
- * Work from launch number `sequence` on may not use the memory mapped there; memory that was leaving before keeps its
+ * Work from launch number `sequence` on may not use the memory mapped there; memory that was retired before keeps its
  * number. *ret_last: all launches with smaller numbers may use some of it. Mapping the same pages there again takes it
  * back.
  */

@@ -35,7 +35,7 @@ static enum facet_status check(const struct cpu_context *context, const struct c
     return status;
 }
 
-/* Checked when its turn has come: memory that is leaving now was not yet when it was queued. */
+/* Checked when its turn has come: memory that is retired now was not yet when it was queued. */
 static bool still_is_memory(const struct queued *queued)
 {
     const struct cpu_space *space = &queued->context->space;

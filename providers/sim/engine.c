@@ -140,7 +140,7 @@ enum facet_status sim_context_find(struct facet_provider_instance *instance, con
     struct sim_context *context = object->context;
     /* A fault may lose the context, but its number stays until the host destroys it. */
     enum facet_status status = sim_engine_begin(instance, operation, context->device, error);
-    if (context->leaving)
+    if (context->saving)
         return facet_kit_fail(error, FACET_BUSY, "context %" PRIu64 " is being saved: try again", number);
     if (status == FACET_OK && context->lost)
         status = facet_kit_fail(error, FACET_DEVICE_LOST,
@@ -286,7 +286,7 @@ void sim_engine_lose(struct facet_provider_instance *instance, uint32_t device)
     struct sim_context *context;
 
     TAILQ_FOREACH (context, &instance->engine->contexts, link)
-        if (context->device == device && !context->lost && !context->leaving)
+        if (context->device == device && !context->lost && !context->saving)
             lose_context(instance, context);
     sim_clock_changed(instance);
 }

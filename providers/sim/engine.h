@@ -115,8 +115,8 @@ struct sim_context {
     struct sim_objects objects; /* all its objects but itself, oldest first */
     struct sim_space space;
     uint32_t device;
-    bool lost;    /* lost with its device: it can only be destroyed */
-    bool leaving; /* a snapshot is being written: it must not change */
+    bool lost;   /* lost with its device: it can only be destroyed */
+    bool saving; /* a snapshot is being written: it must not change */
 };
 TAILQ_HEAD(sim_contexts, sim_context);
 

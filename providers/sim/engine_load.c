@@ -262,7 +262,7 @@ static bool begin(struct facet_provider_instance *instance, struct sim_stream *s
     const struct sim_model *model = sim_device_model(instance, context->device);
     const struct sim_share *share = &context->share;
 
-    if (!launch || launch->begun || context->leaving || context->lost)
+    if (!launch || launch->begun || context->saving || context->lost)
         return false;
     launch->begun = true;
     launch->room = sim_model_room(model, share);

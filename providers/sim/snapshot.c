@@ -102,7 +102,7 @@ static enum facet_status select_contexts(const struct sim_engine *engine, const 
     if (set.count == 0)
         return facet_kit_fail(error, FACET_NOT_FOUND, "%s has nothing on the device", name_of(selection));
     TAILQ_FOREACH (context, &engine->contexts, link)
-        if (is_selected(selection, context) && context->leaving)
+        if (is_selected(selection, context) && context->saving)
             return facet_kit_fail(error, FACET_BUSY, "%s is being saved: try again", name_of(selection));
     set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* for none, NULL might mean no failure */
     if (!set.contexts)
@@ -141,16 +141,16 @@ static enum facet_status new_parked(const struct selection *selection, const str
 }
 
 /* Stops the streams of contexts that leave, or resumes those of contexts that stay. */
-static void set_leaving(struct facet_provider_instance *instance, const struct set *set, bool leaving)
+static void set_saving(struct facet_provider_instance *instance, const struct set *set, bool saving)
 {
     struct sim_object *object;
 
     for (uint32_t i = 0; i < set->count; i++) {
-        set->contexts[i]->leaving = leaving;
+        set->contexts[i]->saving = saving;
         TAILQ_FOREACH (object, &set->contexts[i]->objects, link) {
             if (object->kind != SIM_KIND_STREAM)
                 continue;
-            if (leaving)
+            if (saving)
                 sim_stream_stop(instance, (struct sim_stream *)object);
             else
                 sim_stream_kick(instance, (struct sim_stream *)object);
@@ -171,7 +171,7 @@ static void remove_set(struct facet_provider_instance *instance, const struct se
 static enum facet_status save_set(struct facet_provider_instance *instance, const struct selection *selection,
                                   const struct set *set, int fd, struct facet_error *error)
 {
-    set_leaving(instance, set, true);
+    set_saving(instance, set, true);
     pthread_mutex_unlock(&instance->lock);
     enum facet_status status = sim_save(instance, set->contexts, set->count, selection->worker, fd, error);
     pthread_mutex_lock(&instance->lock);
@@ -179,7 +179,7 @@ static enum facet_status save_set(struct facet_provider_instance *instance, cons
     if (status == FACET_OK)
         remove_set(instance, set);
     else
-        set_leaving(instance, set, false);
+        set_saving(instance, set, false);
     return status;
 }
 
@@ -358,7 +358,7 @@ static enum facet_status bring_back(struct facet_provider_instance *instance, co
     sim_contexts_free(&contexts);
     if (status != FACET_OK)
         return status;
-    set_leaving(instance, &set, false);
+    set_saving(instance, &set, false);
     for (uint32_t i = 0; i < set.count; i++)
         sim_parked_forget(instance->engine, set.contexts[i]->device, set.contexts[i]->account->worker);
     free(set.contexts);

@@ -100,7 +100,7 @@ int facet_hidden_spawn(const struct facet_hidden_program *program, int *ret_pidf
     return errnum;
 }
 
-void facet_hidden_bury(int pidfd)
+void facet_hidden_reap(int pidfd)
 {
     siginfo_t info;
 

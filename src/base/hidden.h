@@ -38,11 +38,11 @@ struct facet_hidden_program {
 
 /*
  * As posix_spawn(), for an orphan. The kernel does not report its end to us; the orphan itself has to, or its child.
- * The descriptor (pidfd) is for facet_hidden_bury(); -1 if there is none. Returns an errno.
+ * The descriptor (pidfd) is for facet_hidden_reap(); -1 if there is none. Returns an errno.
  */
 int facet_hidden_spawn(const struct facet_hidden_program *program, int *ret_pidfd);
 
 /* Waits for an orphan that is about to end, if this process adopted it: it alone can. */
-void facet_hidden_bury(int pidfd);
+void facet_hidden_reap(int pidfd);
 
 #endif

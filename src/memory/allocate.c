@@ -9,7 +9,7 @@
 #include "base/need.h"
 #include "base/sized.h"
 #include "memory/allocate.h"
-#include "memory/leaving.h"
+#include "memory/unmap_queue.h"
 
 #define ALIGN_DEFAULT 256u
 
@@ -61,24 +61,24 @@ static enum facet_status is_above_limit(const struct facet_space *space, uint64_
                                 bytes, space->id, space->name, limit_pages << space->page_shift);
 }
 
-/* Refused for want of memory: whether the leaving pages will suffice once the device has unmapped them. */
+/* Refused for want of memory: whether the pages that await unmapping will suffice once the device has unmapped them. */
 static enum facet_status explain(struct facet_space *space, uint64_t bytes, enum facet_status refused,
                                  struct facet_error *error)
 {
     uint64_t page = space->memory->page_bytes, wanted = (bytes >> space->page_shift) + ((bytes & (page - 1)) != 0);
 
     pthread_mutex_lock(&space->lock);
-    uint64_t leaving = atomic_load(&space->leaving.pages);
-    uint64_t limit = space->limit_pages, left = refused == FACET_QUOTA ? limit - (space->pages - leaving) : leaving;
+    uint64_t awaited = atomic_load(&space->unmap_queue.pages);
+    uint64_t limit = space->limit_pages, left = refused == FACET_QUOTA ? limit - (space->pages - awaited) : awaited;
     pthread_mutex_unlock(&space->lock);
     if (wanted > limit)
         return is_above_limit(space, bytes, limit, error);
-    if (!leaving || wanted > left)
+    if (!awaited || wanted > left)
         return refused;
     return facet_error_set(error, FACET_BUSY,
                            "vGPU %u ('%s') has freed %" PRIu64
                            " bytes that launches queued before may still use: synchronize first, or cancel them",
-                           space->id, space->name, leaving * page);
+                           space->id, space->name, awaited * page);
 }
 
 enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes,
@@ -103,7 +103,7 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
     if (status == FACET_OK)
         return status;
     atomic_fetch_add_explicit(&space->refused, 1, memory_order_relaxed);
-    (void)facet_space_settle(space); /* the pages that it had taken before it failed */
+    (void)facet_space_unmap_freed(space); /* the pages that it had taken before it failed */
     return status == FACET_QUOTA || status == FACET_NO_SPACE ? explain(space, bytes, status, error) : status;
 }
 
@@ -130,8 +130,8 @@ enum facet_status facet_space_free(struct facet_space *space, uint64_t address, 
     struct facet_slab *slab = slab_at(space, offset);
     enum facet_status status =
         slab ? facet_pools_give(space, slab, address, error) : facet_runs_give(space, address, error);
-    if (atomic_load_explicit(&space->leaving.unasked_count, memory_order_relaxed))
-        (void)facet_space_settle(space);
+    if (atomic_load_explicit(&space->unmap_queue.unasked_count, memory_order_relaxed))
+        (void)facet_space_unmap_freed(space);
     return status;
 }
 

@@ -162,7 +162,7 @@ static void unlink_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
     frames->had -= count;
     frames->empty--;
     frames->returned += count;
-    frames->leaving++;
+    frames->freeing++;
 }
 
 /* Clearing memory takes milliseconds: no lock is held meanwhile. */
@@ -173,7 +173,7 @@ static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
     frames->backend.ops->destroy(frames->backend.data, chunk->pages, bytes);
     free_chunk(chunk);
     pthread_mutex_lock(&frames->lock);
-    frames->leaving--;
+    frames->freeing--;
     pthread_cond_broadcast(&frames->left);
     pthread_mutex_unlock(&frames->lock);
 }
@@ -269,7 +269,7 @@ enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space,
     pthread_mutex_lock(&frames->lock);
     for (;;) {
         status = take(frames, space, page, count, ret_extent, ret_clear, error);
-        if (status != FACET_NO_SPACE || !frames->leaving)
+        if (status != FACET_NO_SPACE || !frames->freeing)
             break;
         pthread_cond_wait(&frames->left, &frames->lock); /* the device has not got it back yet */
     }

@@ -43,7 +43,7 @@ LIST_HEAD(facet_chunk_list, facet_chunk);
 struct facet_frames {
     pthread_mutex_t lock;
     pthread_cond_t left; /* a chunk has gone back */
-    uint32_t leaving;    /* chunks that are on their way */
+    uint32_t freeing;    /* chunks that are going back to the device */
     struct facet_page_backend backend;
     uint64_t page_bytes;
     uint32_t chunk_frames;                              /* in a chunk; a power of two */

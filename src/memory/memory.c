@@ -11,8 +11,8 @@
 #include "base/need.h"
 #include "base/sized.h"
 #include "memory/addresses.h"
-#include "memory/leaving.h"
 #include "memory/space.h"
+#include "memory/unmap_queue.h"
 
 #define PAGE_DEFAULT      (UINT64_C(64) << 10)
 #define PAGE_MOST         (UINT64_C(1) << 30)
@@ -129,7 +129,7 @@ static enum facet_status start(struct facet_memory *memory, const struct facet_m
         status =
             facet_swap_create(config->swap_bytes, config->page_bytes, memory->frames.frame_most, &memory->swap, error);
     if (status == FACET_OK && config->automatic)
-        status = facet_keeper_start(memory, config->defragment_milli, config->interval_ns, error);
+        status = facet_defragmenter_start(memory, config->defragment_milli, config->interval_ns, error);
     return status;
 }
 
@@ -289,7 +289,7 @@ static void clear_space(struct facet_space *space)
     if (space->table.entries)
         facet_pools_destroy(space);
     if (space->span && facet_addresses_give(space))
-        facet_leaving_clear(space);
+        facet_unmap_queue_clear(space);
     facet_table_clear(&space->table);
     pthread_mutex_destroy(&space->leave_lock);
     pthread_rwlock_destroy(&space->touching);
@@ -340,7 +340,7 @@ enum facet_status facet_space_create(struct facet_memory *memory, const struct f
     pthread_mutex_init(&space->lock, NULL);
     pthread_mutex_init(&space->leave_lock, NULL);
     init_touching(&space->touching);
-    facet_leaving_init(&space->leaving);
+    facet_unmap_queue_init(&space->unmap_queue);
     for (size_t i = 0; config->name && config->name[i] && i < sizeof space->name - 1; i++)
         space->name[i] = config->name[i];
     status = lay_out(space, config->limit_bytes, error);
@@ -373,13 +373,14 @@ enum facet_status facet_space_destroy(struct facet_space *space, struct facet_er
 {
     if (!space)
         return FACET_OK;
-    enum facet_status status = facet_leaving_wait(space);
+    enum facet_status status = facet_unmap_queue_wait(space);
 
     if (status != FACET_OK)
         return facet_error_set(error, status,
                                "vGPU %u ('%s'): %" PRIu64 " bytes may still be used by what its context has queued; "
                                "end that, and destroy the space again",
-                               space->id, space->name, atomic_load(&space->leaving.pages) * space->memory->page_bytes);
+                               space->id, space->name,
+                               atomic_load(&space->unmap_queue.pages) * space->memory->page_bytes);
     unlink_space(space);
     clear_space(space);
     return FACET_OK;
@@ -389,11 +390,11 @@ void facet_memory_close(struct facet_memory *memory)
 {
     if (!memory)
         return;
-    facet_keeper_stop(memory);
+    facet_defragmenter_stop(memory);
     while (!LIST_EMPTY(&memory->spaces)) {
         struct facet_space *space = LIST_FIRST(&memory->spaces);
 
-        (void)facet_leaving_wait(space); /* the provider keeps its pages for launches that still run */
+        (void)facet_unmap_queue_wait(space); /* the provider keeps its pages for launches that still run */
         unlink_space(space);
         clear_space(space);
     }

@@ -256,7 +256,7 @@ static enum facet_status give_all(struct facet_space *space, uint32_t first, uin
 static void take_back(struct facet_space *space, uint32_t first, uint32_t count, uint32_t done)
 {
     if (space->memory->swap)
-        facet_swap_redeem(space->memory->swap, count - done);
+        facet_swap_release(space->memory->swap, count - done);
     facet_table_give(&space->table, first + done, count - done);
     space->pages += done;
     facet_space_unback(space, first, done);
@@ -271,7 +271,7 @@ enum facet_status facet_space_back(struct facet_space *space, uint32_t first, ui
     if (status == FACET_OK)
         status = check_room(space->memory, count, error);
     if (status == FACET_OK && swap)
-        status = facet_swap_promise(swap, count, error);
+        status = facet_swap_reserve(swap, count, error);
     if (status != FACET_OK) {
         facet_table_give(&space->table, first, count);
         return status;

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "memory/leaving.h"
 #include "memory/space.h"
+#include "memory/unmap_queue.h"
 
 static struct facet_lane *own_lane(struct facet_space *space)
 {
@@ -397,7 +397,7 @@ uint64_t facet_pools_trim(struct facet_space *space)
             pages += trim_pool(lane, &lane->pools[class]);
         pthread_mutex_unlock(&lane->lock);
     }
-    return facet_space_settle(space) + pages;
+    return facet_space_unmap_freed(space) + pages;
 }
 
 static struct facet_lane *create_lane(struct facet_space *space)

@@ -68,7 +68,7 @@ void facet_queue_clear(struct facet_queue *queue)
     pthread_mutex_destroy(&queue->lock);
 }
 
-void facet_queue_stir(struct facet_queue *queue)
+void facet_queue_wake(struct facet_queue *queue)
 {
     if (!atomic_load(&queue->waiting))
         return;
@@ -150,7 +150,7 @@ static uint32_t send_out_row(struct facet_space *space, const struct facet_frame
         struct facet_entry *entry = &space->table.entries[row->page + i];
 
         if (facet_entry_frame(entry) != row->from + i || entry->pins ||
-            atomic_load_explicit(&entry->state, memory_order_relaxed) == FACET_PAGE_LEAVING)
+            atomic_load_explicit(&entry->state, memory_order_relaxed) == FACET_PAGE_AWAITS_UNMAP)
             continue;
         if (atomic_fetch_and_explicit(&entry->marks, (uint8_t)~FACET_MARK_RECENT, memory_order_relaxed) &
             FACET_MARK_RECENT)
@@ -303,7 +303,7 @@ static void end(const struct arrival *arrival)
     space->whole_pins -= arrival->whole;
     space->used_ns = now_ns(space->memory);
     pthread_mutex_unlock(&space->lock);
-    facet_queue_stir(&space->memory->queue);
+    facet_queue_wake(&space->memory->queue);
 }
 
 /* --- bringing in; by the head of the queue ------------------------------------------------------------------------ */
@@ -358,7 +358,7 @@ static bool is_held(const struct facet_space *space, uint32_t page)
 {
     uint8_t state = atomic_load_explicit(&space->table.entries[page].state, memory_order_relaxed);
 
-    return state != FACET_PAGE_FREE && state != FACET_PAGE_LEAVING;
+    return state != FACET_PAGE_FREE && state != FACET_PAGE_AWAITS_UNMAP;
 }
 
 /* Every page that the space holds, in rows. */

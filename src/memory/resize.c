@@ -7,7 +7,7 @@
 
 #include "base/need.h"
 #include "memory/allocate.h"
-#include "memory/leaving.h"
+#include "memory/unmap_queue.h"
 
 static enum facet_status move_to_new(struct facet_space *space, const struct facet_allocation *old, uint64_t bytes,
                                      uint64_t *ret_address, struct facet_error *error)
@@ -56,8 +56,8 @@ enum facet_status facet_space_resize(struct facet_space *space, uint64_t address
         return status;
     status = stays_run(space, &old, bytes) ? facet_runs_resize(space, address, bytes, error)
                                            : facet_pools_resize(space, address, bytes);
-    if (atomic_load_explicit(&space->leaving.unasked_count, memory_order_relaxed))
-        (void)facet_space_settle(space); /* the bytes it shrank by, or those that a failed try had taken */
+    if (atomic_load_explicit(&space->unmap_queue.unasked_count, memory_order_relaxed))
+        (void)facet_space_unmap_freed(space); /* the bytes it shrank by, or those that a failed try had taken */
     if (status == FACET_OK)
         *ret_address = address;
     return status == FACET_TOO_SMALL ? move_to_new(space, &old, bytes, ret_address, error) : status;

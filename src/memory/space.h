@@ -56,10 +56,10 @@ struct facet_lane {
 };
 
 /*
- * Freed pages that the device has not unmapped yet (leaving.h). Under the space's lock; the atomic fields are also read
- * without it.
+ * Freed pages that the device has not unmapped yet (unmap_queue.h). Under the space's lock; the atomic fields are also
+ * read without it.
  */
-struct facet_leaving {
+struct facet_unmap_queue {
     uint32_t first, last;      /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
     uint32_t unasked;          /* from here on the device was not asked yet */
     enum facet_status kept_by; /* why the device refused the last extent; FACET_BUSY: earlier launches were not over */
@@ -85,11 +85,11 @@ struct facet_space {
 
     pthread_mutex_t lock; /* of the fields below */
     struct facet_table table;
-    struct facet_leaving leaving;
+    struct facet_unmap_queue unmap_queue;
     struct facet_slab_list spare[FACET_MEMORY_POOLS]; /* dead slabs, by class */
-    uint64_t limit_pages, pages, peak_pages;          /* pages: with memory or without, and the leaving ones */
-    uint64_t absent;                                  /* pages without a frame */
-    uint32_t pins, whole_pins;                        /* pins of this space; of these, of all its pages */
+    uint64_t limit_pages, pages, peak_pages; /* pages: with memory or without, and those that await unmapping */
+    uint64_t absent;                         /* pages without a frame */
+    uint32_t pins, whole_pins;               /* pins of this space; of these, of all its pages */
     uint64_t turn_end_ns, idle_ns; /* until when it keeps the pages that it brought in, unless unused for idle_ns */
     uint64_t used_ns;              /* when its last pin began or ended */
     uint64_t wanted;               /* number (heads + 1) of the queue's head that waits only for this space's pins */
@@ -100,7 +100,7 @@ struct facet_space {
     pthread_rwlock_t touching; /* read lock: copies and fills of a plain backend; write lock: unmapping */
 };
 
-struct facet_keeper;
+struct facet_defragmenter;
 
 /* A pin that waits for pages, in the order of arrival. */
 struct facet_waiter {
@@ -124,8 +124,8 @@ struct facet_memory {
     struct facet_swap *swap; /* NULL: memory is always there */
     uint32_t swap_repay;
     struct facet_queue queue;
-    uint32_t clock_hand;         /* of the queue's head: the frame at which it looks for pages next */
-    struct facet_keeper *keeper; /* the background defragmenter; NULL: none */
+    uint32_t clock_hand;                     /* of the queue's head: the frame at which it looks for pages next */
+    struct facet_defragmenter *defragmenter; /* the background defragmenter; NULL: none */
 
     pthread_mutex_t lock; /* of the fields below */
     LIST_HEAD(, facet_space) spaces;
@@ -160,7 +160,9 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
 enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error);
 /* How many of the pages lie in a row in one chunk: such frames are mapped, and given back, at once. */
 uint32_t facet_space_row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count);
-/* leaving.c: from now on they are leaving, with their addresses: until facet_space_settle(), without the lock. */
+/* unmap_queue.c: from now on they await unmapping, with their addresses: until facet_space_unmap_freed(), without the
+ * lock.
+ */
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count);
 
 static inline uint64_t facet_space_address(const struct facet_space *space, uint32_t page)
@@ -176,7 +178,7 @@ enum facet_status facet_space_pin_range(struct facet_space *space, uint64_t addr
                                         struct facet_error *error);
 void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64_t bytes);
 /* Frames or pins are free: wakes the waiting pins. */
-void facet_queue_stir(struct facet_queue *queue);
+void facet_queue_wake(struct facet_queue *queue);
 
 /* pools.c: blocks. */
 enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
@@ -185,7 +187,7 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
                                    struct facet_error *error);
 /* Within a block. FACET_TOO_SMALL: another class is for so many bytes. */
 enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address, uint64_t bytes);
-/* Gives back empty slabs, and the leaving pages. Returns their pages. With no lock held. */
+/* Gives back empty slabs, and the pages that await unmapping. Returns their pages. With no lock held. */
 uint64_t facet_pools_trim(struct facet_space *space);
 enum facet_status facet_pools_create(struct facet_space *space, struct facet_error *error);
 /* Gives all of them back. */
@@ -203,17 +205,17 @@ enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address,
 void facet_runs_clear(struct facet_space *space);
 
 /*
- * leaving.c: the end of a space. facet_leaving_wait() frees all its allocations and waits a bounded time for the
- * device; it returns why some stay mapped, if a later try may help. facet_leaving_clear() gives their frames back once
- * the addresses are gone.
+ * unmap_queue.c: the end of a space. facet_unmap_queue_wait() frees all its allocations and waits a bounded time for
+ * the device; it returns why some stay mapped, if a later try may help. facet_unmap_queue_clear() gives their frames
+ * back once the addresses are gone.
  */
-void facet_leaving_init(struct facet_leaving *leaving);
-enum facet_status facet_leaving_wait(struct facet_space *space);
-void facet_leaving_clear(struct facet_space *space);
+void facet_unmap_queue_init(struct facet_unmap_queue *queue);
+enum facet_status facet_unmap_queue_wait(struct facet_space *space);
+void facet_unmap_queue_clear(struct facet_space *space);
 
-/* keeper.c: a background thread defragments the memory above `milli`, until it is stopped. */
-enum facet_status facet_keeper_start(struct facet_memory *memory, uint32_t milli, uint64_t interval_ns,
-                                     struct facet_error *error);
-void facet_keeper_stop(struct facet_memory *memory);
+/* defragmenter.c: a background thread defragments the memory above `milli`, until it is stopped. */
+enum facet_status facet_defragmenter_start(struct facet_memory *memory, uint32_t milli, uint64_t interval_ns,
+                                           struct facet_error *error);
+void facet_defragmenter_stop(struct facet_memory *memory);
 
 #endif

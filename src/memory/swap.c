@@ -13,7 +13,7 @@
 struct facet_swap {
     pthread_mutex_t lock;
     uint64_t page_bytes;
-    uint64_t promised, most;     /* pages; one is kept, so that any page can be sent out before another comes in */
+    uint64_t reserved, most;     /* pages; one is kept, so that any page can be sent out before another comes in */
     uint32_t slots, used, fresh; /* fresh: from here on none was ever in use */
     char *memory;
     uint32_t *given_back; /* used before, free now: `fresh` - `used` of them */
@@ -66,12 +66,12 @@ void facet_swap_destroy(struct facet_swap *swap)
     free(swap);
 }
 
-enum facet_status facet_swap_promise(struct facet_swap *swap, uint64_t pages, struct facet_error *error)
+enum facet_status facet_swap_reserve(struct facet_swap *swap, uint64_t pages, struct facet_error *error)
 {
     pthread_mutex_lock(&swap->lock);
-    uint64_t left = swap->most - swap->promised;
+    uint64_t left = swap->most - swap->reserved;
     bool fits = pages <= left;
-    swap->promised += fits ? pages : 0;
+    swap->reserved += fits ? pages : 0;
     pthread_mutex_unlock(&swap->lock);
     if (fits)
         return FACET_OK;
@@ -80,10 +80,10 @@ enum facet_status facet_swap_promise(struct facet_swap *swap, uint64_t pages, st
                            left * swap->page_bytes, pages * swap->page_bytes);
 }
 
-void facet_swap_redeem(struct facet_swap *swap, uint64_t pages)
+void facet_swap_release(struct facet_swap *swap, uint64_t pages)
 {
     pthread_mutex_lock(&swap->lock);
-    swap->promised -= pages;
+    swap->reserved -= pages;
     pthread_mutex_unlock(&swap->lock);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: host memory for pages that are not on the device: slots of one page, and how much of device and slots together
- * has been promised.
+ * has been reserved.
  * Never: copies; knows which space a page belongs to.
  *
- * Pages are promised before they are needed, so that every allocated page has a place. Thread rule: calls are
+ * Pages are reserved before they are needed, so that every allocated page has a place. Thread rule: calls are
  * serialized by its lock.
  */
 #ifndef FACET_MEMORY_SWAP_H
@@ -19,14 +19,14 @@
 
 struct facet_swap;
 
-/* `device_pages`: the device's own pages, for the promises. */
+/* `device_pages`: the device's own pages, which back reservations too. */
 enum facet_status facet_swap_create(uint64_t bytes, uint64_t page_bytes, uint64_t device_pages,
                                     struct facet_swap **ret_swap, struct facet_error *error);
 void facet_swap_destroy(struct facet_swap *swap);
 
-/* FACET_NO_SPACE: device and host memory have been promised already. */
-enum facet_status facet_swap_promise(struct facet_swap *swap, uint64_t pages, struct facet_error *error);
-void facet_swap_redeem(struct facet_swap *swap, uint64_t pages);
+/* FACET_NO_SPACE: device and host memory have been reserved already. */
+enum facet_status facet_swap_reserve(struct facet_swap *swap, uint64_t pages, struct facet_error *error);
+void facet_swap_release(struct facet_swap *swap, uint64_t pages);
 
 /* FACET_SLOT_NONE: all are in use. */
 uint32_t facet_swap_take(struct facet_swap *swap);

@@ -22,11 +22,11 @@
 struct facet_slab;
 
 enum facet_page_state {
-    FACET_PAGE_FREE = 0,    /* in a free run; only its ends' entries are true */
-    FACET_PAGE_HEAD = 1,    /* the first page of an allocated run */
-    FACET_PAGE_BODY = 2,    /* another one */
-    FACET_PAGE_SLAB = 3,    /* of a pool */
-    FACET_PAGE_LEAVING = 4, /* freed, but the device has not unmapped it (leaving.h) */
+    FACET_PAGE_FREE = 0,         /* in a free run; only its ends' entries are true */
+    FACET_PAGE_HEAD = 1,         /* the first page of an allocated run */
+    FACET_PAGE_BODY = 2,         /* another one */
+    FACET_PAGE_SLAB = 3,         /* of a pool */
+    FACET_PAGE_AWAITS_UNMAP = 4, /* freed, but the device has not unmapped it (unmap_queue.h) */
 };
 
 /* Of the marks, beside the public FACET_PAGE_DIRTY and FACET_PAGE_ACCESSED: used since it was last thought of as one to
@@ -41,9 +41,9 @@ struct facet_entry {
     _Atomic uint32_t frame; /* and one; 0: not backed */
     _Atomic uint8_t state, marks;
     uint16_t pins;
-    uint32_t head;       /* of a page in an allocated run: its first page */
-    uint32_t length;     /* at both ends of a free run, and at the head of an allocated or a leaving one */
-    uint32_t next, prev; /* at the first page of a free run: its row; of one that is leaving: the list of those */
+    uint32_t head;   /* of a page in an allocated run: its first page */
+    uint32_t length; /* at both ends of a free run, and at the head of an allocated one or one that awaits unmapping */
+    uint32_t next, prev; /* at the first page of a free run: its row; of an extent that awaits unmapping: the queue */
     uint32_t slot;       /* of the swap, and one, while it has no frame; 0: none, and nothing was ever in it */
     uint32_t tag;        /* at the head: the allocation */
     _Atomic uint64_t bytes;

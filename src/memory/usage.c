@@ -9,7 +9,7 @@
 #include "base/need.h"
 #include "base/sized.h"
 #include "memory/allocate.h"
-#include "memory/leaving.h"
+#include "memory/unmap_queue.h"
 
 /* --- free pieces -------------------------------------------------------------------------------------------------- */
 
@@ -115,7 +115,7 @@ static void count_pages(struct facet_space *space, struct facet_space_usage *usa
     pthread_mutex_lock(&space->lock);
     usage->limit_bytes = space->limit_pages * page;
     usage->reserved_bytes = space->pages * page;
-    usage->leaving_bytes = atomic_load(&space->leaving.pages) * page;
+    usage->leaving_bytes = atomic_load(&space->unmap_queue.pages) * page;
     usage->peak_bytes = space->peak_pages * page;
     usage->pages_total = space->table.count;
     usage->pages_valid = space->pages - space->absent;
@@ -142,7 +142,7 @@ enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_
     if (status != FACET_OK)
         return status;
     memcpy(usage.name, space->name, sizeof usage.name);
-    facet_space_look(space);
+    facet_space_try_unmap_freed(space);
     count_blocks(space, &usage);
     count_pages(space, &usage);
     count_pieces(space, &pieces);

@@ -28,7 +28,7 @@ extern char **environ;
 
 /* Of the two sockets. */
 struct ends {
-    int control, keeper;
+    int control, supervisor;
 };
 
 /* The child starts with default handlers and mask, and its prints must not spoil the caller's output. */
@@ -45,11 +45,11 @@ static int set_up(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *act
     posix_spawnattr_setpgroup(attributes, 0); /* of its own, so that the caller's terminal does not reach it */
     errnum = posix_spawn_file_actions_adddup2(actions, theirs->control, FACET_CONTROL_FD);
     if (errnum == 0)
-        errnum = posix_spawn_file_actions_adddup2(actions, theirs->keeper, FACET_KEEPER_FD);
+        errnum = posix_spawn_file_actions_adddup2(actions, theirs->supervisor, FACET_SUPERVISOR_FD);
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && errnum == 0; fd++)
         errnum = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDWR, 0);
     if (errnum == 0)
-        errnum = posix_spawn_file_actions_addclosefrom_np(actions, FACET_KEEPER_FD + 1);
+        errnum = posix_spawn_file_actions_addclosefrom_np(actions, FACET_SUPERVISOR_FD + 1);
     return errnum;
 }
 
@@ -81,7 +81,7 @@ static int spawn(const char *program, const char *path, uint16_t abi_minor, cons
 static bool wait_for_end(const struct facet_child *child, uint64_t patience_ns)
 {
     uint64_t deadline = facet_clock_now_ns() + patience_ns;
-    struct pollfd ended = {.fd = child->keeper, .events = POLLIN};
+    struct pollfd ended = {.fd = child->supervisor, .events = POLLIN};
 
     for (;;) {
         uint64_t now = facet_clock_now_ns();
@@ -96,7 +96,7 @@ static bool wait_for_end(const struct facet_child *child, uint64_t patience_ns)
 /* The child's own socket shows its end first: the supervisor's message comes only once that has been scheduled. */
 bool facet_child_has_ended(const struct facet_child *child)
 {
-    struct pollfd ends[2] = {{.fd = child->keeper, .events = POLLIN}, {.fd = child->control, .events = 0}};
+    struct pollfd ends[2] = {{.fd = child->supervisor, .events = POLLIN}, {.fd = child->control, .events = 0}};
 
     return poll(ends, 2, 0) > 0;
 }
@@ -104,7 +104,7 @@ bool facet_child_has_ended(const struct facet_child *child)
 /* False when the supervisor itself was ended, and the child with it. */
 static bool take_end(const struct facet_child *child, struct facet_end_packet *ret_end)
 {
-    return recv(child->keeper, ret_end, sizeof *ret_end, MSG_DONTWAIT) == (ssize_t)sizeof *ret_end;
+    return recv(child->supervisor, ret_end, sizeof *ret_end, MSG_DONTWAIT) == (ssize_t)sizeof *ret_end;
 }
 
 static void describe(const struct facet_end_packet *end, char *ret_how, size_t size)
@@ -123,20 +123,20 @@ bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_
 {
     struct facet_end_packet end = {0};
 
-    if (child->keeper < 0)
+    if (child->supervisor < 0)
         return false;
     bool by_itself = wait_for_end(child, patience_ns);
     if (!by_itself)
-        send(child->keeper, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        send(child->supervisor, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     bool ended = by_itself || wait_for_end(child, KILL_PATIENCE_NS), told = ended && take_end(child, &end);
     if (ended)
-        facet_hidden_bury(child->pidfd);
+        facet_hidden_reap(child->pidfd);
     if (by_itself && told)
         describe(&end, ret_how, size);
     else
         snprintf(ret_how, size, "%s", by_itself ? "ended its process" : "closed its connection");
     close(child->control);
-    close(child->keeper);
+    close(child->supervisor);
     if (child->pidfd >= 0)
         close(child->pidfd);
     *child = FACET_CHILD_NONE;
@@ -152,7 +152,7 @@ static enum facet_status open_pair(const char *path, int *ret_ours, int *ret_the
         return facet_error_errno(error, errno, "no socket to provider %s", path);
     FACET_CLEANUP_FD int ours = ends[0];
     FACET_CLEANUP_FD int theirs = ends[1];
-    int clear = fcntl(theirs, F_DUPFD_CLOEXEC, FACET_KEEPER_FD + 1);
+    int clear = fcntl(theirs, F_DUPFD_CLOEXEC, FACET_SUPERVISOR_FD + 1);
     if (clear < 0)
         return facet_error_errno(error, errno, "no socket to provider %s", path);
     *ret_ours = FACET_TAKE_FD(ours);
@@ -165,22 +165,22 @@ enum facet_status facet_child_start(const char *path, uint16_t abi_minor, struct
 {
     char program[FACET_PATH_SIZE];
     FACET_CLEANUP_FD int control = -1;
-    FACET_CLEANUP_FD int keeper = -1;
+    FACET_CLEANUP_FD int supervisor = -1;
     FACET_CLEANUP_FD int their_control = -1;
-    FACET_CLEANUP_FD int their_keeper = -1;
+    FACET_CLEANUP_FD int their_supervisor = -1;
     int pidfd = -1;
     enum facet_status status = facet_path_shipped(FACET_HOST_PROGRAM, program, sizeof program, error);
 
     if (status == FACET_OK)
         status = open_pair(path, &control, &their_control, error);
     if (status == FACET_OK)
-        status = open_pair(path, &keeper, &their_keeper, error);
+        status = open_pair(path, &supervisor, &their_supervisor, error);
     if (status != FACET_OK)
         return status;
-    const struct ends theirs = {their_control, their_keeper};
+    const struct ends theirs = {their_control, their_supervisor};
     int errnum = spawn(program, path, abi_minor, &theirs, &pidfd);
     if (errnum != 0)
         return facet_error_errno(error, errnum, "cannot start %s for provider %s", program, path);
-    *ret_child = (struct facet_child){FACET_TAKE_FD(control), FACET_TAKE_FD(keeper), pidfd};
+    *ret_child = (struct facet_child){FACET_TAKE_FD(control), FACET_TAKE_FD(supervisor), pidfd};
     return FACET_OK;
 }

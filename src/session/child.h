@@ -6,9 +6,9 @@
  * Never: talks to it beyond the socket it hands out, leaves one behind, or lets the surrounding program notice one.
  *
  * The program is spawned, not forked, so that programs with threads may have one, and is an orphan (base/hidden.h). It
- * becomes two (keeper.h): one that runs the provider, and its supervisor, which reports how that one ended. The child
- * ends when its socket's other end is closed, thus with this program; a parent-death signal would not do, for it fires
- * when the starting thread ends.
+ * becomes two (supervisor.h): one that runs the provider, and its supervisor, which reports how that one ended. The
+ * child ends when its socket's other end is closed, thus with this program; a parent-death signal would not do, for it
+ * fires when the starting thread ends.
  */
 #ifndef FACET_SESSION_CHILD_H
 #define FACET_SESSION_CHILD_H
@@ -21,9 +21,9 @@
 
 /* -1 each: none. */
 struct facet_child {
-    int control; /* our end of the child's socket */
-    int keeper;  /* our end of the supervisor's socket, readable once the child has ended */
-    int pidfd;   /* the supervisor; may be -1 all the same */
+    int control;    /* our end of the child's socket */
+    int supervisor; /* our end of the supervisor's socket, readable once the child has ended */
+    int pidfd;      /* the supervisor; may be -1 all the same */
 };
 
 #define FACET_CHILD_NONE ((struct facet_child){-1, -1, -1})

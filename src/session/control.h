@@ -11,8 +11,8 @@
 #include <facet/provider.h>
 
 /* The child's end of its socket, and the supervisor's of its own. */
-#define FACET_CONTROL_FD 3
-#define FACET_KEEPER_FD  4
+#define FACET_CONTROL_FD    3
+#define FACET_SUPERVISOR_FD 4
 
 #define FACET_HOST_PROGRAM "facet-provider-host"
 

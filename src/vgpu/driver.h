@@ -75,7 +75,7 @@ struct facet_vgpu_stream {
     uint64_t number;      /* of the provider; 0: never used */
     uint32_t priority;
     uint64_t launched;                   /* the last number given */
-    uint64_t harvested;                  /* the last record that was read */
+    uint64_t drained;                    /* the last record that was read */
     struct facet_launch_record *records; /* a ring by number; grows to FACET_STREAM_RECORDS */
     uint32_t room;
     struct facet_stream_state state; /* as last read */
@@ -275,8 +275,8 @@ enum facet_status facet_vgpu_stream_open(struct facet_vgpu *vgpu, uint32_t index
 /* Unlocks it. When `status` is FACET_OK something was queued: returns its number. */
 uint64_t facet_vgpu_stream_close(struct facet_vgpu_stream *stream, enum facet_status status);
 /* Reads the state and the new records. With the stream's lock held. */
-enum facet_status facet_vgpu_stream_harvest(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
-                                            struct facet_error *error);
+enum facet_status facet_vgpu_stream_drain_records(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
+                                                  struct facet_error *error);
 /* Waits until a launch is over, for as long as it takes. */
 enum facet_status facet_vgpu_stream_drain(struct facet_vgpu *vgpu, uint64_t execution);
 /* Whether it has something that is not complete, as last read. */

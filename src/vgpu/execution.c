@@ -15,7 +15,7 @@
 #include "vgpu/driver.h"
 
 /* Records are read so often that the device, which keeps the last 1024, has dropped none. */
-#define HARVEST_EACH 256u
+#define DRAIN_EACH 256u
 
 /* ---- queueing ---- */
 
@@ -45,8 +45,8 @@ static enum facet_status queue_on(struct work *work, uint32_t index, uint64_t *r
     if (status == FACET_OK)
         status = facet_vgpu_stream_open(vgpu, index, &stream, error);
     if (status == FACET_OK) {
-        if (stream->launched - stream->harvested >= HARVEST_EACH)
-            (void)facet_vgpu_stream_harvest(vgpu, stream, NULL); /* records lost by a failure are counted there */
+        if (stream->launched - stream->drained >= DRAIN_EACH)
+            (void)facet_vgpu_stream_drain_records(vgpu, stream, NULL); /* records lost by a failure are counted there */
         status = work->queue(work, stream, error);
         execution = facet_execution_number(index, facet_vgpu_stream_close(stream, status));
     }
@@ -389,7 +389,7 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
     if (status != FACET_OK)
         return facet_vgpu_note(vgpu, status);
     what.stream = (uint32_t)(stream - vgpu->stream);
-    status = facet_vgpu_stream_harvest(vgpu, stream, error);
+    status = facet_vgpu_stream_drain_records(vgpu, stream, error);
     if (status == FACET_OK)
         status = look(stream, sequence, &what, error);
     pthread_mutex_unlock(&stream->lock);

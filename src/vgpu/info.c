@@ -37,7 +37,7 @@ static enum facet_status add_stream(struct facet_vgpu *vgpu, struct facet_vgpu_s
                                     struct facet_vgpu_info *info, struct facet_error *error)
 {
     pthread_mutex_lock(&stream->lock);
-    enum facet_status status = facet_vgpu_stream_harvest(vgpu, stream, error);
+    enum facet_status status = facet_vgpu_stream_drain_records(vgpu, stream, error);
     const struct facet_stream_state *state = &stream->state;
 
     info->launched_total += stream->launched;

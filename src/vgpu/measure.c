@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "device/listing.h"
-#include "memory/leaving.h"
+#include "memory/unmap_queue.h"
 #include "monitor/sample.h"
 #include "vgpu/driver.h"
 
@@ -19,7 +19,7 @@
 static void add_stream(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream, struct facet_sample *sample)
 {
     pthread_mutex_lock(&stream->lock);
-    (void)facet_vgpu_stream_harvest(vgpu, stream, NULL); /* a device that is lost says nothing more */
+    (void)facet_vgpu_stream_drain_records(vgpu, stream, NULL); /* a device that is lost says nothing more */
     const struct facet_stream_state *state = &stream->state;
     uint64_t begun = state->begun > state->completed ? state->begun : state->completed;
 
@@ -122,7 +122,7 @@ static void measure_vgpu(struct facet_vgpu *vgpu)
     struct facet_sample sample;
 
     if (vgpu->space)
-        facet_space_look(vgpu->space);
+        facet_space_try_unmap_freed(vgpu->space);
     look_at(vgpu, &sample);
     note_utilization(vgpu, &sample);
     if (history)

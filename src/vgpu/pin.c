@@ -103,7 +103,7 @@ static bool is_over(struct facet_vgpu *vgpu, const struct facet_vgpu_pin *pin)
     bool over = stream->state.completed >= pin->sequence;
 
     if (!over) {
-        enum facet_status status = facet_vgpu_stream_harvest(vgpu, stream, NULL);
+        enum facet_status status = facet_vgpu_stream_drain_records(vgpu, stream, NULL);
 
         over = stream->state.completed >= pin->sequence || status == FACET_DEVICE_LOST;
     }

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "memory/leaving.h"
+#include "memory/unmap_queue.h"
 #include "vgpu/driver.h"
 
 static void finish(struct facet_vgpu *vgpu)
@@ -87,7 +87,7 @@ bool facet_vgpu_settle_device(const struct facet_vgpu_device *device)
     for (uint32_t id = 0; (vgpu = facet_vgpu_next(driver, id));) {
         id = vgpu->id + 1;
         if (vgpu->device == device && vgpu->space)
-            any = facet_space_settle(vgpu->space) > 0 || any;
+            any = facet_space_unmap_freed(vgpu->space) > 0 || any;
         facet_vgpu_drop(vgpu);
         if (id == 0)
             break;

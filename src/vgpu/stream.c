@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "memory/leaving.h"
+#include "memory/unmap_queue.h"
 #include "vgpu/driver.h"
 
 #define FIRST_ROOM 16u
@@ -150,8 +150,8 @@ static bool make_room(struct facet_vgpu_stream *stream, uint64_t newest)
 
 static void keep(struct facet_vgpu_stream *stream, const struct facet_launch_record *record)
 {
-    stream->gaps = stream->gaps || record->sequence != stream->harvested + 1;
-    stream->harvested = record->sequence;
+    stream->gaps = stream->gaps || record->sequence != stream->drained + 1;
+    stream->drained = record->sequence;
     stream->delay_ns += (record->start_ns ? record->start_ns : record->end_ns) - record->queued_ns;
     stream->cancelled += record->status == FACET_BAD_STATE;
     stream->failed += record->status != FACET_OK && record->status != FACET_BAD_STATE;
@@ -162,7 +162,7 @@ static enum facet_status read_records(struct facet_vgpu *vgpu, struct facet_vgpu
                                       struct facet_error *error)
 {
     const struct facet_vgpu_device *device = vgpu->device;
-    uint64_t missing = stream->state.completed - stream->harvested;
+    uint64_t missing = stream->state.completed - stream->drained;
     uint32_t room = missing < UINT32_MAX / sizeof(struct facet_launch_record) ? (uint32_t)missing + 8 : 2048;
     enum facet_status status = FACET_TOO_SMALL;
 
@@ -172,8 +172,8 @@ static enum facet_status read_records(struct facet_vgpu *vgpu, struct facet_vgpu
 
         if (!records)
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " records", room);
-        status = device->provider->execution->records(device->instance, vgpu->context, stream->number,
-                                                      stream->harvested, records, sizeof *records, room, &count, error);
+        status = device->provider->execution->records(device->instance, vgpu->context, stream->number, stream->drained,
+                                                      records, sizeof *records, room, &count, error);
         if (status == FACET_TOO_SMALL)
             room = count + 64;
         if (status != FACET_OK)
@@ -186,22 +186,22 @@ static enum facet_status read_records(struct facet_vgpu *vgpu, struct facet_vgpu
     return status;
 }
 
-enum facet_status facet_vgpu_stream_harvest(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
-                                            struct facet_error *error)
+enum facet_status facet_vgpu_stream_drain_records(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
+                                                  struct facet_error *error)
 {
     const struct facet_vgpu_device *device = vgpu->device;
 
-    if (!stream->number || (stream->harvested == stream->launched && !facet_vgpu_stream_is_busy(stream)))
+    if (!stream->number || (stream->drained == stream->launched && !facet_vgpu_stream_is_busy(stream)))
         return FACET_OK;
     enum facet_status status =
         device->provider->execution->query(device->instance, vgpu->context, stream->number, &stream->state, error);
-    if (status != FACET_OK || stream->harvested >= stream->state.completed)
+    if (status != FACET_OK || stream->drained >= stream->state.completed)
         return status;
     status = read_records(vgpu, stream, error);
     if (status != FACET_UNSUPPORTED)
         return status;
     stream->gaps = true; /* the device keeps no records */
-    stream->harvested = stream->state.completed;
+    stream->drained = stream->state.completed;
     return FACET_OK;
 }
 
@@ -220,7 +220,7 @@ enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uin
     status = facet_vgpu_stream_open(vgpu, index, &stream, error);
     if (status != FACET_OK)
         return facet_vgpu_note(vgpu, status);
-    status = facet_vgpu_stream_harvest(vgpu, stream, error);
+    status = facet_vgpu_stream_drain_records(vgpu, stream, error);
     struct facet_stream_info info = {
         .size = sizeof info,
         .priority = stream->priority,
@@ -298,7 +298,7 @@ static enum facet_status synchronize_one(struct facet_vgpu *vgpu, uint32_t index
     uint64_t number = stream->number;
     bool idle = !facet_vgpu_stream_is_busy(stream);
     if (!idle && atomic_load(&vgpu->paused))
-        status = facet_vgpu_stream_harvest(vgpu, stream, error);
+        status = facet_vgpu_stream_drain_records(vgpu, stream, error);
     if (status == FACET_OK && facet_vgpu_stream_is_busy(stream) && atomic_load(&vgpu->paused))
         status = facet_error_set(error, FACET_FROZEN,
                                  "vGPU %" PRIu32 " is paused with work on stream %" PRIu32 "; resume it first",
@@ -311,7 +311,7 @@ static enum facet_status synchronize_one(struct facet_vgpu *vgpu, uint32_t index
         return status;
     facet_vgpu_pins_release(vgpu, false);
     if (vgpu->space)
-        (void)facet_space_settle(vgpu->space); /* memory that was freed while that ran */
+        (void)facet_space_unmap_freed(vgpu->space); /* memory that was freed while that ran */
     return FACET_OK;
 }
 

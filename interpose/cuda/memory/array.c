@@ -158,11 +158,11 @@ static CUresult refuse(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, 
     uint32_t device = facet_cuda_current_device();
     CUDA_ARRAY3D_DESCRIPTOR small = part_of(array, FEW);
 
-    facet_transit_enter(device, 0);
+    facet_pending_enter(device, 0);
     CUresult judged = make_and_destroy(place, &small, has_levels);
     if (judged == CUDA_SUCCESS)
         judged = judge_sides(array, has_levels);
-    facet_transit_leave();
+    facet_pending_leave();
     return facet_cuda_refuse(device, judged);
 }
 

@@ -39,7 +39,7 @@ CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cu
     return result;
 }
 
-/* Waits for frozen memory before it enters transit. */
+/* Waits for frozen memory before it adds pending bytes. */
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
 {
     struct facet_tenant *tenant = facet_cuda_tenant(device);
@@ -47,10 +47,10 @@ CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_c
     if (!tenant)
         return CUDA_ERROR_NOT_INITIALIZED;
     facet_tenant_thaw(tenant);
-    facet_transit_enter(device, bytes);
+    facet_pending_enter(device, bytes);
     CUresult result = try_take(device, bytes, ret_charge);
     if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
-        facet_transit_leave();
+        facet_pending_leave();
         return result;
     }
     facet_cuda_charge_owned(ret_charge);
@@ -65,7 +65,7 @@ void facet_cuda_charge_owned(struct facet_cuda_charge *charge)
 
 void facet_cuda_charge_end(const struct facet_cuda_charge *charge)
 {
-    facet_transit_leave();
+    facet_pending_leave();
     if (__builtin_expect(charge->ended != facet_cuda_contexts_ended(), 0))
         facet_cuda_context_settle(charge->owner, charge->ended);
 }
@@ -134,14 +134,14 @@ void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry
 }
 
 /* Freeing the last block of a region frees the region. */
-static uint64_t in_transit(const struct facet_ledger_entry *entry)
+static uint64_t pending_bytes_of(const struct facet_ledger_entry *entry)
 {
     return entry->kind == FACET_CUDA_SMALL ? FACET_REGION_BYTES : entry->bytes;
 }
 
 static uint32_t place_of(const struct facet_ledger_entry *entry)
 {
-    return entry->kind == FACET_CUDA_MANAGED ? FACET_TRANSIT_ANY_DEVICE : entry->device;
+    return entry->kind == FACET_CUDA_MANAGED ? FACET_PENDING_ANY_DEVICE : entry->device;
 }
 
 /* Most small blocks are in the notes of their regions (linear.c), all others are in the ledger. */
@@ -169,19 +169,19 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     uint64_t key = facet_cuda_key(kind, handle);
     struct facet_ledger_entry entry;
 
-    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
+    facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
     bool known = handle && take(key, &entry);
     uint64_t ended = facet_cuda_contexts_ended();
     if (known && entry.kind != FACET_MEMORY_POOLED)
-        facet_transit_is(place_of(&entry), in_transit(&entry));
+        facet_pending_set(place_of(&entry), pending_bytes_of(&entry));
     else
-        facet_transit_leave();
+        facet_pending_leave();
     CUresult result = free_it(handle, stream);
     if (known && result == CUDA_SUCCESS)
         facet_cuda_charge_gone(key, &entry);
     else if (known && !put_back(key, &entry))
         entry.bytes = 0; /* stays charged for good: the memory lives, but its ledger entry is lost */
-    facet_transit_leave();
+    facet_pending_leave();
     if (known && result != CUDA_SUCCESS && ended != facet_cuda_contexts_ended())
         facet_cuda_context_settle(entry.owner, ended);
     return result;

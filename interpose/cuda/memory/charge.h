@@ -26,7 +26,7 @@
 #include "interpose/cuda/hooks.h"
 #include "interpose/cuda/process.h"
 #include "interpose/kit/memory/charge.h"
-#include "interpose/kit/transit.h"
+#include "interpose/kit/pending.h"
 
 #define FACET_CUDA_POOL_GROWTH (UINT64_C(32) << 20) /* drivers let a pool grow in steps of this */
 
@@ -69,19 +69,19 @@ static inline uint64_t facet_cuda_granted(uint64_t bytes)
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
 /*
- * Takes a charge for the current context, before the driver has checked the call. On success the call is in transit
- * until facet_cuda_charge_end(). A refusal leaves transit, and is not counted as denied: the driver may refuse the call
+ * Takes a charge for the current context, before the driver has checked the call. On success the call is pending
+ * until facet_cuda_charge_end(). A refusal ends that, and is not counted as denied: the driver may refuse the call
  * anyway (judge.h). The caller must not hold the contexts (context.h).
  */
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
 /*
- * Makes the current context the owner of a charge that was begun in another way. In transit, before the driver is
- * called.
+ * Makes the current context the owner of a charge that was begun in another way. With the bytes pending, before the
+ * driver is called.
  */
 void facet_cuda_charge_owned(struct facet_cuda_charge *charge);
 
-/* Leaves transit. If the owning context has ended since the beginning, its charges are released. */
+/* Ends the pending state. If the owning context has ended since the beginning, its charges are released. */
 void facet_cuda_charge_end(const struct facet_cuda_charge *charge);
 
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
@@ -95,8 +95,8 @@ bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_c
 
 /*
  * Frees the object of `handle` by calling `free_it`, which calls the driver. The entry is taken out before that call,
- * because another thread may get the same handle right after it; it is put back if the driver refuses. In transit
- * meanwhile, except for memory of a pool. The caller must not hold the contexts.
+ * because another thread may get the same handle right after it; it is put back if the driver refuses. Its bytes are
+ * pending meanwhile, except for memory of a pool. The caller must not hold the contexts.
  */
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
                                 CUstream stream);

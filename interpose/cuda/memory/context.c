@@ -148,13 +148,13 @@ static void drain(CUcontext owner)
  */
 static void give_all_back(const struct context *context)
 {
-    struct facet_transit unfinished;
+    struct facet_pending unfinished;
 
     ended_last[ended_count % ENDED_KNOWN] = (uintptr_t)context->handle;
     ended_count++;
-    facet_transit_hold_off(context->charge.device, FACET_CUDA_TRANSIT_WAIT_NS, &unfinished);
+    facet_pending_quiesce(context->charge.device, FACET_CUDA_PENDING_WAIT_NS, &unfinished);
     drain(context->handle);
-    facet_transit_open();
+    facet_pending_open();
 }
 
 uint64_t facet_cuda_contexts_ended(void)

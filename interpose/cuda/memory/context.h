@@ -45,7 +45,8 @@ CUcontext facet_cuda_primary_look(CUdevice device);
  */
 uint64_t facet_cuda_contexts_ended(void);
 
-/* Releases the charges that are still recorded for a context that has ended since. Takes the lock; not in transit. */
+/* Releases the charges that are still recorded for a context that has ended since. Takes the lock; not while its bytes
+ * are pending. */
 void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before);
 
 /* Waits until every context has finished its work. False when one cannot be waited for. */

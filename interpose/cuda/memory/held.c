@@ -23,17 +23,17 @@ struct facet_cuda_hold {
 static struct facet_cuda_hold *holds;
 static _Atomic bool any;
 
-/* Held during the driver's call, which is in transit. */
+/* Held during the driver's call, which is pending. */
 static void lock(void)
 {
-    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
+    facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
     facet_virtual_lock();
 }
 
 static void unlock(void)
 {
     facet_virtual_unlock();
-    facet_transit_leave();
+    facet_pending_leave();
 }
 
 static struct facet_cuda_hold *find(uint64_t array, const struct facet_virtual *memory)
@@ -145,7 +145,7 @@ void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone)
     unlock();
 }
 
-/* The caller has shut the transit gate, so it must not enter transit. */
+/* The caller has shut the pending gate, so it must not add pending bytes. */
 void facet_cuda_held_gone(uint64_t array)
 {
     if (!atomic_load_explicit(&any, memory_order_relaxed))

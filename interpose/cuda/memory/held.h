@@ -22,7 +22,7 @@ struct facet_cuda_hold *facet_cuda_held_take(uint64_t array);
 /* Called after the driver: `gone` drops the references, else they are put back. NULL is allowed. */
 void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone);
 
-/* Does both for an array that ended with its context, while the transit gate is shut. */
+/* Does both for an array that ended with its context, while the pending gate is shut. */
 void facet_cuda_held_gone(uint64_t array);
 
 /* In the child of a fork, under the lock of virtual memory. */

@@ -20,14 +20,14 @@ static CUresult begin_small(uint32_t device, struct facet_cuda_charge *ret_charg
     if (!charge.tenant)
         return CUDA_ERROR_NOT_INITIALIZED;
     facet_tenant_thaw(charge.tenant);
-    facet_transit_enter(device, FACET_REGION_BYTES);
+    facet_pending_enter(device, FACET_REGION_BYTES);
     facet_cuda_charge_owned(&charge);
     if (!facet_tenant_has_regions(charge.tenant))
         result = facet_cuda_charge_try_resize(&charge, FACET_REGION_BYTES);
     if (__builtin_expect(result == CUDA_SUCCESS, 1))
         *ret_charge = charge;
     else
-        facet_transit_leave();
+        facet_pending_leave();
     return result;
 }
 

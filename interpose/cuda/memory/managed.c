@@ -12,10 +12,10 @@ static enum facet_memory_refusal take(uint64_t bytes, struct facet_memory_charge
         return FACET_MEMORY_NO_VGPU;
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
         facet_tenant_thaw(facet_cuda_tenant(i));
-    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, bytes);
+    facet_pending_enter(FACET_PENDING_ANY_DEVICE, bytes);
     enum facet_memory_refusal refusal = facet_managed_try(bytes, ret_refusing);
     if (refusal != FACET_MEMORY_TAKEN)
-        facet_transit_leave();
+        facet_pending_leave();
     return refusal;
 }
 

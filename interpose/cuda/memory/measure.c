@@ -90,11 +90,11 @@ static int64_t read_now(const struct facet_tenant *tenant, uint32_t device, CUco
 
 /* Reads while new allocations are held off. */
 static int64_t take_reading(const struct facet_tenant *tenant, uint32_t device, CUcontext context,
-                            struct facet_transit *ret_left)
+                            struct facet_pending *ret_left)
 {
-    facet_transit_hold_off(device, FACET_CUDA_TRANSIT_WAIT_NS, ret_left);
+    facet_pending_quiesce(device, FACET_CUDA_PENDING_WAIT_NS, ret_left);
     int64_t bytes = read_now(tenant, device, context);
-    facet_transit_open();
+    facet_pending_open();
     return bytes;
 }
 
@@ -138,7 +138,7 @@ void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t devic
 uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext context)
 {
     const struct facet_tenant *tenant = facet_cuda_tenant(measure->device);
-    struct facet_transit left;
+    struct facet_pending left;
 
     if (!tenant)
         return 0;
@@ -149,13 +149,13 @@ uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext
     int64_t growth = take_reading(tenant, measure->device, context, &left) - measure->before;
     if (growth <= 0)
         return 0;
-    uint64_t explained = facet_transit_explain((uint64_t)growth, &measure->left);
+    uint64_t explained = facet_pending_subtract((uint64_t)growth, &measure->left);
     return trusted[measure->device] || explained < FACET_CUDA_MEASURE_MOST ? explained : FACET_CUDA_MEASURE_MOST;
 }
 
 void facet_cuda_measures_forked(void)
 {
     memset(trusted, 0, sizeof trusted);
-    facet_transit_forked();
+    facet_pending_forked();
     facet_cuda_listed_forked();
 }

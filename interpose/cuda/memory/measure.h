@@ -5,7 +5,7 @@
  * Owns: the two ways of reading how much is held, and the choice between them.
  * Never: charges anything; trusts a figure of NVML that may be another process's. Every function is called with the
  * contexts held (context.h), from before the driver's call until the growth is charged, so that two threads do not
- * count the same growth. Every wait for other threads is bounded; their allocations still in transit are taken into
+ * count the same growth. Every wait for other threads is bounded; their allocations still pending are taken into
  * account.
  *
  * By process: NVML's figure for this process, less its charges. Exact whatever other processes do. Used on a device
@@ -18,10 +18,10 @@
  * process.
  *
  * Both are differences. A thread that allocates or frees at the same moment shifts them, so each reading waits until
- * nothing is in transit, and new allocations wait for the reading (interpose/kit/transit.h). If a driver call takes too
- * long for that, memory that was in transit at the first reading and is no more is subtracted from the growth: charging
+ * nothing is pending, and new allocations wait for the reading (interpose/kit/pending.h). If a driver call takes too
+ * long for that, memory that was pending at the first reading and is no more is subtracted from the growth: charging
  * too little is better than charging another thread's gigabytes. Pools and graphs, which shrink unseen, are settled
- * within a reading. Transit does not cover memory that graphs are about to take, swapping, plain memory that
+ * within a reading. Pending bytes do not cover memory that graphs are about to take, swapping, plain memory that
  * cuMemFreeAsync frees later, and other processes' allocations.
  */
 #ifndef FACET_CUDA_MEASURE_H
@@ -31,15 +31,15 @@
 #include <stdint.h>
 
 #include "interpose/cuda/process.h"
-#include "interpose/kit/transit.h"
+#include "interpose/kit/pending.h"
 
 #define FACET_CUDA_MEASURE_MOST (UINT64_C(512) << 20)
 
 /* The longest wait for other processes that measure the same device; each takes as long as creating a context. */
 #define FACET_CUDA_MEASURE_WAIT_NS UINT64_C(5000000000)
 
-/* The longest wait until nothing is in transit; a driver call for GiBs takes milliseconds. */
-#define FACET_CUDA_TRANSIT_WAIT_NS UINT64_C(50000000)
+/* The longest wait until nothing is pending; a driver call for GiBs takes milliseconds. */
+#define FACET_CUDA_PENDING_WAIT_NS UINT64_C(50000000)
 
 struct facet_cuda_measure {
     uint32_t device;
@@ -47,7 +47,7 @@ struct facet_cuda_measure {
     bool listed;     /* first: NVML listed our pid before */
     int64_t managed; /* first: minus the managed memory, which is charged here but may be held elsewhere */
     int64_t before;  /* uncharged memory in use; negative if the driver has not yet allocated charged memory */
-    struct facet_transit left; /* still in transit when `before` was read */
+    struct facet_pending left; /* still pending when `before` was read */
 };
 
 /* Called before the driver; `context` is one of the device's, NULL when this process has none there. */

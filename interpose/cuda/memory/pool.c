@@ -43,9 +43,9 @@ static void undo(struct facet_pool_taking *common)
 
 static CUresult take(struct taking *taking, uint32_t device)
 {
-    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, facet_memory_round(taking->bytes, FACET_CUDA_POOL_GROWTH));
+    facet_pending_enter(FACET_PENDING_ANY_DEVICE, facet_memory_round(taking->bytes, FACET_CUDA_POOL_GROWTH));
     int result = facet_pool_allocate(taking->pool, device, taking->bytes, &taking->common);
-    facet_transit_leave();
+    facet_pending_leave();
     return (CUresult)result;
 }
 

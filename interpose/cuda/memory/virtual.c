@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: CUDA's virtual memory, over interpose/kit/memory/virtual.h. Calls that release memory enter transit before they
- * take the lock. Never: charges memory that is not on a device of ours.
+ * Owns: CUDA's virtual memory, over interpose/kit/memory/virtual.h. Calls that release memory declare it pending before
+ * they take the lock. Never: charges memory that is not on a device of ours.
  */
 #include "interpose/kit/memory/virtual.h"
 
@@ -42,7 +42,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const
     }
     if (result != CUDA_SUCCESS)
         facet_cuda_charge_drop(&charge);
-    facet_transit_leave();
+    facet_pending_leave();
     return result;
 }
 
@@ -58,13 +58,13 @@ CUresult facet_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, c
 
 CUresult facet_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
+    facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
     facet_virtual_lock();
     CUresult result = facet_cuda_driver.cuMemRelease(handle);
     if (result == CUDA_SUCCESS)
         facet_virtual_released(handle);
     facet_virtual_unlock();
-    facet_transit_leave();
+    facet_pending_leave();
     return result;
 }
 
@@ -86,13 +86,13 @@ CUresult facet_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
     if (facet_cuda_swap_has(pointer))
         return CUDA_ERROR_INVALID_VALUE;
-    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
+    facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
     facet_virtual_lock();
     CUresult result = facet_cuda_driver.cuMemUnmap(pointer, bytes);
     if (result == CUDA_SUCCESS)
         facet_virtual_unmapped(pointer, bytes);
     facet_virtual_unlock();
-    facet_transit_leave();
+    facet_pending_leave();
     return result;
 }
 

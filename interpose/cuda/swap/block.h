@@ -3,7 +3,7 @@
  * Allocations that can be swapped: the addresses stay, the memory behind them comes and goes in chunks.
  *
  * Owns: the list of blocks, and the operations that give a chunk memory, move it to the host, and bring it back.
- * Never: decides when. Only a thread that holds the quiesce gate (door.h) exclusively touches chunks, or the thread
+ * Never: decides when. Only a thread that holds the quiesce gate (quiesce.h) exclusively touches chunks, or the thread
  * that makes or frees their block.
  *
  * A chunk without memory has a copy of its bytes on the host, or none if it was never written. The host memory is

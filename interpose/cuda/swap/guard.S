@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the stubs of guard.h: each enters the quiesce gate (door.h), calls its target, and leaves the gate.
+ * Owns: the stubs of guard.h: each enters the quiesce gate (quiesce.h), calls its target, and leaves the gate.
  * Never: interprets the arguments. It copies them as they are: those in registers, and eight words of the stack, which
  * is more than any function that touches memory has. No such function takes or returns a floating-point number.
  */
@@ -112,7 +112,7 @@ guarded:
     .endm
 
 #else
-#error "no way through the door for this processor"
+#error "no way through the gate for this processor"
 #endif
 
     .balign 16

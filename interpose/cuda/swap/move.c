@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "block.h"
-#include "door.h"
 #include "interpose/cuda/memory/context.h"
 #include "interpose/kit/execution/capture.h"
 #include "interpose/kit/quiet_thread.h"
+#include "quiesce.h"
 
 #define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
 #define ASK_AGAIN_NS  FACET_NS_PER_MS /* after the device refused */
@@ -126,10 +126,10 @@ static bool try_in(struct arrival *arrival, CUresult *ret_result)
     CUresult result = facet_cuda_blocks_bring_in(&missing);
 
     if (!missing) {
-        facet_cuda_door_open_and_enter();
+        facet_cuda_quiesce_open_and_enter();
         return true;
     }
-    facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_AWAY);
+    facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING, FACET_CUDA_QUIESCE_AWAY);
     tell_shortage();
     now_ns = facet_clock_now_ns();
     if (!arrival->last || !arrival->refused_ns)
@@ -146,14 +146,14 @@ static bool step_in(struct arrival *arrival, bool *ret_inside, CUresult *ret_res
 {
     if (is_lost())
         *ret_result = CUDA_ERROR_SYSTEM_NOT_READY;
-    if (*ret_result != CUDA_SUCCESS || facet_cuda_door_state() == FACET_CUDA_DOOR_OPEN)
+    if (*ret_result != CUDA_SUCCESS || facet_cuda_quiesce_state() == FACET_CUDA_QUIESCE_OPEN)
         return true;
     look(arrival);
     if (arrival->waits_for) {
         facet_futex_wait(&arrival->waits_for->policy->residence, arrival->residence, LOOK_AGAIN_NS);
         return false;
     }
-    if (!facet_cuda_door_change(FACET_CUDA_DOOR_AWAY, FACET_CUDA_DOOR_MOVING))
+    if (!facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_AWAY, FACET_CUDA_QUIESCE_MOVING))
         return true; /* another thread moves: the caller waits for it at the gate */
     *ret_inside = try_in(arrival, ret_result);
     return *ret_inside;
@@ -202,27 +202,27 @@ static bool any_excess(void)
  * True: no thread is inside, the device has drained, and the caller holds the gate. The query that finds out would end
  * a capture, so it fails during one.
  */
-static bool close_door(void)
+static bool close_gate(void)
 {
-    if (atomic_load(&facet_flight_captures) || !facet_cuda_door_close())
+    if (atomic_load(&facet_flight_captures) || !facet_cuda_quiesce_close())
         return false;
     if (!atomic_load(&facet_flight_captures) && facet_cuda_contexts_wait() &&
-        facet_cuda_door_change(FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_MOVING))
+        facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_CLOSING, FACET_CUDA_QUIESCE_MOVING))
         return true;
-    facet_cuda_door_change(FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_OPEN);
+    facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_CLOSING, FACET_CUDA_QUIESCE_OPEN);
     return false;
 }
 
 /* In AWAY the device is idle: nothing has been submitted since. */
-static bool take_door(void)
+static bool take_gate(void)
 {
-    return facet_cuda_door_change(FACET_CUDA_DOOR_AWAY, FACET_CUDA_DOOR_MOVING) || close_door();
+    return facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_AWAY, FACET_CUDA_QUIESCE_MOVING) || close_gate();
 }
 
 bool facet_cuda_move_away(void)
 {
-    return facet_cuda_door_state() == FACET_CUDA_DOOR_AWAY ||
-           (close_door() && facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_AWAY));
+    return facet_cuda_quiesce_state() == FACET_CUDA_QUIESCE_AWAY ||
+           (close_gate() && facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING, FACET_CUDA_QUIESCE_AWAY));
 }
 
 static bool is_whole(void)
@@ -246,7 +246,7 @@ static uint64_t move_out(void)
 {
     bool stays = false;
 
-    if (!take_door())
+    if (!take_gate())
         return NOT_QUIET_NS;
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         uint64_t excess = excess_of(tenant_at(i));
@@ -254,7 +254,8 @@ static uint64_t move_out(void)
         stays |= facet_cuda_blocks_send_out(i, excess) < excess;
         ring(tenant_at(i));
     }
-    facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, is_whole() ? FACET_CUDA_DOOR_OPEN : FACET_CUDA_DOOR_AWAY);
+    facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING,
+                              is_whole() ? FACET_CUDA_QUIESCE_OPEN : FACET_CUDA_QUIESCE_AWAY);
     say_whether_it_stays(stays);
     return stays ? STAYS_NS : 0;
 }

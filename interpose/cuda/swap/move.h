@@ -3,7 +3,7 @@
  * Moving this process's memory: out when the vGPU must give way, in when it is used and may come.
  *
  * Owns: one helper thread, which sends out; waiting for the vGPU's turn; and how long a device may refuse.
- * Never: moves while work runs on the device or a stream is captured, or without holding the gate (door.h).
+ * Never: moves while work runs on the device or a stream is captured, or without holding the gate (quiesce.h).
  *
  * The segment says how much of a vGPU may be on the device (limiter/segment.h). Without a live owner no vGPU must give
  * way, and one that is away comes in as soon as there is room.

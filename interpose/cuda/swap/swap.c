@@ -15,9 +15,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "block.h"
-#include "door.h"
 #include "guard.h"
 #include "move.h"
+#include "quiesce.h"
 
 #define LEAST_BYTES (UINT64_C(1) << 20) /* smaller allocations come from the driver's slabs, and are not swapped */
 #define TRIES       8                   /* attempts to drain the device for an allocation that it has no memory for */
@@ -62,8 +62,8 @@ bool facet_cuda_swaps(void)
 void facet_cuda_swap_attached(void)
 {
     for (uint32_t i = 0; facet_cuda_swaps() && i < facet_cuda_process.count; i++) {
-        facet_cuda_process.tenants[i].let_go = facet_cuda_door_let_go;
-        facet_cuda_process.tenants[i].take_again = facet_cuda_door_take_again;
+        facet_cuda_process.tenants[i].let_go = facet_cuda_quiesce_let_go;
+        facet_cuda_process.tenants[i].take_again = facet_cuda_quiesce_take_again;
     }
 }
 
@@ -250,14 +250,14 @@ bool facet_cuda_swap_hold(void)
     bool holds = atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed);
 
     if (holds)
-        facet_cuda_door_hold();
+        facet_cuda_quiesce_hold();
     return holds;
 }
 
 void facet_cuda_swap_release(bool held)
 {
     if (held)
-        facet_cuda_door_release();
+        facet_cuda_quiesce_release();
 }
 
 bool facet_cuda_swap_has(CUdeviceptr pointer)
@@ -293,6 +293,6 @@ void facet_cuda_swap_after_fork(void)
 void facet_cuda_swap_forked(void)
 {
     facet_cuda_blocks_forked();
-    facet_cuda_door_forked();
+    facet_cuda_quiesce_forked();
     facet_cuda_move_forked();
 }

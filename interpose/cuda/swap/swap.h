@@ -7,7 +7,7 @@
  * Never: costs anything in a process that does not swap, where no function leads to it.
  *
  * A process works with all of its swappable memory on the device, or with none, because a kernel may touch any address.
- * So every function that touches memory passes a quiesce gate (door.h), which is closed while any memory is away.
+ * So every function that touches memory passes a quiesce gate (quiesce.h), which is closed while any memory is away.
  */
 #ifndef FACET_CUDA_SWAP_H
 #define FACET_CUDA_SWAP_H

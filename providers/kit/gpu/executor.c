@@ -333,7 +333,7 @@ static void forget_awaited(struct gpu_executor *executor, const struct gpu_strea
 }
 
 /* Releases the lock and takes it again. Returns whether the stream was destroyed. */
-static bool bury(struct gpu_machine *machine, struct gpu_stream *stream)
+static bool close_dying_stream(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     struct gpu_executor *executor = &machine->executor;
 
@@ -367,7 +367,7 @@ static bool turn(struct gpu_machine *machine, bool *ret_waiting)
         moved |= hand_next(machine, stream);
         *ret_waiting |= !TAILQ_EMPTY(&stream->handed);
         next = TAILQ_NEXT(stream, link);
-        moved |= bury(machine, stream);
+        moved |= close_dying_stream(machine, stream);
     }
     return moved;
 }

@@ -93,10 +93,10 @@ static enum facet_status try(struct facet_managed *managed, uint64_t address, bo
         return facet_managed_fetch(managed, start, 1, write, error);
     case FACET_MANAGED_CLEAN:
         if (write)
-            return facet_managed_soil(managed, range, page, error);
+            return facet_managed_mark_dirty(managed, range, page, error);
         break;
     case FACET_MANAGED_DIRTY: /* protected, when giving it back failed */
-        return facet_managed_soil(managed, range, page, error);
+        return facet_managed_mark_dirty(managed, range, page, error);
     default:
         break;
     }

@@ -79,8 +79,8 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
 enum facet_status facet_managed_return(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
                                        uint32_t pages, struct facet_error *error);
 /* A clean page is about to be written. */
-enum facet_status facet_managed_soil(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page,
-                                     struct facet_error *error);
+enum facet_status facet_managed_mark_dirty(struct facet_managed *managed, struct facet_managed_range *range,
+                                           uint32_t page, struct facet_error *error);
 /* A thread that touches it gets a signal. */
 void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page);
 void facet_managed_wake(const struct facet_managed *managed, uint64_t address, uint64_t bytes);

@@ -113,8 +113,8 @@ static enum facet_status protect(const struct facet_managed *managed, uint64_t a
     return facet_error_errno(error, errno, "cannot %sprotect managed memory at 0x%" PRIx64, on ? "" : "un", address);
 }
 
-enum facet_status facet_managed_soil(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page,
-                                     struct facet_error *error)
+enum facet_status facet_managed_mark_dirty(struct facet_managed *managed, struct facet_managed_range *range,
+                                           uint32_t page, struct facet_error *error)
 {
     enum facet_status status =
         protect(managed, facet_managed_address(managed, range, page), managed->page_bytes, false, error);
@@ -177,7 +177,7 @@ static enum facet_status bring(struct facet_managed *managed, struct facet_manag
     for (uint32_t i = 0; i < pages; i++)
         set_state(managed, range, first + i, FACET_MANAGED_CLEAN);
     range->to_host += pages;
-    return write ? facet_managed_soil(managed, range, first, error) : FACET_OK;
+    return write ? facet_managed_mark_dirty(managed, range, first, error) : FACET_OK;
 }
 
 static void nap(uint64_t ns)
@@ -198,7 +198,7 @@ static enum facet_status is_busy(struct facet_vgpu *vgpu, bool *ret_busy, struct
 
         pthread_mutex_lock(&stream->lock);
         if (facet_vgpu_stream_is_busy(stream))
-            status = facet_vgpu_stream_harvest(vgpu, stream, error);
+            status = facet_vgpu_stream_drain_records(vgpu, stream, error);
         busy = facet_vgpu_stream_is_busy(stream);
         pthread_mutex_unlock(&stream->lock);
     }

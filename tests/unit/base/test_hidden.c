@@ -121,7 +121,7 @@ static void an_orphan_is_none_of_our_children(void **state)
         assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
         assert_nothing_is_noticed();
         assert_int_equal(poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 60000), 1); /* it has ended */
-        facet_hidden_bury(pidfd);                                                             /* not ours: nothing */
+        facet_hidden_reap(pidfd);                                                             /* not ours: nothing */
         close(pidfd);
     }
     signal(SIGCHLD, SIG_DFL);
@@ -141,18 +141,18 @@ static void what_cannot_be_started_says_why(void **state)
 }
 
 /* As the first process of a PID namespace, which adopts every orphan. */
-static void an_orphan_of_ours_is_buried(void **state)
+static void an_orphan_of_ours_is_reaped(void **state)
 {
     int pidfd = -1;
     char text[16];
 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     assert_int_equal(run("/bin/sh", "exit 3", text, sizeof text, &pidfd), 0);
-    facet_hidden_bury(pidfd);
+    facet_hidden_reap(pidfd);
     assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
     close(pidfd);
-    facet_hidden_bury(-1);
+    facet_hidden_reap(-1);
     prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
@@ -181,7 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hidden_child_tells_its_end),      cmocka_unit_test(one_that_runs_is_waited_for_or_not),
         cmocka_unit_test(an_orphan_is_none_of_our_children), cmocka_unit_test(what_cannot_be_started_says_why),
-        cmocka_unit_test(an_orphan_of_ours_is_buried),       cmocka_unit_test(the_mask_is_left_as_it_was),
+        cmocka_unit_test(an_orphan_of_ours_is_reaped),       cmocka_unit_test(the_mask_is_left_as_it_was),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -354,7 +354,7 @@ static void who_dies_while_compiling_holds_up_nobody(void **state)
 /* A compiler that has waited for long enough compiles beside the one it waited for, and both keep their result. */
 enum { KEEPS = 200 };
 
-struct keeper {
+struct writer {
     struct facet_cache cache;
     struct facet_cache_key key;
     struct facet_image *image;
@@ -362,10 +362,10 @@ struct keeper {
 
 static void *keep_often(void *argument)
 {
-    const struct keeper *keeper = argument;
+    const struct writer *writer = argument;
 
     for (int i = 0; i < KEEPS; i++)
-        if (facet_cache_keep(&keeper->cache, &keeper->key, keeper->image, NULL) != FACET_OK)
+        if (facet_cache_keep(&writer->cache, &writer->key, writer->image, NULL) != FACET_OK)
             return argument;
     return NULL;
 }
@@ -374,19 +374,19 @@ static void who_keeps_the_same_at_once_leaves_one_whole_entry(void **state)
 {
     const struct facet_compiler_options options = {.size = sizeof options, .cache_dir = folder};
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_BYPASS, 0);
-    struct keeper keeper = {.key = {{1}}};
+    struct writer writer = {.key = {{1}}};
     pthread_t threads[3];
     void *failed;
 
-    assert_int_equal(facet_cache_open(&options, &keeper.cache, NULL), FACET_OK);
-    assert_int_equal(facet_compile(compiler, "ok", 2, NULL, &keeper.image, NULL), FACET_OK);
-    assert_int_equal(facet_cache_keep(&keeper.cache, &keeper.key, keeper.image, NULL), FACET_OK);
+    assert_int_equal(facet_cache_open(&options, &writer.cache, NULL), FACET_OK);
+    assert_int_equal(facet_compile(compiler, "ok", 2, NULL, &writer.image, NULL), FACET_OK);
+    assert_int_equal(facet_cache_keep(&writer.cache, &writer.key, writer.image, NULL), FACET_OK);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, keep_often, &keeper), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, keep_often, &writer), 0);
     for (int i = 0; i < KEEPS; i++) {
-        struct facet_image *found = facet_cache_find(&keeper.cache, &keeper.key);
+        struct facet_image *found = facet_cache_find(&writer.cache, &writer.key);
         assert_non_null(found); /* one that is cut off would be a miss, and go */
-        assert_int_equal(found->size, keeper.image->size);
+        assert_int_equal(found->size, writer.image->size);
         facet_image_destroy(found);
     }
     for (size_t i = 0; i < 3; i++) {
@@ -395,8 +395,8 @@ static void who_keeps_the_same_at_once_leaves_one_whole_entry(void **state)
     }
     assert_int_equal(files(".kernel", NULL), 1);
     assert_int_equal(files(".tmp", NULL), 0);
-    facet_image_destroy(keeper.image);
-    facet_cache_close(&keeper.cache);
+    facet_image_destroy(writer.image);
+    facet_cache_close(&writer.cache);
     facet_compiler_destroy(compiler);
 }
 

@@ -83,7 +83,7 @@ static void test_a_process_fills_the_quota_beside_its_own(void **state)
 }
 
 /* A child that leaves some spare, holds some, and does nothing more. */
-static pid_t start_keeper(const struct fixture *fixture, uint32_t held, uint32_t spare)
+static pid_t start_spare_holder(const struct fixture *fixture, uint32_t held, uint32_t spare)
 {
     int ready[2];
     char byte;
@@ -119,7 +119,7 @@ static void test_who_would_be_refused_takes_them_back(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
-    pid_t child = start_keeper(fixture, 2, FACET_SPARE_MOST);
+    pid_t child = start_spare_holder(fixture, 2, FACET_SPARE_MOST);
 
     kill(child, SIGSTOP);
     assert_int_equal(facet_tenant_memory_free(&tenant), 64 * MIB - 2 * REGION);
@@ -165,7 +165,7 @@ static void test_they_stay_while_there_is_room(void **state)
 static void test_a_killed_process_gives_both_back(void **state)
 {
     struct fixture *fixture = *state;
-    pid_t child = start_keeper(fixture, 3, 2);
+    pid_t child = start_spare_holder(fixture, 3, 2);
 
     assert_int_equal(fixture_totals(fixture).memory_bytes, 3 * REGION);
     end_child(child);
@@ -177,7 +177,7 @@ static void test_a_killed_process_gives_both_back(void **state)
 static void test_a_neighbour_takes_both_from_the_dead(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
-    pid_t child = start_keeper(*state, 3, 2);
+    pid_t child = start_spare_holder(*state, 3, 2);
 
     end_child(child);
     assert_true(facet_tenant_reserve_regions(&tenant, ALL));

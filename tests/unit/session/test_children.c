@@ -171,15 +171,15 @@ static void who_adopts_orphans_is_left_none(void **state)
 }
 
 /* Then no process is left to learn how the provider ended, and the provider ends as well. */
-static void a_keeper_that_is_killed_takes_its_child_along(void **state)
+static void a_supervisor_that_is_killed_takes_its_child_along(void **state)
 {
     struct facet_session *session = open_session("full", FACET_SESSION_CHILD);
     struct facet_error error = {0};
-    pid_t keeper = provider_process_find(getpid(), true);
+    pid_t supervisor = provider_process_find(getpid(), true);
 
-    assert_true(keeper > 0);
+    assert_true(supervisor > 0);
     assert_true(provider_process(getpid()) > 0);
-    kill(keeper, SIGKILL);
+    kill(supervisor, SIGKILL);
     assert_true(provider_processes_end(getpid()));
     assert_false(facet_session_alive(session, &error));
     assert_string_equal(error.message, "ended its process between two calls");
@@ -196,7 +196,7 @@ int main(void)
         cmocka_unit_test(no_signal_and_no_child_is_noticed),
         cmocka_unit_test(threads_do_not_mix_their_children_up),
         cmocka_unit_test(who_adopts_orphans_is_left_none),
-        cmocka_unit_test(a_keeper_that_is_killed_takes_its_child_along),
+        cmocka_unit_test(a_supervisor_that_is_killed_takes_its_child_along),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

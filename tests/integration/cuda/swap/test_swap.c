@@ -313,7 +313,7 @@ static void test_a_graph_finds_its_memory_there(void **state)
     end(neighbour);
 }
 
-static void test_functions_that_were_fetched_go_by_the_door(void **state)
+static void test_functions_that_were_fetched_pass_the_gate(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t neighbour, pid = start_and_push_out(vgpu, "lookup", other, &neighbour);
@@ -413,7 +413,7 @@ int main(void)
         IN_WORLD(test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_away),
         IN_WORLD(test_what_a_program_does_first_is_not_held_up),
         IN_WORLD(test_a_graph_finds_its_memory_there),
-        IN_WORLD(test_functions_that_were_fetched_go_by_the_door),
+        IN_WORLD(test_functions_that_were_fetched_pass_the_gate),
         IN_WORLD(test_a_program_that_forks_goes_on),
         IN_HASTE(test_one_that_is_stopped_is_not_waited_for_without_end),
         IN_HASTE(test_an_open_capture_is_not_waited_for_without_end),

@@ -172,7 +172,7 @@ static void test_contexts_are_charged_what_they_take(void **state)
     run(make_and_destroy, CONTEXTS * SECOND, false, A_MOMENT);
 }
 
-static void test_what_stays_in_transit_is_charged_to_nobody_else(void **state)
+static void test_pending_bytes_are_charged_to_no_other_process(void **state)
 {
     run(load_beside_slow_ones, 3 * MODULE, false, FOR_LONG);
 }
@@ -183,7 +183,7 @@ int main(void)
         cmocka_unit_test(test_modules_are_charged_what_they_take),
         cmocka_unit_test(test_modules_are_charged_what_they_take_where_nvml_is_not),
         cmocka_unit_test(test_contexts_are_charged_what_they_take),
-        cmocka_unit_test(test_what_stays_in_transit_is_charged_to_nobody_else),
+        cmocka_unit_test(test_pending_bytes_are_charged_to_no_other_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the unmap queue of leaving.h: extents that await unmapping form a FIFO, linked through their first page's
+ * Owns: the unmap queue of unmap_queue.h: extents that await unmapping form a FIFO, linked through their first page's
  * entry; extents that the device was already asked to unmap come first.
  * Never: needs memory of its own, so that nothing can fail.
  */
-#include "memory/leaving.h"
+#include "memory/unmap_queue.h"
 
 #include <time.h>
 
@@ -31,37 +31,37 @@ static void hold_frames(struct facet_space *space, uint32_t first, uint32_t coun
 
 static void append(struct facet_space *space, uint32_t first, uint32_t count)
 {
-    struct facet_leaving *leaving = &space->leaving;
+    struct facet_unmap_queue *unmaps = &space->unmap_queue;
     struct facet_entry *entry = entry_of(space, first);
 
     hold_frames(space, first, count);
     for (uint32_t page = first; page < first + count; page++)
-        atomic_store_explicit(&entry_of(space, page)->state, FACET_PAGE_LEAVING, memory_order_relaxed);
+        atomic_store_explicit(&entry_of(space, page)->state, FACET_PAGE_AWAITS_UNMAP, memory_order_relaxed);
     entry->length = count;
     entry->next = FACET_PAGE_NONE;
-    entry->prev = leaving->last;
-    if (leaving->last == FACET_PAGE_NONE)
-        leaving->first = first;
+    entry->prev = unmaps->last;
+    if (unmaps->last == FACET_PAGE_NONE)
+        unmaps->first = first;
     else
-        entry_of(space, leaving->last)->next = first;
-    leaving->last = first;
-    if (leaving->unasked == FACET_PAGE_NONE)
-        leaving->unasked = first;
-    atomic_fetch_add(&leaving->pages, count);
-    atomic_fetch_add(&leaving->unasked_count, 1);
+        entry_of(space, unmaps->last)->next = first;
+    unmaps->last = first;
+    if (unmaps->unasked == FACET_PAGE_NONE)
+        unmaps->unasked = first;
+    atomic_fetch_add(&unmaps->pages, count);
+    atomic_fetch_add(&unmaps->unasked_count, 1);
 }
 
 static void take_out(struct facet_space *space, uint32_t first)
 {
-    struct facet_leaving *leaving = &space->leaving;
+    struct facet_unmap_queue *unmaps = &space->unmap_queue;
     const struct facet_entry *entry = entry_of(space, first);
 
     if (entry->prev == FACET_PAGE_NONE)
-        leaving->first = entry->next;
+        unmaps->first = entry->next;
     else
         entry_of(space, entry->prev)->next = entry->next;
     if (entry->next == FACET_PAGE_NONE)
-        leaving->last = entry->prev;
+        unmaps->last = entry->prev;
     else
         entry_of(space, entry->next)->prev = entry->prev;
 }
@@ -73,8 +73,8 @@ static void release_pages(struct facet_space *space, uint32_t first, uint32_t co
     space->pages -= count;
     if (!space->memory->swap)
         return;
-    facet_swap_redeem(space->memory->swap, count);
-    facet_queue_stir(&space->memory->queue);
+    facet_swap_release(space->memory->swap, count);
+    facet_queue_wake(&space->memory->queue);
 }
 
 static void give_slots(struct facet_space *space, uint32_t first, uint32_t count)
@@ -109,7 +109,7 @@ void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t coun
 
 /* --- asking the device; with the leave lock held ------------------------------------------------------------------ */
 
-/* Only the list leads to the entries of leaving pages, so no lock of the space is needed. */
+/* Only the list leads to the entries of queued pages, so no lock of the space is needed. */
 static void give_frames(struct facet_space *space, uint32_t first, uint32_t count)
 {
     for (uint32_t done = 0, row; done < count; done += row) {
@@ -126,7 +126,7 @@ static enum facet_status ask(struct facet_space *space, uint32_t first, uint32_t
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
-    /* A copy let in before the pages were leaving may still use them; later ones are refused. */
+    /* A copy let in before the pages were queued may still use them; later ones are refused. */
     if (backend->plain)
         pthread_rwlock_wrlock(&space->touching);
     enum facet_status status = backend->ops->unmap(backend->data, space->context, facet_space_address(space, first),
@@ -144,31 +144,31 @@ static enum facet_status ask(struct facet_space *space, uint32_t first, uint32_t
  */
 static uint32_t next_after(struct facet_space *space, uint32_t page, enum facet_status status)
 {
-    struct facet_leaving *leaving = &space->leaving;
+    struct facet_unmap_queue *unmaps = &space->unmap_queue;
     uint32_t next = entry_of(space, page)->next;
 
     if (status == FACET_TIMEOUT) {
-        leaving->unasked = FACET_PAGE_NONE;
-        atomic_store(&leaving->unasked_count, 0);
-    } else if (page == leaving->unasked) {
-        leaving->unasked = next;
-        atomic_fetch_sub(&leaving->unasked_count, 1);
+        unmaps->unasked = FACET_PAGE_NONE;
+        atomic_store(&unmaps->unasked_count, 0);
+    } else if (page == unmaps->unasked) {
+        unmaps->unasked = next;
+        atomic_fetch_sub(&unmaps->unasked_count, 1);
     }
     if (status == FACET_TIMEOUT)
         status = FACET_BUSY;
-    if (status != FACET_OK && leaving->kept_by != FACET_BUSY)
-        leaving->kept_by = status;
-    return leaving->kept_by == FACET_BUSY ? leaving->unasked : next;
+    if (status != FACET_OK && unmaps->kept_by != FACET_BUSY)
+        unmaps->kept_by = status;
+    return unmaps->kept_by == FACET_BUSY ? unmaps->unasked : next;
 }
 
 static uint64_t settle(struct facet_space *space)
 {
-    struct facet_leaving *leaving = &space->leaving;
+    struct facet_unmap_queue *unmaps = &space->unmap_queue;
     uint64_t gone = 0;
 
     pthread_mutex_lock(&space->lock);
-    leaving->kept_by = FACET_OK;
-    for (uint32_t page = leaving->first, next; page != FACET_PAGE_NONE; page = next) {
+    unmaps->kept_by = FACET_OK;
+    for (uint32_t page = unmaps->first, next; page != FACET_PAGE_NONE; page = next) {
         uint32_t count = entry_of(space, page)->length;
 
         pthread_mutex_unlock(&space->lock);
@@ -179,21 +179,21 @@ static uint64_t settle(struct facet_space *space)
             continue;
         take_out(space, page);
         release_pages(space, page, count);
-        atomic_fetch_sub(&leaving->pages, count);
+        atomic_fetch_sub(&unmaps->pages, count);
         gone += count;
     }
     pthread_mutex_unlock(&space->lock);
     return gone;
 }
 
-bool facet_space_is_leaving(const struct facet_space *space)
+bool facet_space_awaits_unmap(const struct facet_space *space)
 {
-    return atomic_load(&space->leaving.pages) > 0;
+    return atomic_load(&space->unmap_queue.pages) > 0;
 }
 
-uint64_t facet_space_settle(struct facet_space *space)
+uint64_t facet_space_unmap_freed(struct facet_space *space)
 {
-    if (!facet_space_is_leaving(space))
+    if (!facet_space_awaits_unmap(space))
         return 0;
     pthread_mutex_lock(&space->leave_lock);
     uint64_t gone = settle(space);
@@ -201,9 +201,9 @@ uint64_t facet_space_settle(struct facet_space *space)
     return gone;
 }
 
-void facet_space_look(struct facet_space *space)
+void facet_space_try_unmap_freed(struct facet_space *space)
 {
-    if (!facet_space_is_leaving(space) || pthread_mutex_trylock(&space->leave_lock) != 0)
+    if (!facet_space_awaits_unmap(space) || pthread_mutex_trylock(&space->leave_lock) != 0)
         return;
     (void)settle(space);
     pthread_mutex_unlock(&space->leave_lock);
@@ -215,39 +215,39 @@ bool facet_space_vacate(struct facet_space *space)
 {
     facet_runs_clear(space);
     facet_pools_clear(space);
-    (void)facet_space_settle(space);
-    return !facet_space_is_leaving(space);
+    (void)facet_space_unmap_freed(space);
+    return !facet_space_awaits_unmap(space);
 }
 
-void facet_leaving_init(struct facet_leaving *leaving)
+void facet_unmap_queue_init(struct facet_unmap_queue *queue)
 {
-    leaving->first = leaving->last = leaving->unasked = FACET_PAGE_NONE;
+    queue->first = queue->last = queue->unasked = FACET_PAGE_NONE;
 }
 
 /*
  * A device that is lost, or that no longer knows the context, will never unmap. Any other refusal ends with the
  * addresses.
  */
-static bool may_let_go_later(enum facet_status status)
+static bool may_unmap_later(enum facet_status status)
 {
     return status == FACET_BUSY || status == FACET_BAD_STATE;
 }
 
-enum facet_status facet_leaving_wait(struct facet_space *space)
+enum facet_status facet_unmap_queue_wait(struct facet_space *space)
 {
     const struct timespec step = facet_ns_timespec(LOOK_NS);
     uint64_t end = facet_clock_now_ns() + END_NS;
 
-    while (!facet_space_vacate(space) && space->leaving.kept_by == FACET_BUSY && facet_clock_now_ns() < end)
+    while (!facet_space_vacate(space) && space->unmap_queue.kept_by == FACET_BUSY && facet_clock_now_ns() < end)
         nanosleep(&step, NULL);
-    return may_let_go_later(space->leaving.kept_by) ? space->leaving.kept_by : FACET_OK;
+    return may_unmap_later(space->unmap_queue.kept_by) ? space->unmap_queue.kept_by : FACET_OK;
 }
 
-void facet_leaving_clear(struct facet_space *space)
+void facet_unmap_queue_clear(struct facet_space *space)
 {
     uint32_t next;
 
-    for (uint32_t page = space->leaving.first; page != FACET_PAGE_NONE; page = next) {
+    for (uint32_t page = space->unmap_queue.first; page != FACET_PAGE_NONE; page = next) {
         next = entry_of(space, page)->next;
         give_frames(space, page, entry_of(space, page)->length);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the gate's state and the count of threads inside. Never: calls the driver. */
-#include "door.h"
+#include "quiesce.h"
 
 #include <errno.h>
 #include <time.h>
@@ -21,12 +21,12 @@ static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
 static _Thread_local bool comes_again __attribute__((tls_model("initial-exec")));
 static _Thread_local CUresult refusal __attribute__((tls_model("initial-exec")));
 
-enum facet_cuda_door facet_cuda_door_state(void)
+enum facet_cuda_quiesce facet_cuda_quiesce_state(void)
 {
-    return (enum facet_cuda_door)atomic_load(&state);
+    return (enum facet_cuda_quiesce)atomic_load(&state);
 }
 
-bool facet_cuda_door_change(enum facet_cuda_door from, enum facet_cuda_door to)
+bool facet_cuda_quiesce_change(enum facet_cuda_quiesce from, enum facet_cuda_quiesce to)
 {
     uint32_t expected = from;
     bool changed = atomic_compare_exchange_strong(&state, &expected, (uint32_t)to);
@@ -39,32 +39,32 @@ bool facet_cuda_door_change(enum facet_cuda_door from, enum facet_cuda_door to)
 static void step_out(void)
 {
     if (atomic_fetch_sub_explicit(&inside, 1, memory_order_seq_cst) == 1 &&
-        atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_DOOR_CLOSING)
+        atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_QUIESCE_CLOSING)
         facet_futex_wake(&inside);
 }
 
-static void knock(void)
+static void reopen_if_overdue(void)
 {
     uint64_t patience = atomic_load(&patience_ns);
 
     if (facet_clock_now_ns() - atomic_load(&closing_ns) < patience)
         return;
-    if (facet_cuda_door_change(FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_OPEN) && patience < PATIENCE_MOST)
+    if (facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_CLOSING, FACET_CUDA_QUIESCE_OPEN) && patience < PATIENCE_MOST)
         atomic_store(&patience_ns, 2 * patience);
 }
 
 /* True: the thread is inside. False with CUDA_SUCCESS: try again. */
-static bool wait_at_door(CUresult *ret_result)
+static bool wait_at_gate(CUresult *ret_result)
 {
     uint32_t now = atomic_load(&state);
 
     *ret_result = CUDA_SUCCESS;
-    if (now == FACET_CUDA_DOOR_AWAY)
+    if (now == FACET_CUDA_QUIESCE_AWAY)
         return facet_cuda_move_in(ret_result);
-    if (now != FACET_CUDA_DOOR_OPEN)
+    if (now != FACET_CUDA_QUIESCE_OPEN)
         facet_futex_wait(&state, now, LOOK_AGAIN_NS);
-    if (now == FACET_CUDA_DOOR_CLOSING)
-        knock();
+    if (now == FACET_CUDA_QUIESCE_CLOSING)
+        reopen_if_overdue();
     return false;
 }
 
@@ -79,11 +79,11 @@ CUresult facet_cuda_swap_enter(void)
 
     for (;;) {
         atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
-        is_inside = atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_DOOR_OPEN;
+        is_inside = atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_QUIESCE_OPEN;
         if (__builtin_expect(is_inside, 1))
             break;
         step_out();
-        if (wait_at_door(&result) || result != CUDA_SUCCESS)
+        if (wait_at_gate(&result) || result != CUDA_SUCCESS)
             break;
     }
     refusal = result;
@@ -112,7 +112,7 @@ CUresult facet_cuda_swap_leave(CUresult result)
     return result;
 }
 
-void facet_cuda_door_let_go(void)
+void facet_cuda_quiesce_let_go(void)
 {
     comes_again = is_inside;
     is_inside = false;
@@ -120,62 +120,62 @@ void facet_cuda_door_let_go(void)
         step_out();
 }
 
-bool facet_cuda_door_take_again(void)
+bool facet_cuda_quiesce_take_again(void)
 {
     return !comes_again || facet_cuda_swap_enter() == CUDA_SUCCESS;
 }
 
 /* Freeing makes room, so it does not wait for other vGPUs to make some: it opens a closing gate again. */
-void facet_cuda_door_hold(void)
+void facet_cuda_quiesce_hold(void)
 {
     for (;;) {
         atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
-        is_inside = atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_DOOR_OPEN;
+        is_inside = atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_QUIESCE_OPEN;
         if (is_inside)
             return;
         step_out();
-        facet_cuda_door_change(FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_OPEN);
-        if (facet_cuda_door_change(FACET_CUDA_DOOR_AWAY, FACET_CUDA_DOOR_MOVING))
+        facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_CLOSING, FACET_CUDA_QUIESCE_OPEN);
+        if (facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_AWAY, FACET_CUDA_QUIESCE_MOVING))
             return;
         uint32_t now = atomic_load(&state);
-        if (now == FACET_CUDA_DOOR_MOVING)
+        if (now == FACET_CUDA_QUIESCE_MOVING)
             facet_futex_wait(&state, now, LOOK_AGAIN_NS);
     }
 }
 
-void facet_cuda_door_release(void)
+void facet_cuda_quiesce_release(void)
 {
     if (is_inside)
         step_out();
     else
-        facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_AWAY);
+        facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING, FACET_CUDA_QUIESCE_AWAY);
     is_inside = false;
 }
 
-bool facet_cuda_door_close(void)
+bool facet_cuda_quiesce_close(void)
 {
     uint32_t now;
 
     atomic_store(&closing_ns, facet_clock_now_ns());
-    if (!facet_cuda_door_change(FACET_CUDA_DOOR_OPEN, FACET_CUDA_DOOR_CLOSING))
+    if (!facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_OPEN, FACET_CUDA_QUIESCE_CLOSING))
         return false;
-    while ((now = atomic_load(&inside)) && atomic_load(&state) == FACET_CUDA_DOOR_CLOSING)
+    while ((now = atomic_load(&inside)) && atomic_load(&state) == FACET_CUDA_QUIESCE_CLOSING)
         facet_futex_wait(&inside, now, LOOK_AGAIN_NS);
-    return atomic_load(&state) == FACET_CUDA_DOOR_CLOSING;
+    return atomic_load(&state) == FACET_CUDA_QUIESCE_CLOSING;
 }
 
-void facet_cuda_door_open_and_enter(void)
+void facet_cuda_quiesce_open_and_enter(void)
 {
     atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
     is_inside = true;
     atomic_store(&patience_ns, PATIENCE_NS);
-    facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_OPEN);
+    facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING, FACET_CUDA_QUIESCE_OPEN);
 }
 
 /* The child has only the forking thread, which was not inside. */
-void facet_cuda_door_forked(void)
+void facet_cuda_quiesce_forked(void)
 {
-    atomic_store(&state, FACET_CUDA_DOOR_OPEN);
+    atomic_store(&state, FACET_CUDA_QUIESCE_OPEN);
     atomic_store(&inside, 0);
     is_inside = false;
 }

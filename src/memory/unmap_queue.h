@@ -6,19 +6,19 @@
  * Never: asks while it holds a lock that any thread other than one freeing in the same space waits for; gives an
  * address or a frame out again before the device has unmapped it.
  */
-#ifndef FACET_MEMORY_LEAVING_H
-#define FACET_MEMORY_LEAVING_H
+#ifndef FACET_MEMORY_UNMAP_QUEUE_H
+#define FACET_MEMORY_UNMAP_QUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <facet/memory.h>
 
-/* Asks the device for all that is leaving, and returns how many pages came back. With no lock held. */
-uint64_t facet_space_settle(struct facet_space *space);
-/* The same, unless another thread is at it. */
-void facet_space_look(struct facet_space *space);
-bool facet_space_is_leaving(const struct facet_space *space);
+/* Asks the device to unmap all queued extents, and returns how many pages came back. With no lock held. */
+uint64_t facet_space_unmap_freed(struct facet_space *space);
+/* As facet_space_unmap_freed(), but returns at once when another thread is at it. */
+void facet_space_try_unmap_freed(struct facet_space *space);
+bool facet_space_awaits_unmap(const struct facet_space *space);
 
 /*
  * Frees all of the space's allocations, before it is destroyed. False: the device has not unmapped all of it yet. No

@@ -8,10 +8,10 @@
  * Owns: the child's process group, ending it when the session says so, and telling the session how it ended.
  * Never: runs a provider's code, or outlives the child.
  */
-#ifndef FACET_SESSION_KEEPER_H
-#define FACET_SESSION_KEEPER_H
+#ifndef FACET_SESSION_SUPERVISOR_H
+#define FACET_SESSION_SUPERVISOR_H
 
 /* Returns in the child, a process group of its own. The calling process supervises it, and never returns. */
-void facet_keeper_split(void);
+void facet_supervisor_split(void);
 
 #endif

@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "memory/leaving.h"
+#include "memory/unmap_queue.h"
 #include "watched_backend.h"
 
 #define PAGE UINT64_C(4096)
@@ -72,7 +72,7 @@ static void test_charge(void **state)
     watched_end(&watched, memory);
 }
 
-/* Addresses of what is leaving are not given out, and defragmenting lets it be. */
+/* Addresses that await unmapping are not given out, and defragmenting lets it be. */
 static void test_addresses(void **state)
 {
     struct facet_memory *memory = open_memory(0);
@@ -93,12 +93,12 @@ static void test_addresses(void **state)
     assert_int_equal(facet_memory_defragment(memory, NULL, &report, NULL), FACET_OK);
     assert_int_equal(usage_of(space).leaving_bytes, 20 * 5 * PAGE);
     watched.keeps = FACET_OK;
-    assert_int_equal(facet_space_settle(space), 20 * 5);
+    assert_int_equal(facet_space_unmap_freed(space), 20 * 5);
     assert_int_equal(usage_of(space).reserved_bytes, 40 * 5 * PAGE);
     watched_end(&watched, memory);
 }
 
-/* However much is leaving, a free asks for little. */
+/* However much awaits unmapping, a free asks for little. */
 static void test_questions(void **state)
 {
     struct facet_memory *memory = open_memory(0);
@@ -155,7 +155,7 @@ static void test_resize(void **state)
     watched_end(&watched, memory);
 }
 
-/* An allocation that fails in its middle, under launches: its first pages are leaving. */
+/* An allocation that fails in its middle, under launches: its first pages await unmapping. */
 static void test_failure(void **state)
 {
     bool done = false;
@@ -175,7 +175,7 @@ static void test_failure(void **state)
     }
 }
 
-/* Pages that are leaving are not sent out, and others that were not let go of stay as they were. */
+/* Pages that await unmapping are not sent out, and others that were not let go of stay as they were. */
 static void test_swap(void **state)
 {
     struct facet_memory *memory = open_memory(4 * MIB);
@@ -191,7 +191,7 @@ static void test_swap(void **state)
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
     assert_int_equal(((const char *)(uintptr_t)stays)[MIB - 1], 7);
     watched.keeps = FACET_OK;
-    assert_int_equal(facet_space_settle(space), 256);
+    assert_int_equal(facet_space_unmap_freed(space), 256);
     assert_int_equal(facet_space_pin(other, &address, 1, UINT64_C(5000000000), &pin, NULL), FACET_OK);
     facet_pin_release(pin);
     facet_memory_close(memory);
@@ -223,7 +223,7 @@ static void test_others(void **state)
     assert_int_equal(facet_space_reserved_bytes(space), MIB);
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
     assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
-    facet_space_look(space);
+    facet_space_try_unmap_freed(space);
     other = watched_space(memory, 2, MIB);
     (void)allocate(other, MIB);
     (void)allocate(space, PAGE * 5);
@@ -312,5 +312,5 @@ int main(void)
         cmocka_unit_test(test_end_waits_for_launches),
         cmocka_unit_test(test_close_takes_what_stayed),
     };
-    return cmocka_run_group_tests_name("leaving", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("unmap_queue", tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static uint64_t next_sequence(struct cpu_context *context)
 
 /*
  * A launch being queued looks at the space under its lock, and has a number before it lets go of that: a launch without
- * a number by now will find the range leaving.
+ * a number by now will find the range retired.
  */
 enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,
                             struct facet_error *error)
@@ -50,38 +50,38 @@ enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range,
     return status;
 }
 
-void cpu_grave_bury(struct cpu_context *context, struct cpu_grave *grave, struct cpu_range range)
+void cpu_deferred_free_add(struct cpu_context *context, struct cpu_deferred_free *deferred, struct cpu_range range)
 {
     pthread_mutex_lock(&context->lock);
-    grave->range = range;
-    grave->sequence = context->sequence + 1;
-    TAILQ_INSERT_TAIL(&context->graves, grave, link);
+    deferred->range = range;
+    deferred->sequence = context->sequence + 1;
+    TAILQ_INSERT_TAIL(&context->deferred_frees, deferred, link);
     pthread_mutex_unlock(&context->lock);
 }
 
 /* The oldest that no launch can use any more, out of the list; NULL: none. */
-static struct cpu_grave *next_grave(struct cpu_context *context)
+static struct cpu_deferred_free *next_deferred_free(struct cpu_context *context)
 {
     pthread_mutex_lock(&context->lock);
     const struct cpu_launch *oldest = TAILQ_FIRST(&context->launches);
-    struct cpu_grave *grave = TAILQ_FIRST(&context->graves);
-    if (grave && oldest && oldest->sequence < grave->sequence)
-        grave = NULL;
-    if (grave)
-        TAILQ_REMOVE(&context->graves, grave, link);
+    struct cpu_deferred_free *deferred = TAILQ_FIRST(&context->deferred_frees);
+    if (deferred && oldest && oldest->sequence < deferred->sequence)
+        deferred = NULL;
+    if (deferred)
+        TAILQ_REMOVE(&context->deferred_frees, deferred, link);
     pthread_mutex_unlock(&context->lock);
-    return grave;
+    return deferred;
 }
 
-void cpu_graves_clear(struct cpu_context *context)
+void cpu_deferred_free_run(struct cpu_context *context)
 {
-    struct cpu_grave *grave;
+    struct cpu_deferred_free *deferred;
 
-    while ((grave = next_grave(context))) {
-        uint64_t bytes = grave->range.end - grave->range.at;
+    while ((deferred = next_deferred_free(context))) {
+        uint64_t bytes = deferred->range.end - deferred->range.at;
 
-        munmap((void *)grave->range.at, bytes);
+        munmap((void *)deferred->range.at, bytes);
         cpu_account_give(context, bytes);
-        free(grave);
+        free(deferred);
     }
 }

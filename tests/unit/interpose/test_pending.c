@@ -11,13 +11,13 @@
 #include <sched.h>
 
 #include "../../effort.h"
-#include "interpose/kit/transit.h"
+#include "interpose/kit/pending.h"
 
 #define MIB      (UINT64_C(1) << 20)
 #define NO_WAIT  UINT64_C(1)
 #define FOR_LONG UINT64_C(3600000000000)
 
-/* A thread that has so much in transit until it is told to leave. */
+/* A thread that has so much pending until it is told to leave. */
 struct other {
     pthread_t thread;
     uint32_t device;
@@ -30,11 +30,11 @@ static void *go_through(void *argument)
     struct other *other = argument;
 
     atomic_store(&other->begins, true);
-    facet_transit_enter(other->device, other->bytes);
+    facet_pending_enter(other->device, other->bytes);
     atomic_store(&other->is_in, true);
     while (!atomic_load(&other->may_leave))
         sched_yield();
-    facet_transit_leave();
+    facet_pending_leave();
     return NULL;
 }
 
@@ -56,110 +56,110 @@ static void end(struct other *other)
     assert_int_equal(pthread_join(other->thread, NULL), 0);
 }
 
-static void test_nothing_is_in_transit_where_nobody_is(void **state)
+static void test_nothing_is_pending_where_no_thread_is(void **state)
 {
-    struct facet_transit left;
+    struct facet_pending left;
 
-    assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
-    facet_transit_open();
-    facet_transit_leave(); /* without having entered */
-    facet_transit_enter(0, MIB);
-    facet_transit_leave();
-    assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+    assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
+    facet_pending_open();
+    facet_pending_leave(); /* without having entered */
+    facet_pending_enter(0, MIB);
+    facet_pending_leave();
+    assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
     assert_int_equal(left.count, 0);
-    facet_transit_open();
+    facet_pending_open();
 }
 
-static void test_what_is_in_transit_is_told_and_waited_for_once(void **state)
+static void test_pending_bytes_are_told_and_waited_for_once(void **state)
 {
-    struct facet_transit left;
+    struct facet_pending left;
     struct other other;
 
     start(&other, 3, 5 * MIB);
     wait_for(&other.is_in);
-    assert_true(facet_transit_hold_off(2, FOR_LONG, &left)); /* another device's */
-    facet_transit_open();
-    assert_false(facet_transit_hold_off(3, NO_WAIT, &left));
-    facet_transit_open();
-    assert_false(facet_transit_hold_off(3, FOR_LONG, &left)); /* given up */
-    facet_transit_open();
+    assert_true(facet_pending_quiesce(2, FOR_LONG, &left)); /* another device's */
+    facet_pending_open();
+    assert_false(facet_pending_quiesce(3, NO_WAIT, &left));
+    facet_pending_open();
+    assert_false(facet_pending_quiesce(3, FOR_LONG, &left)); /* given up */
+    facet_pending_open();
     assert_int_equal(left.count, 1);
     assert_int_equal(left.parts[0].bytes, 5 * MIB);
     end(&other);
-    assert_true(facet_transit_hold_off(3, FOR_LONG, &left));
-    facet_transit_open();
+    assert_true(facet_pending_quiesce(3, FOR_LONG, &left));
+    facet_pending_open();
 }
 
 static void test_of_which_device_it_is_may_turn_out_later(void **state)
 {
-    struct facet_transit left;
+    struct facet_pending left;
 
-    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
-    assert_false(facet_transit_hold_off(1, NO_WAIT, &left));
+    facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
+    assert_false(facet_pending_quiesce(1, NO_WAIT, &left));
     assert_int_equal(left.parts[0].bytes, 0);
-    facet_transit_is(4, 7 * MIB);
-    assert_true(facet_transit_hold_off(1, FOR_LONG, &left));
-    assert_false(facet_transit_hold_off(4, NO_WAIT, &left));
+    facet_pending_set(4, 7 * MIB);
+    assert_true(facet_pending_quiesce(1, FOR_LONG, &left));
+    assert_false(facet_pending_quiesce(4, NO_WAIT, &left));
     assert_int_equal(left.parts[0].bytes, 7 * MIB);
-    facet_transit_open();
-    facet_transit_leave();
+    facet_pending_open();
+    facet_pending_leave();
 }
 
 static void test_who_comes_while_it_is_shut_waits_outside(void **state)
 {
-    struct facet_transit left;
+    struct facet_pending left;
     struct other other;
 
-    assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+    assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
     start(&other, 0, MIB);
     wait_for(&other.begins);
     for (int i = 0; i < 1000; i++) {
-        assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+        assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
         assert_false(atomic_load(&other.is_in));
         sched_yield();
     }
-    facet_transit_open();
+    facet_pending_open();
     wait_for(&other.is_in);
     end(&other);
 }
 
-/* A block that is still there has not passed; one that has may have made way for others that are in transit now. */
+/* A block that is still there has not passed; one that has may have made way for others that are pending now. */
 static void test_growth_is_explained_by_what_has_gone_through(void **state)
 {
-    struct facet_transit left;
+    struct facet_pending left;
     struct other small, large;
 
     start(&small, 0, 64 * MIB);
     start(&large, 0, 512 * MIB);
     wait_for(&small.is_in);
     wait_for(&large.is_in);
-    assert_false(facet_transit_hold_off(0, NO_WAIT, &left));
-    facet_transit_open();
+    assert_false(facet_pending_quiesce(0, NO_WAIT, &left));
+    facet_pending_open();
     assert_int_equal(left.count, 2);
-    assert_int_equal(facet_transit_explain(8 * MIB, &left), 8 * MIB);
+    assert_int_equal(facet_pending_subtract(8 * MIB, &left), 8 * MIB);
     end(&small);
-    assert_int_equal(facet_transit_explain(72 * MIB, &left), 8 * MIB);
+    assert_int_equal(facet_pending_subtract(72 * MIB, &left), 8 * MIB);
     end(&large);
-    assert_int_equal(facet_transit_explain(584 * MIB, &left), 8 * MIB);
-    assert_int_equal(facet_transit_explain(200 * MIB, &left), 0); /* 384 MiB and more are on the way again */
+    assert_int_equal(facet_pending_subtract(584 * MIB, &left), 8 * MIB);
+    assert_int_equal(facet_pending_subtract(200 * MIB, &left), 0); /* 384 MiB and more are on the way again */
     left.count = 0;
-    assert_int_equal(facet_transit_explain(584 * MIB, &left), 584 * MIB);
+    assert_int_equal(facet_pending_subtract(584 * MIB, &left), 584 * MIB);
 }
 
-static void test_who_is_in_transit_again_has_gone_through(void **state)
+static void test_a_thread_that_is_pending_again_has_gone_through(void **state)
 {
-    struct facet_transit left;
+    struct facet_pending left;
 
-    facet_transit_enter(0, 64 * MIB);
-    assert_false(facet_transit_hold_off(0, NO_WAIT, &left));
-    facet_transit_open();
-    facet_transit_leave();
-    facet_transit_enter(0, 64 * MIB);
-    assert_int_equal(facet_transit_explain(72 * MIB, &left), 8 * MIB);
-    facet_transit_leave();
+    facet_pending_enter(0, 64 * MIB);
+    assert_false(facet_pending_quiesce(0, NO_WAIT, &left));
+    facet_pending_open();
+    facet_pending_leave();
+    facet_pending_enter(0, 64 * MIB);
+    assert_int_equal(facet_pending_subtract(72 * MIB, &left), 8 * MIB);
+    facet_pending_leave();
 }
 
-/* ---- from many threads: two sums that agree whenever nothing is in transit ---- */
+/* ---- from many threads: two sums that agree whenever nothing is pending ---- */
 
 #define THREADS 4u
 #define ROUNDS  effort(20000, 1000)
@@ -170,12 +170,12 @@ static _Atomic uint32_t at_it;
 static void *move(void *argument)
 {
     for (uint32_t i = 0; i < ROUNDS; i++) {
-        facet_transit_enter(0, MIB);
+        facet_pending_enter(0, MIB);
         atomic_fetch_add(&here, 1);
         if (i % 64 == 0)
             sched_yield();
         atomic_fetch_add(&there, 1);
-        facet_transit_leave();
+        facet_pending_leave();
     }
     atomic_fetch_sub(&at_it, 1);
     return argument;
@@ -184,18 +184,18 @@ static void *move(void *argument)
 static void test_a_reader_sees_both_sides_agree(void **state)
 {
     pthread_t threads[THREADS];
-    struct facet_transit left;
+    struct facet_pending left;
 
     atomic_store(&at_it, THREADS);
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, move, NULL), 0);
     while (atomic_load(&at_it)) {
-        assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+        assert_true(facet_pending_quiesce(0, FOR_LONG, &left));
         uint64_t first = atomic_load(&here);
         sched_yield();
         assert_int_equal(first, atomic_load(&there));
         assert_int_equal(first, atomic_load(&here));
-        facet_transit_open();
+        facet_pending_open();
     }
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
@@ -204,12 +204,12 @@ static void test_a_reader_sees_both_sides_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_in_transit_where_nobody_is),
-        cmocka_unit_test(test_what_is_in_transit_is_told_and_waited_for_once),
+        cmocka_unit_test(test_nothing_is_pending_where_no_thread_is),
+        cmocka_unit_test(test_pending_bytes_are_told_and_waited_for_once),
         cmocka_unit_test(test_of_which_device_it_is_may_turn_out_later),
         cmocka_unit_test(test_who_comes_while_it_is_shut_waits_outside),
         cmocka_unit_test(test_growth_is_explained_by_what_has_gone_through),
-        cmocka_unit_test(test_who_is_in_transit_again_has_gone_through),
+        cmocka_unit_test(test_a_thread_that_is_pending_again_has_gone_through),
         cmocka_unit_test(test_a_reader_sees_both_sides_agree),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the supervisor's loop. Never: signals a process number that is no longer its child's. */
-#include "session/keeper.h"
+#include "session/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 static void follow_session(pid_t child, struct pollfd *session)
 {
     char order;
-    ssize_t got = recv(FACET_KEEPER_FD, &order, sizeof order, MSG_DONTWAIT);
+    ssize_t got = recv(FACET_SUPERVISOR_FD, &order, sizeof order, MSG_DONTWAIT);
 
     if (got > 0)
         kill(-child, SIGKILL);
@@ -30,7 +30,8 @@ static void follow_session(pid_t child, struct pollfd *session)
 /* Without a descriptor for it there is only waiting. */
 static void wait_for_end(pid_t child)
 {
-    struct pollfd ends[2] = {{.fd = pidfd_open(child, 0), .events = POLLIN}, {.fd = FACET_KEEPER_FD, .events = POLLIN}};
+    struct pollfd ends[2] = {{.fd = pidfd_open(child, 0), .events = POLLIN},
+                             {.fd = FACET_SUPERVISOR_FD, .events = POLLIN}};
 
     while (ends[0].fd >= 0 && ends[0].revents == 0)
         if (poll(ends, 2, -1) > 0 && ends[1].revents)
@@ -50,59 +51,59 @@ static struct facet_end_packet take_end(pid_t child)
 }
 
 /* A pipe whose end tells the child that its parent has closed its copy of the child's socket; -1: there is none. */
-struct gate {
+struct latch {
     int wait, open;
 };
 
-static struct gate make_gate(void)
+static struct latch make_latch(void)
 {
     int ends[2] = {-1, -1};
 
     (void)!pipe2(ends, O_CLOEXEC);
-    return (struct gate){.wait = ends[0], .open = ends[1]};
+    return (struct latch){.wait = ends[0], .open = ends[1]};
 }
 
 /* Without it the program would see the socket open for as long as the supervisor is not scheduled, though the child
  * ended. */
-static void wait_at(struct gate gate)
+static void latch_wait(struct latch latch)
 {
     char none;
 
-    if (gate.wait < 0)
+    if (latch.wait < 0)
         return;
-    close(gate.open);
-    while (read(gate.wait, &none, 1) < 0 && errno == EINTR)
+    close(latch.open);
+    while (read(latch.wait, &none, 1) < 0 && errno == EINTR)
         ;
-    close(gate.wait);
+    close(latch.wait);
 }
 
-static void open_gate(struct gate gate)
+static void latch_open(struct latch latch)
 {
-    if (gate.wait < 0)
+    if (latch.wait < 0)
         return;
-    close(gate.wait);
-    close(gate.open);
+    close(latch.wait);
+    close(latch.open);
 }
 
-static _Noreturn void keep(pid_t child, int errnum, struct gate gate)
+static _Noreturn void supervise(pid_t child, int errnum, struct latch latch)
 {
     struct facet_end_packet end = {.status = errnum};
 
     close(FACET_CONTROL_FD);
-    open_gate(gate);
+    latch_open(latch);
     if (child > 0) {
         setpgid(child, child);
         wait_for_end(child);
         end = take_end(child);
     }
-    send(FACET_KEEPER_FD, &end, sizeof end, MSG_NOSIGNAL);
+    send(FACET_SUPERVISOR_FD, &end, sizeof end, MSG_NOSIGNAL);
     _exit(EXIT_SUCCESS);
 }
 
-void facet_keeper_split(void)
+void facet_supervisor_split(void)
 {
-    pid_t keeper = getpid();
-    struct gate gate = make_gate();
+    pid_t supervisor = getpid();
+    struct latch latch = make_latch();
     sigset_t all, before;
 
     /* A signal to a whole service is for the child to obey; its supervisor ends with it. */
@@ -110,12 +111,12 @@ void facet_keeper_split(void)
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child != 0)
-        keep(child, errno, gate);
+        supervise(child, errno, latch);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != keeper)
+    if (getppid() != supervisor)
         _exit(EXIT_FAILURE);
     setpgid(0, 0);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    close(FACET_KEEPER_FD);
-    wait_at(gate);
+    close(FACET_SUPERVISOR_FD);
+    latch_wait(latch);
 }

@@ -37,7 +37,7 @@ static void open_gate(struct gate *gate, uint32_t stream)
     OK(facet_vgpu_enqueue_fill(world.driver, gate->id, stream, gate->address + 8, 1, 8, NULL, ERROR));
 }
 
-static uint64_t leaving(uint32_t id)
+static uint64_t awaiting_unmap(uint32_t id)
 {
     struct facet_space_usage usage = {.size = sizeof usage};
 
@@ -67,7 +67,7 @@ static void what_is_freed_under_a_launch_stays_charged(void **state)
     OK(facet_vgpu_free(world.driver, 1, address, ERROR));
     assert_true(now_ns() - start < QUICK_NS);
     assert_true(vgpu_info(1).memory_reserved_bytes >= 8 * MIB);
-    assert_int_equal(leaving(1), 8 * MIB);
+    assert_int_equal(awaiting_unmap(1), 8 * MIB);
     REFUSED(FACET_BUSY, facet_vgpu_allocate(world.driver, 1, 12 * MIB, NULL, &none, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_vgpu_free(world.driver, 1, address, ERROR));
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_fill(world.driver, 1, address, 0, 8, ERROR));
@@ -77,7 +77,7 @@ static void what_is_freed_under_a_launch_stays_charged(void **state)
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_execute(world.driver, 1, 1, add, &range, NULL, ERROR));
     open_gate(&gate, 1);
     vgpu_finish(1);
-    assert_int_equal(leaving(1), 0);
+    assert_int_equal(awaiting_unmap(1), 0);
     OK(facet_vgpu_allocate(world.driver, 1, 12 * MIB, NULL, &none, ERROR));
     facet_kernel_destroy(add);
     facet_kernel_destroy(gate.kernel);
@@ -96,15 +96,15 @@ static void it_goes_with_the_launches_before_it(void **state)
     OK(facet_vgpu_enqueue_fill(world.driver, 1, 0, address, 7, 8, NULL, ERROR));
     OK(facet_vgpu_enqueue_copy(world.driver, 1, 0, target, address, 8, FACET_COPY_ON_DEVICE, NULL, ERROR));
     OK(facet_vgpu_free(world.driver, 1, address, ERROR));
-    assert_int_equal(leaving(1), 8 * MIB);
+    assert_int_equal(awaiting_unmap(1), 8 * MIB);
     struct facet_kernel *burn = vgpu_kernel(1, "burn", target, 1000000);
     vgpu_launch(1, 1, burn, 1);
     OK(facet_vgpu_resume(world.driver, 1, ERROR));
-    while (leaving(1) && waited < WAIT_NS) {
+    while (awaiting_unmap(1) && waited < WAIT_NS) {
         nap(MS);
         waited += MS;
     }
-    assert_int_equal(leaving(1), 0);
+    assert_int_equal(awaiting_unmap(1), 0);
     vgpu_finish(1);
     facet_kernel_destroy(burn);
 }
@@ -241,5 +241,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_of_a_work_group_that_runs_on_comes_back, world_set_up, world_tear_down),
     };
 
-    return cmocka_run_group_tests_name("leaving", tests, world_load, world_unload);
+    return cmocka_run_group_tests_name("deferred_unmap", tests, world_load, world_unload);
 }

@@ -12,8 +12,8 @@
  *   - MOVING: one thread holds the gate exclusively.
  *   - AWAY: a part of the memory is not on the device; the first thread that comes brings it in.
  */
-#ifndef FACET_CUDA_DOOR_H
-#define FACET_CUDA_DOOR_H
+#ifndef FACET_CUDA_QUIESCE_H
+#define FACET_CUDA_QUIESCE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,7 +21,12 @@
 
 #include "vendor/cuda/driver.h"
 
-enum facet_cuda_door { FACET_CUDA_DOOR_OPEN, FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_AWAY };
+enum facet_cuda_quiesce {
+    FACET_CUDA_QUIESCE_OPEN,
+    FACET_CUDA_QUIESCE_CLOSING,
+    FACET_CUDA_QUIESCE_MOVING,
+    FACET_CUDA_QUIESCE_AWAY
+};
 
 /*
  * Called by the stubs (guard.S). Enter: CUDA_SUCCESS, or the reason for which the stub must not call the driver. Leave:
@@ -31,27 +36,27 @@ CUresult facet_cuda_swap_enter(void);
 CUresult facet_cuda_swap_leave(CUresult result);
 
 /* For a launch that waits for its turn (limiter/tenant.h): the thread is outside while it waits. */
-void facet_cuda_door_let_go(void);
-bool facet_cuda_door_take_again(void);
+void facet_cuda_quiesce_let_go(void);
+bool facet_cuda_quiesce_take_again(void);
 
 /*
  * For a thread that frees memory: nothing moves between the two, whether all of the memory is on the device or not. The
  * caller must not be inside.
  */
-void facet_cuda_door_hold(void);
-void facet_cuda_door_release(void);
+void facet_cuda_quiesce_hold(void);
+void facet_cuda_quiesce_release(void);
 
-enum facet_cuda_door facet_cuda_door_state(void);
+enum facet_cuda_quiesce facet_cuda_quiesce_state(void);
 
 /* Changes the state if it is `from`, and wakes the waiting threads. */
-bool facet_cuda_door_change(enum facet_cuda_door from, enum facet_cuda_door to);
+bool facet_cuda_quiesce_change(enum facet_cuda_quiesce from, enum facet_cuda_quiesce to);
 
 /* Changes OPEN to CLOSING and waits until no thread is inside. False: the gate was not open, or was opened again. */
-bool facet_cuda_door_close(void);
+bool facet_cuda_quiesce_close(void);
 
 /* Changes MOVING to OPEN with the calling thread inside, so that it can use the memory before it is sent out again. */
-void facet_cuda_door_open_and_enter(void);
+void facet_cuda_quiesce_open_and_enter(void);
 
-void facet_cuda_door_forked(void);
+void facet_cuda_quiesce_forked(void);
 
 #endif
