@@ -116,9 +116,9 @@ void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t l
 /* Of the turn that is under way. */
 static uint64_t had_ns(const struct cpu_unit *unit, uint64_t now_ns)
 {
-    uint64_t held_ns = now_ns - unit->turn_start_ns, had = cpu_unit_had_ns(unit);
+    uint64_t elapsed_ns = now_ns - unit->turn_start_ns, had = cpu_unit_had_ns(unit);
 
-    return had < held_ns ? had : held_ns;
+    return had < elapsed_ns ? had : elapsed_ns;
 }
 
 /* Turns under way count up to now. */

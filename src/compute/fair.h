@@ -91,12 +91,12 @@ struct facet_fair_client {
     bool active;                           /* wanted or had the device at the last step */
     bool draining;                         /* gate closed, work still in flight */
     bool overrun;                          /* draining for too long: no longer holds others up */
-    uint64_t held_ns;                      /* device time charged in all */
+    uint64_t charged_ns;                   /* device time charged in all */
     uint64_t timeline_ns; /* of that, charged by the device's timeline: over all clients never more than has passed */
 
-    uint32_t lost;             /* as of the last step */
-    bool returning;            /* some of the lost launches are followed again, and not reported yet */
-    uint64_t reported_held_ns; /* held_ns as of the last report, or while nothing was in flight */
+    uint32_t lost;                /* as of the last step */
+    bool returning;               /* some of the lost launches are followed again, and not reported yet */
+    uint64_t reported_charged_ns; /* charged_ns as of the last report, or while nothing was in flight */
 
     int64_t cap_credit_ns; /* of a capped client */
     uint64_t cap_busy_ns;  /* busy_ns up to which the cap was charged */

@@ -74,7 +74,7 @@ static uint64_t alike_until(struct facet_fair *fair, const struct facet_fair_cli
 /* Adds to a client's charge; `device_ns` may be negative. */
 static void correct(struct facet_fair_client *client, int64_t device_ns)
 {
-    client->held_ns += (uint64_t)device_ns;
+    client->charged_ns += (uint64_t)device_ns;
     client->timeline_ns += (uint64_t)device_ns;
     client->vtime += (uint64_t)(device_ns * (int64_t)FACET_MILLI_WHOLE / (int64_t)client->weight_milli);
 }
@@ -124,7 +124,7 @@ void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns)
         {
             if (!had_at(fair, client, from_ns, now_ns))
                 continue;
-            client->held_ns += (to_ns - from_ns) / sharers;
+            client->charged_ns += (to_ns - from_ns) / sharers;
             client->timeline_ns += (to_ns - from_ns) / sharers;
             client->vtime += (to_ns - from_ns) * FACET_MILLI_WHOLE / client->weight_milli / sharers;
         }

@@ -56,20 +56,20 @@ void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_clie
 void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client)
 {
     uint64_t measured_ns = client->demand.busy_ns - client->cap_busy_ns;
-    uint64_t charged_ns = client->held_ns - facet_min_u64(client->held_ns, client->reported_held_ns);
+    uint64_t since_report_ns = client->charged_ns - facet_min_u64(client->charged_ns, client->reported_charged_ns);
 
     client->returning = client->returning || client->demand.lost < client->lost;
     client->lost = client->demand.lost;
-    if (client->returning && measured_ns > charged_ns) {
-        uint64_t owed_ns = facet_min_u64(measured_ns - charged_ns, OWED_MOST_NS);
+    if (client->returning && measured_ns > since_report_ns) {
+        uint64_t owed_ns = facet_min_u64(measured_ns - since_report_ns, OWED_MOST_NS);
 
         facet_fair_comes_back(fair, client);
-        client->held_ns += owed_ns;
+        client->charged_ns += owed_ns;
         client->vtime += owed_ns * FACET_MILLI_WHOLE / client->weight_milli;
     }
     if (client->returning && client->demand.inflight && client->gate == FACET_FAIR_CLOSED)
         client->draining = true;
     client->returning = client->returning && client->demand.inflight;
     if (measured_ns || !(client->demand.inflight || client->demand.lost))
-        client->reported_held_ns = client->held_ns;
+        client->reported_charged_ns = client->charged_ns;
 }
