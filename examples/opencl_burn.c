@@ -45,7 +45,7 @@ static const char kernel_source[] = "__kernel void burn(__global uint *state, ui
                                     "}\n";
 
 /* One in-order queue with a state of its own; `events` is a ring of the launches in flight. */
-struct lane {
+struct stream {
     cl_command_queue queue;
     cl_kernel kernel;
     cl_mem state;
@@ -64,8 +64,8 @@ struct burn {
     cl_device_id device;
     cl_context context;
     cl_program program;
-    struct lane lanes[MAX_QUEUES];
-    cl_mem *held; /* beyond the lanes' states */
+    struct stream streams[MAX_QUEUES];
+    cl_mem *held; /* beyond the streams' states */
     size_t held_count, held_bytes;
 
     uint64_t kernels, begin_ns;
@@ -138,72 +138,73 @@ static struct affine affine_power(struct affine step, uint64_t exponent)
     return result;
 }
 
-static void lane_verify(const struct burn *burn, const struct lane *lane)
+static void stream_verify(const struct burn *burn, const struct stream *stream)
 {
     size_t items = burn->options.items;
     uint32_t *state = allocate(items, sizeof(*state));
-    struct affine all = affine_power((struct affine){STEP_FACTOR, STEP_ADDEND}, burn->options.steps * lane->launches);
+    struct affine all = affine_power((struct affine){STEP_FACTOR, STEP_ADDEND}, burn->options.steps * stream->launches);
 
-    check(clEnqueueReadBuffer(lane->queue, lane->state, CL_TRUE, 0, items * sizeof(*state), state, 0, NULL, NULL),
+    check(clEnqueueReadBuffer(stream->queue, stream->state, CL_TRUE, 0, items * sizeof(*state), state, 0, NULL, NULL),
           "clEnqueueReadBuffer");
     for (size_t i = 0; i < items; i++) {
         uint32_t expected = all.factor * (uint32_t)i + all.addend;
 
         if (state[i] != expected)
             die("wrong result: item %zu is %" PRIu32 " after %" PRIu64 " launches, expected %" PRIu32, i, state[i],
-                lane->launches, expected);
+                stream->launches, expected);
     }
     free(state);
 }
 
 /* ---- set-up ---- */
 
-static void lane_reset(const struct burn *burn, struct lane *lane)
+static void stream_reset(const struct burn *burn, struct stream *stream)
 {
     size_t items = burn->options.items;
     uint32_t *state = allocate(items, sizeof(*state));
 
     for (size_t i = 0; i < items; i++)
         state[i] = (uint32_t)i;
-    check(clEnqueueWriteBuffer(lane->queue, lane->state, CL_TRUE, 0, items * sizeof(*state), state, 0, NULL, NULL),
+    check(clEnqueueWriteBuffer(stream->queue, stream->state, CL_TRUE, 0, items * sizeof(*state), state, 0, NULL, NULL),
           "clEnqueueWriteBuffer");
     free(state);
-    lane->launches = 0;
+    stream->launches = 0;
 }
 
-static void lane_open(struct burn *burn, struct lane *lane, cl_command_queue_properties properties)
+static void stream_open(struct burn *burn, struct stream *stream, cl_command_queue_properties properties)
 {
     const cl_uint factor = STEP_FACTOR, addend = STEP_ADDEND;
     cl_int code;
 
-    lane->queue = clCreateCommandQueue(burn->context, burn->device, properties, &code);
+    stream->queue = clCreateCommandQueue(burn->context, burn->device, properties, &code);
     check(code, "clCreateCommandQueue");
-    lane->kernel = clCreateKernel(burn->program, "burn", &code);
+    stream->kernel = clCreateKernel(burn->program, "burn", &code);
     check(code, "clCreateKernel");
-    lane->state = clCreateBuffer(burn->context, CL_MEM_READ_WRITE, burn->options.items * sizeof(uint32_t), NULL, &code);
+    stream->state =
+        clCreateBuffer(burn->context, CL_MEM_READ_WRITE, burn->options.items * sizeof(uint32_t), NULL, &code);
     check(code, "clCreateBuffer");
-    check(clSetKernelArg(lane->kernel, 0, sizeof(lane->state), &lane->state), "clSetKernelArg");
-    check(clSetKernelArg(lane->kernel, 1, sizeof(factor), &factor), "clSetKernelArg");
-    check(clSetKernelArg(lane->kernel, 2, sizeof(addend), &addend), "clSetKernelArg");
-    lane_reset(burn, lane);
+    check(clSetKernelArg(stream->kernel, 0, sizeof(stream->state), &stream->state), "clSetKernelArg");
+    check(clSetKernelArg(stream->kernel, 1, sizeof(factor), &factor), "clSetKernelArg");
+    check(clSetKernelArg(stream->kernel, 2, sizeof(addend), &addend), "clSetKernelArg");
+    stream_reset(burn, stream);
 }
 
-static void lane_close(struct lane *lane)
+static void stream_close(struct stream *stream)
 {
-    clReleaseKernel(lane->kernel);
-    clReleaseMemObject(lane->state);
-    clReleaseCommandQueue(lane->queue);
+    clReleaseKernel(stream->kernel);
+    clReleaseMemObject(stream->state);
+    clReleaseCommandQueue(stream->queue);
 }
 
-static void lane_launch(const struct burn *burn, struct lane *lane, uint64_t steps, cl_event *ret_event)
+static void stream_launch(const struct burn *burn, struct stream *stream, uint64_t steps, cl_event *ret_event)
 {
     size_t items = burn->options.items, group = GROUP_ITEMS;
     cl_uint argument = (cl_uint)steps;
 
-    check(clSetKernelArg(lane->kernel, 3, sizeof(argument), &argument), "clSetKernelArg");
-    check(clEnqueueNDRangeKernel(lane->queue, lane->kernel, 1, NULL, &items, &group, 0, NULL, ret_event),
+    check(clSetKernelArg(stream->kernel, 3, sizeof(argument), &argument), "clSetKernelArg");
+    check(clEnqueueNDRangeKernel(stream->queue, stream->kernel, 1, NULL, &items, &group, 0, NULL, ret_event),
           "clEnqueueNDRangeKernel");
-    check(clFlush(lane->queue), "clFlush");
+    check(clFlush(stream->queue), "clFlush");
 }
 
 static void burn_open(struct burn *burn)
@@ -224,7 +225,7 @@ static void burn_open(struct burn *burn)
 static void burn_close(struct burn *burn)
 {
     for (unsigned i = 0; i < burn->options.queues; i++)
-        lane_close(&burn->lanes[i]);
+        stream_close(&burn->streams[i]);
     for (size_t i = 0; i < burn->held_count; i++)
         clReleaseMemObject(burn->held[i]);
     clReleaseProgram(burn->program);
@@ -245,11 +246,11 @@ static struct span event_span(cl_event event)
     return (struct span){start, end > start ? end : start + 1};
 }
 
-static uint64_t timed_launch_ns(const struct burn *burn, struct lane *lane, uint64_t steps)
+static uint64_t timed_launch_ns(const struct burn *burn, struct stream *stream, uint64_t steps)
 {
     cl_event event;
 
-    lane_launch(burn, lane, steps, &event);
+    stream_launch(burn, stream, steps, &event);
     check(clWaitForEvents(1, &event), "clWaitForEvents");
     struct span span = event_span(event);
     clReleaseEvent(event);
@@ -257,12 +258,12 @@ static uint64_t timed_launch_ns(const struct burn *burn, struct lane *lane, uint
 }
 
 /* The best of a few: noise and neighbours only ever add time. Short launches get more chances. */
-static uint64_t best_launch_ns(const struct burn *burn, struct lane *lane, uint64_t steps)
+static uint64_t best_launch_ns(const struct burn *burn, struct stream *stream, uint64_t steps)
 {
     uint64_t best = UINT64_MAX, spent = 0;
 
     for (int round = 0; round < 3 || (round < 30 && spent < 20 * NS_PER_MS); round++) {
-        uint64_t ns = timed_launch_ns(burn, lane, steps);
+        uint64_t ns = timed_launch_ns(burn, stream, steps);
 
         best = ns < best ? ns : best;
         spent += ns;
@@ -274,14 +275,14 @@ static uint64_t best_launch_ns(const struct burn *burn, struct lane *lane, uint6
 static uint64_t calibrate(struct burn *burn)
 {
     uint64_t target = burn->options.kernel_us * NS_PER_US, steps = 1, half, ns, before = 0;
-    struct lane lane = {0};
+    struct stream stream = {0};
 
-    lane_open(burn, &lane, CL_QUEUE_PROFILING_ENABLE);
-    while ((ns = best_launch_ns(burn, &lane, steps)) < target && steps < UINT32_MAX / 2) {
+    stream_open(burn, &stream, CL_QUEUE_PROFILING_ENABLE);
+    while ((ns = best_launch_ns(burn, &stream, steps)) < target && steps < UINT32_MAX / 2) {
         before = ns;
         steps *= 2;
     }
-    lane_close(&lane);
+    stream_close(&stream);
     if (steps == 1 || ns < target || ns <= before || before >= target)
         return steps;
     half = steps / 2;
@@ -307,7 +308,7 @@ static bool hold(struct burn *burn, size_t bytes, cl_int *ret_code)
 static void hold_memory(struct burn *burn)
 {
     const cl_uint pattern = FILL_VALUE;
-    cl_command_queue queue = burn->lanes[0].queue;
+    cl_command_queue queue = burn->streams[0].queue;
     cl_int code;
 
     for (uint64_t left = burn->options.memory_bytes; left;) {
@@ -329,9 +330,9 @@ static void verify_memory(const struct burn *burn, size_t count)
     for (size_t i = 0; i < count; i++) {
         cl_uint first = 0;
 
-        check(
-            clEnqueueReadBuffer(burn->lanes[0].queue, burn->held[i], CL_TRUE, 0, sizeof(first), &first, 0, NULL, NULL),
-            "clEnqueueReadBuffer");
+        check(clEnqueueReadBuffer(burn->streams[0].queue, burn->held[i], CL_TRUE, 0, sizeof(first), &first, 0, NULL,
+                                  NULL),
+              "clEnqueueReadBuffer");
         if (first != FILL_VALUE)
             die("wrong result: held buffer %zu was overwritten", i);
     }
@@ -398,35 +399,35 @@ static void count_completion(struct burn *burn, cl_event event)
     burn->device_ns += span.end - span.start;
 }
 
-static void lane_retire(struct burn *burn, struct lane *lane)
+static void stream_retire(struct burn *burn, struct stream *stream)
 {
-    cl_event *event = &lane->events[lane->first];
+    cl_event *event = &stream->events[stream->first];
 
     check(clWaitForEvents(1, event), "clWaitForEvents");
-    lane->first = (lane->first + 1) % MAX_DEPTH;
-    lane->inflight--;
+    stream->first = (stream->first + 1) % MAX_DEPTH;
+    stream->inflight--;
     count_completion(burn, *event);
     clReleaseEvent(*event);
 }
 
-static void lane_submit(struct burn *burn, struct lane *lane)
+static void stream_submit(struct burn *burn, struct stream *stream)
 {
-    while (lane->inflight >= burn->options.depth)
-        lane_retire(burn, lane);
-    lane_launch(burn, lane, burn->options.steps, &lane->events[(lane->first + lane->inflight) % MAX_DEPTH]);
-    lane->inflight++;
-    lane->launches++;
+    while (stream->inflight >= burn->options.depth)
+        stream_retire(burn, stream);
+    stream_launch(burn, stream, burn->options.steps, &stream->events[(stream->first + stream->inflight) % MAX_DEPTH]);
+    stream->inflight++;
+    stream->launches++;
     if (burn->options.sync) {
-        check(clFinish(lane->queue), "clFinish");
-        lane_retire(burn, lane);
+        check(clFinish(stream->queue), "clFinish");
+        stream_retire(burn, stream);
     }
 }
 
 static void drain(struct burn *burn)
 {
     for (unsigned i = 0; i < burn->options.queues; i++)
-        while (burn->lanes[i].inflight)
-            lane_retire(burn, &burn->lanes[i]);
+        while (burn->streams[i].inflight)
+            stream_retire(burn, &burn->streams[i]);
 }
 
 /* How long to rest at this moment of the run; 0 while busy. */
@@ -462,7 +463,7 @@ static void run(struct burn *burn)
             sleep_ns(rest);
             continue;
         }
-        lane_submit(burn, &burn->lanes[turn]);
+        stream_submit(burn, &burn->streams[turn]);
         turn = turn + 1 < options->queues ? turn + 1 : 0;
     }
     drain(burn);
@@ -522,7 +523,7 @@ int main(int argc, char **argv)
     if (!burn.options.steps)
         burn.options.steps = calibrate(&burn);
     for (unsigned i = 0; i < burn.options.queues; i++)
-        lane_open(&burn, &burn.lanes[i], burn.options.device_time ? CL_QUEUE_PROFILING_ENABLE : 0);
+        stream_open(&burn, &burn.streams[i], burn.options.device_time ? CL_QUEUE_PROFILING_ENABLE : 0);
     hold_memory(&burn);
     filled = burn.held_count;
     if (burn.options.grab)
@@ -533,7 +534,7 @@ int main(int argc, char **argv)
     run(&burn);
 
     for (unsigned i = 0; i < burn.options.queues; i++)
-        lane_verify(&burn, &burn.lanes[i]);
+        stream_verify(&burn, &burn.streams[i]);
     verify_memory(&burn, filled);
     if (burn.options.device_time)
         print_spans(&burn);

@@ -3,7 +3,7 @@
  * One reservation: the requested amounts of the node's slots, and the granted part of each device.
  *
  * Owns: its parts in memory, and its text form: a resource file (facet/workload.h), whose checksum shows damage.
- * Never: knows which places are free (ledger.h), or when a reservation changes (reserve.c).
+ * Never: knows which places are free (occupancy.h), or when a reservation changes (reserve.c).
  *
  * Thread rule: pure functions.
  */

@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "device/node.h"
-#include "ledger.h"
 #include "node.h"
+#include "occupancy.h"
 #include "vgpu.h"
 
 static struct reservation *find(const struct registry *registry, const char *ref)
@@ -33,12 +33,12 @@ static struct reservation *find(const struct registry *registry, const char *ref
 
 struct picture {
     struct facet_spec *spec;
-    struct ledger *ledger;
+    struct occupancy *occupancy;
 };
 
 static void drop_picture(struct picture *picture)
 {
-    ledger_close(picture->ledger);
+    occupancy_close(picture->occupancy);
     facet_spec_destroy(picture->spec);
 }
 #define CLEANUP_PICTURE __attribute__((cleanup(drop_picture)))
@@ -62,21 +62,21 @@ static int64_t share_of(const struct vgpu_row *row, const struct facet_device_re
 /*
  * A partition, and its device as a whole: that would be offered while the partition, which will be made again, is gone.
  */
-static enum facet_status withhold_partition(struct registry *registry, struct ledger *ledger, const struct vgpu *vgpu,
-                                            struct facet_error *error)
+static enum facet_status withhold_partition(struct registry *registry, struct occupancy *occupancy,
+                                            const struct vgpu *vgpu, struct facet_error *error)
 {
     const char *provider = vgpu->device->provider->name;
     enum facet_status status =
-        ledger_withhold(ledger, provider, vgpu->row.slice.partition_uuid, FACET_AMOUNT_ONE, error);
+        occupancy_withhold(occupancy, provider, vgpu->row.slice.partition_uuid, FACET_AMOUNT_ONE, error);
 
     return status == FACET_OK
-               ? ledger_withhold(ledger, provider, facet_node_device_id(registry->parts.devices, vgpu->device),
-                                 FACET_AMOUNT_ONE, error)
+               ? occupancy_withhold(occupancy, provider, facet_node_device_id(registry->parts.devices, vgpu->device),
+                                    FACET_AMOUNT_ONE, error)
                : status;
 }
 
 /* Parts that no reservation covers: a vGPU in a reservation has no others. */
-static enum facet_status withhold(struct registry *registry, struct ledger *ledger, struct facet_error *error)
+static enum facet_status withhold(struct registry *registry, struct occupancy *occupancy, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -87,11 +87,11 @@ static enum facet_status withhold(struct registry *registry, struct ledger *ledg
         if (!vgpu->device || find(registry, row->reservation) || !mode_is_spatial(row->limits.mode))
             continue;
         if (row->limits.mode == FACET_MODE_PARTITIONED)
-            status = withhold_partition(registry, ledger, vgpu, error);
+            status = withhold_partition(registry, occupancy, vgpu, error);
         else
-            status = ledger_withhold(ledger, vgpu->device->provider->name,
-                                     facet_node_device_id(registry->parts.devices, vgpu->device),
-                                     share_of(row, vgpu->device), error);
+            status = occupancy_withhold(occupancy, vgpu->device->provider->name,
+                                        facet_node_device_id(registry->parts.devices, vgpu->device),
+                                        share_of(row, vgpu->device), error);
     }
     return status;
 }
@@ -113,13 +113,13 @@ static enum facet_status look(struct registry *registry, uint32_t strategy, stru
     enum facet_status status = node_describe(registry->parts.devices, registry->parts.sessions, &picture->spec, error);
 
     if (status == FACET_OK)
-        status = ledger_open(picture->spec, strategy, &picture->ledger, error);
+        status = occupancy_open(picture->spec, strategy, &picture->occupancy, error);
     if (status == FACET_OK)
         status = reservation_list_copy(&registry->reservations, &list, error);
     for (size_t i = 0; status == FACET_OK && i < list.count; i++)
-        status = ledger_hold(picture->ledger, &list.items[i], error);
+        status = occupancy_hold(picture->occupancy, &list.items[i], error);
     if (status == FACET_OK)
-        status = withhold(registry, picture->ledger, error);
+        status = withhold(registry, picture->occupancy, error);
     if (status == FACET_OK)
         publish(registry, &list);
     return status;
@@ -267,7 +267,7 @@ static enum facet_status reserve(struct registry *registry, struct reservation *
     if (status == FACET_OK)
         status = look(registry, reservation->strategy, &picture, error);
     if (status == FACET_OK)
-        status = ledger_grant(picture.ledger, reservation, &refusal, error);
+        status = occupancy_grant(picture.occupancy, reservation, &refusal, error);
     if (status != FACET_OK && refusal.reason == FACET_REFUSED_SHORT)
         name_holder(registry, reservation->items[refusal.item].slot, error);
     if (status != FACET_OK || dry_run)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the ring and the helper thread.
- * Never: holds a lock while OpenCL is called, but for the turn to look, for which nobody waits without end. Launching
- * threads add under the push lock; who has the turn takes out.
+ * Never: holds a lock while OpenCL is called, but for the look lock, for which no thread waits without end. Launching
+ * threads add under the push lock; the thread that holds the look lock takes out.
  */
 #include "track.h"
 
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "interpose/kit/quiet_thread.h"
 #include "interpose/kit/stops.h"
-#include "interpose/kit/turn.h"
+#include "interpose/kit/timed_lock.h"
 #include "layer.h"
 #include "measure.h"
 
@@ -26,7 +26,7 @@
 
 #define SUPERVISE_NS    (4 * FACET_NS_PER_MS)
 #define ROOM_NS         (100 * FACET_NS_PER_MS) /* how long a launch waits for room in the ring */
-#define TURN_NS         (100 * FACET_NS_PER_MS) /* how long who waited for commands waits for its turn to report them */
+#define LOOK_LOCK_NS    (100 * FACET_NS_PER_MS) /* how long who waited for commands waits for its turn to report them */
 #define UNSEEN_AHEAD_NS (3600 * FACET_NS_PER_S)
 #define PARK_TRIES      20 /* times 5 ms, at exit */
 
@@ -50,8 +50,8 @@ static struct {
     _Atomic uint32_t wants_time;
 } track;
 
-static struct facet_turn turn; /* to look over the ring */
-static uint64_t whole_ns;      /* when a look last saw all there was; who has the turn */
+static struct facet_timed_lock look_lock; /* to look over the ring */
+static uint64_t whole_ns;                 /* when a look last saw all there was; under the look lock */
 
 /* Steps of the end of the process. */
 enum {
@@ -224,7 +224,7 @@ static bool may_ask(const struct wanted *wanted)
     return wanted->by_program || atomic_load(&ending) != TORN_DOWN;
 }
 
-/* Who has the turn. */
+/* Under the look lock. */
 static struct look look_over(struct facet_tenant *tenant, const struct wanted *wanted, uint64_t now_ns)
 {
     uint32_t head = atomic_load_explicit(&track.head, memory_order_relaxed);
@@ -351,12 +351,12 @@ static struct look look_in_turn(struct facet_tenant *tenant, uint64_t now_ns)
 {
     struct wanted wanted = {.limit = look_limit()};
 
-    while (!facet_turn_take(&turn, FACET_NS_PER_S))
+    while (!facet_timed_lock_take(&look_lock, FACET_NS_PER_S))
         ;
     struct look look = look_over(tenant, &wanted, now_ns);
     if (look.waitable)
         facet_cl_target.clRetainEvent(look.waitable); /* it may be over, and reported, before the wait for it begins */
-    facet_turn_end(&turn);
+    facet_timed_lock_end(&look_lock);
     return look;
 }
 
@@ -506,19 +506,19 @@ void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_comma
 
 static void look_for(struct wanted *wanted, uint64_t patience_ns)
 {
-    if (atomic_load(&track.head) == atomic_load(&track.tail) || !facet_turn_take(&turn, patience_ns))
+    if (atomic_load(&track.head) == atomic_load(&track.tail) || !facet_timed_lock_take(&look_lock, patience_ns))
         return;
     wanted->limit = LOOK_PENDING;
     wanted->by_program = true;
     look_over(&facet_cl_process.tenant, wanted, facet_clock_now_ns());
-    facet_turn_end(&turn);
+    facet_timed_lock_end(&look_lock);
 }
 
 void facet_cl_track_waited(cl_command_queue queue, cl_uint count, const cl_event *events)
 {
     struct wanted wanted = {.queue = queue, .count = count, .events = events};
 
-    look_for(&wanted, TURN_NS);
+    look_for(&wanted, LOOK_LOCK_NS);
 }
 
 void facet_cl_track_called_back(cl_event event)
@@ -530,7 +530,7 @@ void facet_cl_track_called_back(cl_event event)
 
 void facet_cl_track_forked(void)
 {
-    facet_turn_forked(&turn);
+    facet_timed_lock_forked(&look_lock);
     atomic_store(&track.head, 0);
     atomic_store(&track.tail, 0);
     atomic_store(&track.waiting_for_room, 0);

@@ -10,19 +10,19 @@
 
 #include "cpu.h"
 
-#define FIRST_SLOTS 4096u
-#define NOBODY      UINT32_MAX
-#define MANY        (UINT32_MAX - 1) /* more than one */
+#define FIRST_BUCKETS 4096u
+#define NOBODY        UINT32_MAX
+#define MANY          (UINT32_MAX - 1) /* more than one */
 
 struct touch {
     uint64_t address;
-    uint32_t epoch;          /* of another: the slot is free */
+    uint32_t epoch;          /* of another: the bucket is free */
     uint32_t writer, reader; /* plain ones */
     uint32_t updater;        /* an atomic one */
 };
 
 struct cpu_shadow {
-    uint64_t slots, used; /* a power of two */
+    uint64_t buckets, used; /* a power of two */
     uint32_t epoch;
     struct touch *touches;
 };
@@ -33,9 +33,9 @@ struct cpu_shadow *cpu_shadow_create(void)
 
     if (!shadow)
         return NULL;
-    shadow->slots = FIRST_SLOTS;
+    shadow->buckets = FIRST_BUCKETS;
     shadow->epoch = 1;
-    shadow->touches = calloc(shadow->slots, sizeof *shadow->touches);
+    shadow->touches = calloc(shadow->buckets, sizeof *shadow->touches);
     if (!shadow->touches) {
         free(shadow);
         return NULL;
@@ -54,17 +54,17 @@ void cpu_shadow_forget(struct cpu_shadow *shadow)
 {
     shadow->used = 0;
     if (++shadow->epoch == 0) {
-        memset(shadow->touches, 0, shadow->slots * sizeof *shadow->touches);
+        memset(shadow->touches, 0, shadow->buckets * sizeof *shadow->touches);
         shadow->epoch = 1;
     }
 }
 
-static struct touch *slot_of(const struct cpu_shadow *shadow, uint64_t address)
+static struct touch *bucket_of(const struct cpu_shadow *shadow, uint64_t address)
 {
-    uint64_t slot = (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20;
+    uint64_t bucket = (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20;
 
-    for (;; slot++) {
-        struct touch *touch = &shadow->touches[slot & (shadow->slots - 1)];
+    for (;; bucket++) {
+        struct touch *touch = &shadow->touches[bucket & (shadow->buckets - 1)];
 
         if (touch->epoch != shadow->epoch || touch->address == address)
             return touch;
@@ -73,29 +73,29 @@ static struct touch *slot_of(const struct cpu_shadow *shadow, uint64_t address)
 
 static void grow(struct cpu_shadow *shadow)
 {
-    struct cpu_shadow larger = {.slots = shadow->slots * 2, .used = shadow->used, .epoch = shadow->epoch};
+    struct cpu_shadow larger = {.buckets = shadow->buckets * 2, .used = shadow->used, .epoch = shadow->epoch};
 
-    larger.touches = calloc(larger.slots, sizeof *larger.touches);
+    larger.touches = calloc(larger.buckets, sizeof *larger.touches);
     if (!larger.touches) {
         cpu_shadow_forget(shadow);
         return;
     }
-    for (uint64_t i = 0; i < shadow->slots; i++)
+    for (uint64_t i = 0; i < shadow->buckets; i++)
         if (shadow->touches[i].epoch == shadow->epoch)
-            *slot_of(&larger, shadow->touches[i].address) = shadow->touches[i];
+            *bucket_of(&larger, shadow->touches[i].address) = shadow->touches[i];
     free(shadow->touches);
     *shadow = larger;
 }
 
 static struct touch *touch_of(struct cpu_shadow *shadow, uint64_t address)
 {
-    struct touch *touch = slot_of(shadow, address);
+    struct touch *touch = bucket_of(shadow, address);
 
     if (touch->epoch == shadow->epoch)
         return touch;
-    if (shadow->used >= shadow->slots / 2) {
+    if (shadow->used >= shadow->buckets / 2) {
         grow(shadow);
-        touch = slot_of(shadow, address);
+        touch = bucket_of(shadow, address);
     }
     shadow->used++;
     *touch = (struct touch){

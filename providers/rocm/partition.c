@@ -24,13 +24,13 @@ struct template
     struct facet_partition_template info;
 };
 
-/* The state of a GPU, with the file of its slots locked. */
+/* The state of a GPU, with the file of its holdings locked. */
 struct view {
     const struct facet_provider_instance *instance;
     uint32_t device;
     const struct rocm_gpu *gpu;
     struct rocm_modes modes;
-    struct rocm_slots slots;
+    struct rocm_holdings holdings;
     struct template templates[MAX_MODES];
     uint32_t template_count;
 };
@@ -98,22 +98,22 @@ static enum facet_status open_view(struct facet_provider_instance *instance, uin
     if (status != FACET_OK)
         return status;
     *ret_view = (struct view){.instance = instance, .device = device, .gpu = &instance->gpus[device]};
-    status = rocm_slots_open(ret_view->gpu->pci, &ret_view->slots, error);
+    status = rocm_holdings_open(ret_view->gpu->pci, &ret_view->holdings, error);
     if (status != FACET_OK)
         return status;
     if (!rocm_modes_read(&instance->smi, ret_view->gpu, &ret_view->modes)) {
-        rocm_slots_close(&ret_view->slots);
+        rocm_holdings_close(&ret_view->holdings);
         return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": it does not say its mode any more",
                               device);
     }
-    rocm_slots_settle(&ret_view->slots, ret_view->modes.compute);
+    rocm_holdings_settle(&ret_view->holdings, ret_view->modes.compute);
     list_templates(ret_view);
     return FACET_OK;
 }
 
 static void close_view(struct view *view)
 {
-    rocm_slots_close(&view->slots);
+    rocm_holdings_close(&view->holdings);
 }
 
 static const struct template *current_template(const struct view *view)
@@ -148,7 +148,7 @@ static void name_part(const struct view *view, const struct template *template, 
     char text[160];
 
     snprintf(text, sizeof text, "%s %s %" PRIu32 " %" PRIx64, view->instance->gpu.infos[view->device].uuid,
-             template->info.id, number, view->slots.names[number]);
+             template->info.id, number, view->holdings.names[number]);
     facet_kit_uuid_of(text, uuid);
 }
 
@@ -222,7 +222,7 @@ static bool is_open_to(const struct view *view, const struct template *template)
 
     if (strcmp(template->mode, view->modes.compute) == 0)
         return true;
-    if (view->slots.taken)
+    if (view->holdings.taken)
         return false;
     if (!rocm_can_list_processes(&view->instance->smi))
         return true;
@@ -249,7 +249,7 @@ static enum facet_status rocm_partition_placements(struct facet_provider_instanc
         found[count] = (struct facet_partition_placement){.size = sizeof *found,
                                                           .start = count * template->info.length,
                                                           .length = template->info.length,
-                                                          .free = open && !(view.slots.taken >> count & 1)};
+                                                          .free = open && !(view.holdings.taken >> count & 1)};
     close_view(&view);
     if (status != FACET_OK)
         return status;
@@ -264,13 +264,13 @@ static enum facet_status pick(const struct view *view, const struct template *te
     if (start != FACET_PLACEMENT_ANY && (start % length || number >= template->info.max_count))
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "start %" PRIu32 ": expected a placement of '%s'", start,
                               template->info.id);
-    if (view->slots.taken && strcmp(template->mode, view->modes.compute) != 0)
+    if (view->holdings.taken && strcmp(template->mode, view->modes.compute) != 0)
         return facet_kit_fail(error, FACET_NO_SPACE, "device %" PRIu32 " is in mode %s, and parts of it are taken",
                               view->device, view->modes.compute);
     for (number = start == FACET_PLACEMENT_ANY ? 0 : number;
-         start == FACET_PLACEMENT_ANY && number < template->info.max_count && view->slots.taken >> number & 1;)
+         start == FACET_PLACEMENT_ANY && number < template->info.max_count && view->holdings.taken >> number & 1;)
         number++;
-    if (number == template->info.max_count || view->slots.taken >> number & 1)
+    if (number == template->info.max_count || view->holdings.taken >> number & 1)
         return facet_kit_fail(error, FACET_NO_SPACE, "device %" PRIu32 ": partition %" PRIu32 " of '%s' is taken",
                               view->device, number, template->info.id);
     *ret_number = number;
@@ -284,8 +284,8 @@ static enum facet_status enter_mode(struct view *view, const struct template *te
     enum facet_status status = rocm_mode_set(&view->instance->smi, view->gpu, template->mode, error);
     if (status != FACET_OK)
         return status;
-    FACET_KIT_TEXT(view->slots.previous, view->modes.compute);
-    FACET_KIT_TEXT(view->slots.mode, template->mode);
+    FACET_KIT_TEXT(view->holdings.previous, view->modes.compute);
+    FACET_KIT_TEXT(view->holdings.mode, template->mode);
     FACET_KIT_TEXT(view->modes.compute, template->mode);
     return FACET_OK;
 }
@@ -303,8 +303,8 @@ static enum facet_status take(struct view *view, const char *template_id, uint32
         status = enter_mode(view, template, error);
     if (status != FACET_OK)
         return status;
-    rocm_slots_take(&view->slots, number);
-    status = rocm_slots_write(&view->slots, error);
+    rocm_holdings_take(&view->holdings, number);
+    status = rocm_holdings_write(&view->holdings, error);
     if (status == FACET_OK)
         describe_part(view, template, number, ret_info);
     return status;
@@ -345,7 +345,7 @@ static enum facet_status rocm_partition_list(struct facet_provider_instance *ins
         return status;
     const struct template *template = current_template(&view);
     for (uint32_t number = 0; template && number < template->info.max_count; number++)
-        if (view.slots.taken >> number & 1)
+        if (view.holdings.taken >> number & 1)
             describe_part(&view, template, number, &found[count++]);
     close_view(&view);
     return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
@@ -361,7 +361,7 @@ static enum facet_status find_part(const struct view *view, const char *uuid, ui
     if (!uuid)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected one, not NULL");
     for (uint32_t number = 0; template && number < template->info.max_count; number++) {
-        if (!(view->slots.taken >> number & 1))
+        if (!(view->holdings.taken >> number & 1))
             continue;
         name_part(view, template, number, name);
         if (strcmp(name, uuid) == 0) {
@@ -384,14 +384,14 @@ static enum facet_status give_back(struct view *view, const char *uuid, struct f
     describe_use(view, number, &info);
     if (info.in_use)
         return facet_kit_fail(error, FACET_BUSY, "partition '%.64s': a process uses it", uuid);
-    view->slots.taken &= ~(UINT32_C(1) << number);
-    status = rocm_slots_write(&view->slots, error);
+    view->holdings.taken &= ~(UINT32_C(1) << number);
+    status = rocm_holdings_write(&view->holdings, error);
     /*
      * No part has a holder any more, so the mode is free. If it cannot be restored now, it stays: the next taking of a
      * part, or an administrator, changes it.
      */
-    if (status == FACET_OK && !view->slots.taken && strcmp(view->slots.previous, view->slots.mode) != 0)
-        rocm_mode_set(&view->instance->smi, view->gpu, view->slots.previous, NULL);
+    if (status == FACET_OK && !view->holdings.taken && strcmp(view->holdings.previous, view->holdings.mode) != 0)
+        rocm_mode_set(&view->instance->smi, view->gpu, view->holdings.previous, NULL);
     return status;
 }
 

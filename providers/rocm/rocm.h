@@ -5,8 +5,8 @@
  * Owns: the structs and the lock order.
  * Never: declares the vendor's interface; that is in vendor/amdsmi and vendor/hip.
  *
- * Locks. AMD SMI is safe from any thread. The lock of a file (slots.c) keeps all processes from changing a GPU's mode
- * while its parts are examined. `lock` guards the events and the last sight of each GPU. `runtime_lock` guards the
+ * Locks. AMD SMI is safe from any thread. The lock of a file (holdings.c) keeps all processes from changing a GPU's
+ * mode while its parts are examined. `lock` guards the events and the last sight of each GPU. `runtime_lock` guards the
  * opening of the HIP runtime, and is held with no other but that of a context's creation. Data found at open never
  * changes afterwards and is read without a lock.
  */
@@ -128,8 +128,8 @@ uint32_t rocm_mode_parts(const char *mode, uint32_t dies);
 enum facet_status rocm_mode_set(const struct rocm_smi *smi, const struct rocm_gpu *gpu, const char *mode,
                                 struct facet_error *error);
 
-/* slots.c: the partitions of a GPU that have a holder, shared by all processes of the machine. */
-struct rocm_slots {
+/* holdings.c: the partitions of a GPU that have a holder, shared by all processes of the machine. */
+struct rocm_holdings {
     int file;                       /* locked while it is open */
     char mode[ROCM_MODE_SIZE];      /* the GPU's mode for them */
     char previous[ROCM_MODE_SIZE];  /* the mode before that */
@@ -137,13 +137,14 @@ struct rocm_slots {
     uint64_t names[ROCM_MAX_PARTS]; /* a unique name for each that is taken */
 };
 /* Locks and reads. */
-enum facet_status rocm_slots_open(const char *pci_address, struct rocm_slots *ret_slots, struct facet_error *error);
+enum facet_status rocm_holdings_open(const char *pci_address, struct rocm_holdings *ret_holdings,
+                                     struct facet_error *error);
 /* Releases the parts that were taken in a mode other than `mode`, the GPU's present one. */
-void rocm_slots_settle(struct rocm_slots *slots, const char *mode);
+void rocm_holdings_settle(struct rocm_holdings *holdings, const char *mode);
 /* Takes one, under a new name. */
-void rocm_slots_take(struct rocm_slots *slots, uint32_t number);
-enum facet_status rocm_slots_write(const struct rocm_slots *slots, struct facet_error *error);
-void rocm_slots_close(struct rocm_slots *slots);
+void rocm_holdings_take(struct rocm_holdings *holdings, uint32_t number);
+enum facet_status rocm_holdings_write(const struct rocm_holdings *holdings, struct facet_error *error);
+void rocm_holdings_close(struct rocm_holdings *holdings);
 
 /* partition.c */
 extern const struct facet_partition_ops rocm_partition_ops;

@@ -336,11 +336,11 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
  */
 static void set_memory_limit(struct facet_policy *policy, uint64_t bytes)
 {
-    uint32_t within = atomic_load(&policy->memory_limit_turn) | 1;
+    uint32_t within = atomic_load(&policy->memory_limit_sequence) | 1;
 
-    atomic_store(&policy->memory_limit_turn, within);
+    atomic_store(&policy->memory_limit_sequence, within);
     atomic_store(&policy->memory_limit_bytes, bytes);
-    atomic_store(&policy->memory_limit_turn, within + 1);
+    atomic_store(&policy->memory_limit_sequence, within + 1);
 }
 
 void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits)

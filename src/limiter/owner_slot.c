@@ -20,10 +20,10 @@ static uint64_t begun_ns(const struct facet_slot *slot)
 {
     uint64_t oldest_ns = 0;
 
-    for (uint32_t i = 0, used = facet_slot_lanes(slot); i < used; i++) {
-        uint64_t begun_ns = atomic_load(&slot->lanes[i].begun_ns);
+    for (uint32_t i = 0, used = facet_slot_shards(slot); i < used; i++) {
+        uint64_t begun_ns = atomic_load(&slot->shards[i].begun_ns);
 
-        if (facet_inflight_count(atomic_load(&slot->lanes[i].inflight)) && (!oldest_ns || begun_ns < oldest_ns))
+        if (facet_inflight_count(atomic_load(&slot->shards[i].inflight)) && (!oldest_ns || begun_ns < oldest_ns))
             oldest_ns = begun_ns;
     }
     return oldest_ns;

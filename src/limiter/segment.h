@@ -49,7 +49,7 @@
  */
 #define FACET_SEGMENT_SLOTS       4096u
 #define FACET_SEGMENT_SLOTS_FIRST 64u
-#define FACET_SLOT_LANES          8u
+#define FACET_SLOT_SHARDS         8u
 
 /* A tenant treats the daemon as gone when its heartbeat is older than this, and paces itself (tenant.h). */
 #define FACET_HEARTBEAT_STALE_NS UINT64_C(400000000)
@@ -94,9 +94,9 @@ struct facet_policy {
     _Alignas(64) _Atomic uint32_t gate; /* futex word: state and change counter */
     _Atomic uint32_t frozen;  /* futex word: frozen resources; a freeze by hand holds even when the daemon is gone */
     _Atomic uint32_t retired; /* 1: the vGPU was destroyed under its tenants; nothing is admitted any more */
-    _Atomic uint32_t memory_limit_turn; /* counts changes of memory_limit_bytes, twice each; odd: within one */
-    _Atomic uint64_t heartbeat_ns;      /* CLOCK_MONOTONIC of the daemon's last sign of life */
-    _Atomic uint64_t depth_ns;          /* how much estimated work may be in flight while leased */
+    _Atomic uint32_t memory_limit_sequence; /* counts changes of memory_limit_bytes, twice each; odd: within one */
+    _Atomic uint64_t heartbeat_ns;          /* CLOCK_MONOTONIC of the daemon's last sign of life */
+    _Atomic uint64_t depth_ns;              /* how much estimated work may be in flight while leased */
     _Atomic uint64_t memory_limit_bytes;
     _Atomic uint32_t compute_request_milli;
     _Atomic uint32_t compute_limit_milli;
@@ -138,12 +138,12 @@ static inline uint32_t facet_policy_pace_milli(const struct facet_policy *policy
 
 /*
  * The launches of some of a process's threads, on a cache line of its own: threads that launch at once share no word
- * that is written. A launch leaves the lane in which it was counted, so no lane is ever below 0.
+ * that is written. A launch leaves the shard in which it was counted, so no shard is ever below 0.
  */
-struct facet_slot_lane {
+struct facet_slot_shard {
     _Alignas(64) _Atomic uint64_t inflight; /* launches submitted and not known to be complete, and their cost */
     _Atomic uint64_t begun_ns;              /* while there are any: since when */
-    _Atomic uint64_t aside_ns;              /* work that may go without a look at the other lanes (tenant.h) */
+    _Atomic uint64_t aside_ns;              /* work that may go without a look at the other shards (tenant.h) */
 };
 
 /*
@@ -167,13 +167,13 @@ static inline uint64_t facet_regions_spare(uint64_t regions)
 }
 
 /*
- * One process. Three cache lines: memory and waiting threads, the counters, the state of swapping; and the lanes of its
- * launches.
+ * One process. Three cache lines: memory and waiting threads, the counters, the state of swapping; and the shards of
+ * its launches.
  */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
     _Atomic uint64_t idle_since_ns;      /* when work last ended; odd: at the latest, see facet_idle_since() */
-    _Atomic uint32_t lanes_used;         /* one past the highest lane used; raised before a launch is counted there */
+    _Atomic uint32_t shards_used;        /* one past the highest shard used; raised before a launch is counted there */
     _Atomic uint32_t waiting;            /* threads waiting to launch */
     _Atomic uint32_t completions;        /* futex word: counts completions reported */
     _Atomic uint32_t pid;                /* for people; 0 = free */
@@ -196,14 +196,14 @@ struct facet_slot {
     _Atomic uint32_t absent;                       /* threads that wait until all is on the device */
     _Atomic uint32_t stays;                        /* 1: the host has no memory to swap to */
 
-    struct facet_slot_lane lanes[FACET_SLOT_LANES];
+    struct facet_slot_shard shards[FACET_SLOT_SHARDS];
 };
-_Static_assert(sizeof(struct facet_slot) == 192 + 64 * FACET_SLOT_LANES, "three cache lines a slot, and its lanes");
+_Static_assert(sizeof(struct facet_slot) == 192 + 64 * FACET_SLOT_SHARDS, "three cache lines a slot, and its shards");
 
 /*
- * facet_slot_lane.inflight: the number of launches in the low bits, their charge above, so that one addition admits a
+ * facet_slot_shard.inflight: the number of launches in the low bits, their charge above, so that one addition admits a
  * launch and returns the state before it. A launch is taken out by the amount that was added, so nothing is lost where
- * a sum overflows; only a reading meanwhile is wrong. So words of several lanes may be added up.
+ * a sum overflows; only a reading meanwhile is wrong. So words of several shards may be added up.
  */
 #define FACET_INFLIGHT_BITS 24
 
@@ -233,24 +233,24 @@ static inline bool facet_idle_is_late(uint64_t idle_since_ns)
     return idle_since_ns & 1;
 }
 
-/* Tenants can write the page: with any value in it, no loop runs past the existing lanes. */
-static inline uint32_t facet_slot_lanes(const struct facet_slot *slot)
+/* Tenants can write the page: with any value in it, no loop runs past the existing shards. */
+static inline uint32_t facet_slot_shards(const struct facet_slot *slot)
 {
-    uint32_t used = atomic_load_explicit(&slot->lanes_used, memory_order_seq_cst);
+    uint32_t used = atomic_load_explicit(&slot->shards_used, memory_order_seq_cst);
 
-    return used < FACET_SLOT_LANES ? used : FACET_SLOT_LANES;
+    return used < FACET_SLOT_SHARDS ? used : FACET_SLOT_SHARDS;
 }
 
 /*
- * A process's launches in flight. Each lane is read once: a launch that moves between lanes meanwhile may be missed. A
- * caller that closed the gate before misses nothing, because no launch is let in any more.
+ * A process's launches in flight. Each shard is read once: a launch that moves between shards meanwhile may be missed.
+ * A caller that closed the gate before misses nothing, because no launch is let in any more.
  */
 static inline uint64_t facet_slot_inflight(const struct facet_slot *slot)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0, used = facet_slot_lanes(slot); i < used; i++)
-        sum += atomic_load_explicit(&slot->lanes[i].inflight, memory_order_seq_cst);
+    for (uint32_t i = 0, used = facet_slot_shards(slot); i < used; i++)
+        sum += atomic_load_explicit(&slot->shards[i].inflight, memory_order_seq_cst);
     return sum;
 }
 

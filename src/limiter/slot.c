@@ -56,9 +56,9 @@ void facet_slot_clear(struct facet_slot *slot)
 {
     atomic_store(&slot->memory_bytes, 0);
     atomic_store(&slot->regions, 0);
-    for (uint32_t i = 0; i < FACET_SLOT_LANES; i++)
-        atomic_store(&slot->lanes[i].inflight, 0);
-    atomic_store(&slot->lanes_used, 0);
+    for (uint32_t i = 0; i < FACET_SLOT_SHARDS; i++)
+        atomic_store(&slot->shards[i].inflight, 0);
+    atomic_store(&slot->shards_used, 0);
     atomic_store(&slot->unsettled_since_ns, 0);
     atomic_store(&slot->seen_ns, 0);
     atomic_store(&slot->waiting, 0);
@@ -77,10 +77,10 @@ static uint64_t oldest_begun_ns(const struct facet_slot *slot)
 {
     uint64_t oldest_ns = UINT64_MAX;
 
-    for (uint32_t i = 0, used = facet_slot_lanes(slot); i < used; i++) {
-        uint64_t begun_ns = atomic_load(&slot->lanes[i].begun_ns);
+    for (uint32_t i = 0, used = facet_slot_shards(slot); i < used; i++) {
+        uint64_t begun_ns = atomic_load(&slot->shards[i].begun_ns);
 
-        if (facet_inflight_count(atomic_load(&slot->lanes[i].inflight)) && begun_ns < oldest_ns)
+        if (facet_inflight_count(atomic_load(&slot->shards[i].inflight)) && begun_ns < oldest_ns)
             oldest_ns = begun_ns;
     }
     return oldest_ns;
@@ -199,7 +199,7 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
     facet_slot_clear(slot);
     memcpy(slot->comm, identity->comm, sizeof slot->comm);
     atomic_store(&slot->start_ticks, identity->start_ticks);
-    atomic_store(&slot->lanes_used, 1);
+    atomic_store(&slot->shards_used, 1);
     atomic_store(&slot->pid, identity->pid);
     raise_slots_used(usage, index + 1);
     return true;

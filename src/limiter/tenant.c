@@ -291,10 +291,10 @@ bool facet_tenant_try_regions(struct facet_tenant *tenant, uint32_t count)
     facet_tenant_thaw(tenant);
     if (count == 1 && facet_tenant_take_spare(tenant))
         return true;
-    uint32_t turn = atomic_load_explicit(&tenant->policy->memory_limit_turn, memory_order_seq_cst);
+    uint32_t turn = atomic_load_explicit(&tenant->policy->memory_limit_sequence, memory_order_seq_cst);
     if (take_regions(tenant, count)) {
         if (!(turn & 1))
-            atomic_store_explicit(&tenant->spare_turn, turn, memory_order_relaxed);
+            atomic_store_explicit(&tenant->spare_sequence, turn, memory_order_relaxed);
         return true;
     }
     return false;
@@ -311,8 +311,8 @@ bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count)
 
 void facet_tenant_release_regions(struct facet_tenant *tenant, uint32_t count)
 {
-    bool keep = atomic_load_explicit(&tenant->spare_turn, memory_order_relaxed) ==
-                atomic_load_explicit(&tenant->policy->memory_limit_turn, memory_order_acquire);
+    bool keep = atomic_load_explicit(&tenant->spare_sequence, memory_order_relaxed) ==
+                atomic_load_explicit(&tenant->policy->memory_limit_sequence, memory_order_acquire);
 
     facet_memory_give_regions(tenant->slot, count, keep);
 }
@@ -327,18 +327,18 @@ void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
 }
 
 /* Raised before anything is counted there: a scheduler that closed the gate and sees it low keeps the launch out. */
-struct facet_slot_lane *facet_tenant_lane(struct facet_tenant *tenant, uint32_t index)
+struct facet_slot_shard *facet_tenant_shard(struct facet_tenant *tenant, uint32_t index)
 {
-    uint32_t at = index % FACET_SLOT_LANES, used = atomic_load(&tenant->slot->lanes_used);
+    uint32_t at = index % FACET_SLOT_SHARDS, used = atomic_load(&tenant->slot->shards_used);
 
-    while (used <= at && !atomic_compare_exchange_weak(&tenant->slot->lanes_used, &used, at + 1))
+    while (used <= at && !atomic_compare_exchange_weak(&tenant->slot->shards_used, &used, at + 1))
         ;
-    return &tenant->slot->lanes[at];
+    return &tenant->slot->shards[at];
 }
 
-void facet_tenant_begins(struct facet_slot_lane *lane)
+void facet_tenant_begins(struct facet_slot_shard *shard)
 {
-    atomic_store_explicit(&lane->begun_ns, facet_clock_now_ns(), memory_order_relaxed);
+    atomic_store_explicit(&shard->begun_ns, facet_clock_now_ns(), memory_order_relaxed);
 }
 
 void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns)
@@ -347,7 +347,7 @@ void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns)
         atomic_store_explicit(&tenant->slot->unsettled_since_ns, since_ns, memory_order_relaxed);
 }
 
-bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns)
+bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns)
 {
     uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
     uint64_t others = facet_slot_inflight(tenant->slot) - facet_inflight(1, estimate_ns);
@@ -356,7 +356,7 @@ bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_lan
 
     if (!fits || facet_inflight_ns(others) + estimate_ns + aside_ns > depth_ns)
         aside_ns = 0;
-    atomic_store_explicit(&lane->aside_ns, aside_ns, memory_order_relaxed);
+    atomic_store_explicit(&shard->aside_ns, aside_ns, memory_order_relaxed);
     return fits;
 }
 
@@ -404,21 +404,21 @@ static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
 }
 
 /*
- * Takes launches out of a lane; true when none of the process's are left. Of two that empty at once, the later sees
+ * Takes launches out of a shard; true when none of the process's are left. Of two that empty at once, the later sees
  * both.
  */
-static bool take_out(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count, uint64_t charged_ns)
+static bool take_out(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count, uint64_t charged_ns)
 {
     uint64_t before =
-        atomic_fetch_sub_explicit(&lane->inflight, facet_inflight(count, charged_ns), memory_order_seq_cst);
+        atomic_fetch_sub_explicit(&shard->inflight, facet_inflight(count, charged_ns), memory_order_seq_cst);
 
     return facet_inflight_count(before) == count && !facet_inflight_count(facet_slot_inflight(tenant->slot));
 }
 
 /* `rings`: rings the bell once the launch is out of flight; a scheduler that came earlier would take it for running. */
-static void leave_flight(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns, bool rings)
+static void leave_flight(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns, bool rings)
 {
-    if (take_out(tenant, lane, 1, estimate_ns) || rings)
+    if (take_out(tenant, shard, 1, estimate_ns) || rings)
         facet_bell_ring(tenant->bell);
 }
 
@@ -483,27 +483,27 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint64_
 }
 
 /* Out of flight, waits until something changed, and comes back into flight. False: it may not go on. */
-static bool step_aside(struct facet_tenant *tenant, struct facet_slot_lane *lane, enum verdict verdict,
+static bool step_aside(struct facet_tenant *tenant, struct facet_slot_shard *shard, enum verdict verdict,
                        uint64_t estimate_ns, uint32_t gate, uint32_t completions, uint64_t *ret_waited_ns)
 {
     uint64_t started_ns = facet_clock_now_ns();
     bool may = true;
 
-    leave_flight(tenant, lane, estimate_ns, verdict == WAIT_GATE);
+    leave_flight(tenant, shard, estimate_ns, verdict == WAIT_GATE);
     if (tenant->let_go)
         tenant->let_go();
     wait_once(tenant, verdict, estimate_ns, gate, completions);
     if (tenant->let_go)
         may = tenant->take_again();
     if (!facet_inflight_count(
-            atomic_fetch_add_explicit(&lane->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst)))
-        facet_tenant_begins(lane);
+            atomic_fetch_add_explicit(&shard->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst)))
+        facet_tenant_begins(shard);
     *ret_waited_ns = facet_clock_now_ns() - started_ns;
     return may;
 }
 
 /* Waits until nothing keeps the launch back, or the vGPU is lost. Only a wait for others counts as throttled. */
-static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns)
+static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns)
 {
     uint64_t depth_waited_ns = 0, waited_ns;
 
@@ -516,7 +516,7 @@ static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_lan
 
         if (verdict == GO || verdict == LOST)
             return verdict;
-        if (!step_aside(tenant, lane, verdict, estimate_ns, gate, completions, &waited_ns))
+        if (!step_aside(tenant, shard, verdict, estimate_ns, gate, completions, &waited_ns))
             return LOST;
         if (verdict == WAIT_DEPTH)
             depth_waited_ns += waited_ns;
@@ -533,20 +533,20 @@ static bool may_go(struct facet_tenant *tenant, uint64_t estimate_ns)
     return judge(tenant, gate, estimate_ns, false) == GO;
 }
 
-uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns,
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns,
                                   uint64_t charged_ns)
 {
     if (charged_ns != estimate_ns)
-        atomic_fetch_add_explicit(&lane->inflight, facet_inflight(0, estimate_ns - charged_ns), memory_order_relaxed);
+        atomic_fetch_add_explicit(&shard->inflight, facet_inflight(0, estimate_ns - charged_ns), memory_order_relaxed);
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed)) /* as of before a rest, perhaps */
         facet_tenant_supervise(tenant, facet_clock_now_ns());
     if (!may_go(tenant, estimate_ns)) {
         /* The scheduler sees waiting threads: it arbitrates between them. */
         atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
-        enum verdict verdict = wait_turn(tenant, lane, estimate_ns);
+        enum verdict verdict = wait_turn(tenant, shard, estimate_ns);
         atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
         if (verdict == LOST) {
-            leave_flight(tenant, lane, estimate_ns, false);
+            leave_flight(tenant, shard, estimate_ns, false);
             return FACET_TENANT_LOST;
         }
     }
@@ -558,14 +558,14 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
  * written before the count falls: a reader that sees nothing in flight also sees since when. Of several streams the one
  * that is reported last need not have ended last.
  */
-static void land(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count, uint64_t charged_ns,
+static void land(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count, uint64_t charged_ns,
                  uint64_t now_ns)
 {
     struct facet_slot *slot = tenant->slot;
 
     if (now_ns > atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed))
         atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
-    bool idle = take_out(tenant, lane, count, charged_ns);
+    bool idle = take_out(tenant, shard, count, charged_ns);
 
     atomic_fetch_add_explicit(&slot->completions, 1, memory_order_release);
     if (atomic_load_explicit(&slot->waiting, memory_order_seq_cst))
@@ -574,7 +574,7 @@ static void land(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint
         facet_bell_ring(tenant->bell);
 }
 
-void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count,
+void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
                               uint64_t charged_ns, uint64_t busy_ns, uint64_t now_ns)
 {
     struct facet_slot *slot = tenant->slot;
@@ -587,11 +587,11 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lan
             &tenant->usage->pace_ns,
             facet_policy_pace_milli(tenant->policy, atomic_load_explicit(&tenant->orphan, memory_order_relaxed)),
             busy_ns, now_ns);
-    land(tenant, lane, count, charged_ns, now_ns);
+    land(tenant, shard, count, charged_ns, now_ns);
 }
 
 /* Earlier work may have ended before now: no thread looked at that time. */
-void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t charged_ns)
+void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t charged_ns)
 {
-    land(tenant, lane, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));
+    land(tenant, shard, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));
 }

@@ -33,7 +33,7 @@ struct facet_tenant {
      * recently.
      */
     _Atomic uint64_t steady_bytes, recent_bytes, recent_since_ns;
-    _Atomic uint32_t spare_turn; /* of the quota in which all charges, spare regions included, last fitted */
+    _Atomic uint32_t spare_sequence; /* of the quota in which all charges, spare regions included, last fitted */
     /*
      * Set by an interposer that holds a lock while it launches: released before each wait, taken again after it. If the
      * latter returns false the launch is refused. NULL: it holds nothing.
@@ -104,8 +104,8 @@ static inline bool facet_tenant_take_spare(struct facet_tenant *tenant)
 {
     uint64_t regions = atomic_load_explicit(&tenant->slot->regions, memory_order_relaxed);
 
-    if (atomic_load_explicit(&tenant->spare_turn, memory_order_relaxed) !=
-        atomic_load_explicit(&tenant->policy->memory_limit_turn, memory_order_acquire))
+    if (atomic_load_explicit(&tenant->spare_sequence, memory_order_relaxed) !=
+        atomic_load_explicit(&tenant->policy->memory_limit_sequence, memory_order_acquire))
         return false;
     while (facet_regions_spare(regions))
         if (atomic_compare_exchange_weak(&tenant->slot->regions, &regions, regions - FACET_SPARE_REGION + 1))
@@ -160,25 +160,25 @@ void facet_tenant_reclaim(struct facet_tenant *tenant);
 bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd);
 
 /*
- * The part of the depth that counts as little, see facet_tenant_fits(); and the part of it that a lane may admit after
- * a look at the others before it looks again, which brings their cache lines here: all lanes together exceed the depth
+ * The part of the depth that counts as little, see facet_tenant_fits(); and the part of it that a shard may admit after
+ * a look at the others before it looks again, which brings their cache lines here: all shards together exceed the depth
  * by an eighth.
  */
 #define FACET_TENANT_LITTLE 4u
-#define FACET_TENANT_ASIDE  (8 * FACET_SLOT_LANES)
+#define FACET_TENANT_ASIDE  (8 * FACET_SLOT_SHARDS)
 
 /* facet_tenant_launch() returns it when the vGPU was destroyed: the launch is refused, and not in flight. */
 #define FACET_TENANT_LOST UINT64_MAX
 
 /*
- * The lane that counts a thread's launches: one of FACET_SLOT_LANES, which any number of threads may share. A process
- * that launches from few threads takes the first lanes. Lasts until the tenant is detached.
+ * The shard that counts a thread's launches: one of FACET_SLOT_SHARDS, which any number of threads may share. A process
+ * that launches from few threads takes the first shards. Lasts until the tenant is detached.
  */
-struct facet_slot_lane *facet_tenant_lane(struct facet_tenant *tenant, uint32_t index);
+struct facet_slot_shard *facet_tenant_shard(struct facet_tenant *tenant, uint32_t index);
 
 /* The slow path of facet_tenant_launch_in(): waits for the gate, for depth, or for its budget of device time. It is
  * counted in flight already, with `charged_ns`. */
-uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns,
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns,
                                   uint64_t charged_ns);
 
 /*
@@ -194,77 +194,77 @@ static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t
                             facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE));
 }
 
-/* Like facet_tenant_fits() where there are several lanes, with a look at all. The launch is counted already. */
-bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns);
+/* Like facet_tenant_fits() where there are several shards, with a look at all. The launch is counted already. */
+bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns);
 
-/* Like facet_tenant_fits() for a launch that found `before` in its own lane. */
-static inline bool facet_tenant_fits_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t before,
+/* Like facet_tenant_fits() for a launch that found `before` in its own shard. */
+static inline bool facet_tenant_fits_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t before,
                                         uint64_t estimate_ns)
 {
-    if (facet_slot_lanes(tenant->slot) <= 1)
+    if (facet_slot_shards(tenant->slot) <= 1)
         return facet_tenant_fits(tenant, before, estimate_ns);
-    uint64_t aside_ns = atomic_load_explicit(&lane->aside_ns, memory_order_relaxed);
+    uint64_t aside_ns = atomic_load_explicit(&shard->aside_ns, memory_order_relaxed);
     if (!estimate_ns || estimate_ns > aside_ns)
-        return facet_tenant_fits_beside(tenant, lane, estimate_ns);
-    atomic_store_explicit(&lane->aside_ns, aside_ns - estimate_ns, memory_order_relaxed);
+        return facet_tenant_fits_beside(tenant, shard, estimate_ns);
+    atomic_store_explicit(&shard->aside_ns, aside_ns - estimate_ns, memory_order_relaxed);
     return true;
 }
 
-/* The rest of facet_tenant_launch_in() for a launch that found nothing in flight in its lane. */
-void facet_tenant_begins(struct facet_slot_lane *lane);
+/* The rest of facet_tenant_launch_in() for a launch that found nothing in flight in its shard. */
+void facet_tenant_begins(struct facet_slot_shard *shard);
 
 /*
  * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
  * device time, 0 if unknown. Returns the charge, to be passed to exactly one facet_tenant_complete_in() of the same
- * lane, or facet_tenant_refused_in() when the submission fails; or FACET_TENANT_LOST.
+ * shard, or facet_tenant_refused_in() when the submission fails; or FACET_TENANT_LOST.
  *
  * In flight is raised before the gate is read, and the scheduler closes the gate before it reads in flight: one of the
  * two always sees the other. Alone on the device nothing bounds the depth, so nothing is charged. Either way one atomic
  * is all it costs.
  */
-static inline uint64_t facet_tenant_launch_in(struct facet_tenant *tenant, struct facet_slot_lane *lane,
+static inline uint64_t facet_tenant_launch_in(struct facet_tenant *tenant, struct facet_slot_shard *shard,
                                               uint64_t estimate_ns)
 {
     uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_relaxed);
     bool leased = FACET_GATE_STATE(gate) == FACET_GATE_LEASED, open = FACET_GATE_STATE(gate) == FACET_GATE_OPEN;
     uint64_t charged_ns = open ? 0 : estimate_ns;
-    uint64_t before = atomic_fetch_add_explicit(&lane->inflight, facet_inflight(1, charged_ns), memory_order_seq_cst);
+    uint64_t before = atomic_fetch_add_explicit(&shard->inflight, facet_inflight(1, charged_ns), memory_order_seq_cst);
 
     if (!facet_inflight_count(before))
-        facet_tenant_begins(lane);
+        facet_tenant_begins(shard);
     if (__builtin_expect(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst) == gate &&
                              !atomic_load_explicit(&tenant->orphan, memory_order_relaxed) &&
-                             (open || (leased && facet_tenant_fits_in(tenant, lane, before, charged_ns))),
+                             (open || (leased && facet_tenant_fits_in(tenant, shard, before, charged_ns))),
                          1))
         return charged_ns;
-    return facet_tenant_launch_wait(tenant, lane, estimate_ns, charged_ns);
+    return facet_tenant_launch_wait(tenant, shard, estimate_ns, charged_ns);
 }
 
 /*
  * Reports `count` launches complete at `now_ns`, with the sum of their charges and their device time that was not
  * reported before (overlaps once). Wakes threads waiting for depth and, while not alone on the device, the scheduler.
  */
-void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count,
+void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
                               uint64_t estimate_ns, uint64_t busy_ns, uint64_t now_ns);
 
 /* Takes a launch back that the driver refused: it ran nothing, and counts as none. */
-void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t charged_ns);
+void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t charged_ns);
 
-/* facet_tenant_launch_in() and its end for a caller that counts all launches in one lane. */
+/* facet_tenant_launch_in() and its end for a caller that counts all launches in one shard. */
 static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    return facet_tenant_launch_in(tenant, &tenant->slot->lanes[0], estimate_ns);
+    return facet_tenant_launch_in(tenant, &tenant->slot->shards[0], estimate_ns);
 }
 
 static inline void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t estimate_ns,
                                          uint64_t busy_ns, uint64_t now_ns)
 {
-    facet_tenant_complete_in(tenant, &tenant->slot->lanes[0], count, estimate_ns, busy_ns, now_ns);
+    facet_tenant_complete_in(tenant, &tenant->slot->shards[0], count, estimate_ns, busy_ns, now_ns);
 }
 
 static inline void facet_tenant_refused(struct facet_tenant *tenant, uint64_t charged_ns)
 {
-    facet_tenant_refused_in(tenant, &tenant->slot->lanes[0], charged_ns);
+    facet_tenant_refused_in(tenant, &tenant->slot->shards[0], charged_ns);
 }
 
 /*

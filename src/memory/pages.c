@@ -63,21 +63,21 @@ static enum facet_status take_page(struct facet_space *space, uint32_t page)
 enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error)
 {
     const struct facet_memory *memory = space->memory;
-    uint32_t slot = facet_swap_take(memory->swap);
+    uint32_t swap_slot = facet_swap_take(memory->swap);
 
-    if (slot == FACET_SLOT_NONE)
+    if (swap_slot == FACET_SWAP_SLOT_NONE)
         return facet_error_set(error, FACET_NO_SPACE, "the swap's %" PRIu64 " bytes are in use",
                                facet_swap_bytes(memory->swap));
     enum facet_status status =
         memory->backend.ops->read(memory->backend.data, space->context, facet_space_address(space, page),
-                                  facet_swap_memory(memory->swap, slot), memory->page_bytes, error);
+                                  facet_swap_memory(memory->swap, swap_slot), memory->page_bytes, error);
     if (status == FACET_OK)
         status = take_page(space, page);
     if (status != FACET_OK) {
-        facet_swap_give(memory->swap, slot);
+        facet_swap_give(memory->swap, swap_slot);
         return status;
     }
-    entry_of(space, page)->slot = slot + 1;
+    entry_of(space, page)->swap_slot = swap_slot + 1;
     space->absent++;
     space->swapped_out++;
     return FACET_OK;
@@ -108,12 +108,12 @@ static enum facet_status fill_in(struct facet_space *space, uint32_t first, uint
     enum facet_status status = FACET_OK;
 
     for (uint32_t page = first; page < first + count && status == FACET_OK; page += piece) {
-        uint32_t slot = entry_of(space, page)->slot;
+        uint32_t swap_slot = entry_of(space, page)->swap_slot;
         uint64_t address = facet_space_address(space, page);
 
-        if (slot)
+        if (swap_slot)
             status = backend->ops->write(backend->data, space->context, address,
-                                         facet_swap_memory(memory->swap, slot - 1), page_bytes, error);
+                                         facet_swap_memory(memory->swap, swap_slot - 1), page_bytes, error);
         else if (!clear)
             status = backend->ops->fill(backend->data, space->context, address, 0, piece * page_bytes, error);
     }
@@ -126,9 +126,9 @@ static void enter_frames(struct facet_space *space, uint32_t first, const struct
         struct facet_entry *entry = entry_of(space, first + i);
 
         facet_entry_set_frame(entry, extent->frame + i);
-        if (entry->slot) {
-            facet_swap_give(space->memory->swap, entry->slot - 1);
-            entry->slot = 0;
+        if (entry->swap_slot) {
+            facet_swap_give(space->memory->swap, entry->swap_slot - 1);
+            entry->swap_slot = 0;
             space->swapped_in++;
             continue;
         }
@@ -149,13 +149,13 @@ static enum facet_status put_in(struct facet_space *space, uint32_t first, const
     enum facet_status status = FACET_OK;
 
     for (uint32_t done = 0; done < extent->count && status == FACET_OK; done += piece) {
-        uint32_t slot = entry_of(space, first + done)->slot;
+        uint32_t swap_slot = entry_of(space, first + done)->swap_slot;
         const struct facet_page_place place = {extent->place.pages, extent->place.offset + done * memory->page_bytes};
 
-        if (slot || !clear)
-            status =
-                backend->ops->put(backend->data, &place, 0, slot ? facet_swap_memory(memory->swap, slot - 1) : NULL,
-                                  piece * memory->page_bytes, error);
+        if (swap_slot || !clear)
+            status = backend->ops->put(backend->data, &place, 0,
+                                       swap_slot ? facet_swap_memory(memory->swap, swap_slot - 1) : NULL,
+                                       piece * memory->page_bytes, error);
     }
     return status;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the source of blocks: lanes, the slabs of each class in them, and when slabs come and go.
+ * Owns: the source of blocks: arenas, the slabs of each class in them, and when slabs come and go.
  * Never: takes a lock to free a block, unless that made a full slab useful or the last use of one end.
  *
- * A lane keeps one small empty slab of a class, so that a program that frees and allocates in turn does not map and
+ * An arena keeps one small empty slab of a class, so that a program that frees and allocates in turn does not map and
  * unmap pages each time. Empty slabs go when the space is short of memory, and when it is compacted.
  */
 #include <inttypes.h>
@@ -15,14 +15,15 @@
 #include "memory/space.h"
 #include "memory/unmap_queue.h"
 
-static struct facet_lane *own_lane(struct facet_space *space)
+static struct facet_pool_arena *own_arena(struct facet_space *space)
 {
     int cpu = sched_getcpu();
 
-    return space->lanes[(cpu < 0 ? 0u : (uint32_t)cpu) % space->lane_count];
+    return space->arenas[(cpu < 0 ? 0u : (uint32_t)cpu) % space->arena_count];
 }
 
-/* --- slabs come and go; with the lane's lock held ----------------------------------------------------------------- */
+/* --- slabs come and go; with the arena's lock held -----------------------------------------------------------------
+ */
 
 /* One of a pool's dead slabs, else a new one. Dead slabs are few: at most the pool's largest number. */
 static struct facet_slab *spare_or_new(struct facet_space *space, uint32_t class, uint32_t level)
@@ -44,10 +45,11 @@ static struct facet_slab *spare_or_new(struct facet_space *space, uint32_t class
     return slab;
 }
 
-static void enter_slab(struct facet_space *space, struct facet_lane *lane, struct facet_slab *slab, uint32_t first)
+static void enter_slab(struct facet_space *space, struct facet_pool_arena *arena, struct facet_slab *slab,
+                       uint32_t first)
 {
     facet_slab_reset(slab, facet_space_address(space, first), first);
-    atomic_store(&slab->lane, lane);
+    atomic_store(&slab->arena, arena);
     for (uint32_t page = first; page < first + slab->pages; page++) {
         atomic_store_explicit(&space->table.entries[page].state, FACET_PAGE_SLAB, memory_order_relaxed);
         atomic_store_explicit(&space->table.slabs[page], slab, memory_order_release);
@@ -55,27 +57,28 @@ static void enter_slab(struct facet_space *space, struct facet_lane *lane, struc
 }
 
 /* Pages for a slab; with the space's lock held. */
-static enum facet_status place_slab(struct facet_lane *lane, struct facet_slab *slab, struct facet_error *error)
+static enum facet_status place_slab(struct facet_pool_arena *arena, struct facet_slab *slab, struct facet_error *error)
 {
-    struct facet_space *space = lane->space;
+    struct facet_space *space = arena->space;
     uint32_t first = facet_table_take(&space->table, slab->pages, 1);
 
     if (first == FACET_PAGE_NONE)
         return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no addresses left for blocks", space->id);
     enum facet_status status = facet_space_back(space, first, slab->pages, error);
     if (status == FACET_OK)
-        enter_slab(space, lane, slab, first);
+        enter_slab(space, arena, slab, first);
     return status;
 }
 
-static enum facet_status add_slab_of(struct facet_lane *lane, uint32_t class, uint32_t level, struct facet_error *error)
+static enum facet_status add_slab_of(struct facet_pool_arena *arena, uint32_t class, uint32_t level,
+                                     struct facet_error *error)
 {
-    struct facet_space *space = lane->space;
-    struct facet_pool *pool = &lane->pools[class];
+    struct facet_space *space = arena->space;
+    struct facet_pool *pool = &arena->pools[class];
 
     pthread_mutex_lock(&space->lock);
     struct facet_slab *slab = spare_or_new(space, class, level);
-    enum facet_status status = slab ? place_slab(lane, slab, error)
+    enum facet_status status = slab ? place_slab(arena, slab, error)
                                     : facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of blocks");
     if (slab && status != FACET_OK)
         LIST_INSERT_HEAD(&space->spare[class], slab, in_pool);
@@ -89,12 +92,12 @@ static enum facet_status add_slab_of(struct facet_lane *lane, uint32_t class, ui
 }
 
 /* A large pool grows by large slabs, unless there is no memory for one. */
-static enum facet_status add_slab(struct facet_lane *lane, uint32_t class, struct facet_error *error)
+static enum facet_status add_slab(struct facet_pool_arena *arena, uint32_t class, struct facet_error *error)
 {
-    uint32_t level = facet_classes_level(&lane->space->memory->classes, class, lane->pools[class].pages);
-    enum facet_status status = add_slab_of(lane, class, level, error);
+    uint32_t level = facet_classes_level(&arena->space->memory->classes, class, arena->pools[class].pages);
+    enum facet_status status = add_slab_of(arena, class, level, error);
 
-    return status != FACET_OK && level ? add_slab_of(lane, class, 0, error) : status;
+    return status != FACET_OK && level ? add_slab_of(arena, class, 0, error) : status;
 }
 
 /* With the space's lock held: whether any page of the slab is pinned. */
@@ -115,10 +118,10 @@ static void give_pages(struct facet_space *space, struct facet_slab *slab)
 }
 
 /* Returns its pages; 0 while they are pinned: then it stays as it is. */
-static uint32_t drop_slab(struct facet_lane *lane, struct facet_slab *slab)
+static uint32_t drop_slab(struct facet_pool_arena *arena, struct facet_slab *slab)
 {
-    struct facet_space *space = lane->space;
-    struct facet_pool *pool = &lane->pools[slab->class];
+    struct facet_space *space = arena->space;
+    struct facet_pool *pool = &arena->pools[slab->class];
 
     pthread_mutex_lock(&space->lock);
     bool pinned = is_pinned(space, slab);
@@ -171,9 +174,9 @@ static bool next_slab(struct facet_pool *pool)
 }
 
 /* Any thread; concurrent writes may be lost. */
-static void push_recent(struct facet_lane *lane, uint32_t class, uint64_t address)
+static void push_recent(struct facet_pool_arena *arena, uint32_t class, uint64_t address)
 {
-    struct facet_pool *pool = &lane->pools[class];
+    struct facet_pool *pool = &arena->pools[class];
     uint32_t top = atomic_load_explicit(&pool->recent_top, memory_order_relaxed);
 
     atomic_store_explicit(&pool->recent[top % FACET_RECENT], address, memory_order_relaxed);
@@ -197,27 +200,27 @@ struct taken {
     uint32_t block;
 };
 
-/* The block freed last, if it still is a free block of this lane: its slabs stay while its lock is held. */
-static struct taken take_recent(struct facet_lane *lane, uint32_t class)
+/* The block freed last, if it still is a free block of this arena: its slabs stay while its lock is held. */
+static struct taken take_recent(struct facet_pool_arena *arena, uint32_t class)
 {
-    const struct facet_space *space = lane->space;
-    uint64_t address = pop_recent(&lane->pools[class]);
+    const struct facet_space *space = arena->space;
+    uint64_t address = pop_recent(&arena->pools[class]);
     const struct taken none = {NULL, FACET_BLOCK_NONE};
 
     if (!address)
         return none;
     struct facet_slab *slab =
         atomic_load_explicit(&space->table.slabs[(address - space->base) >> space->page_shift], memory_order_acquire);
-    if (!slab || slab->class != class || atomic_load_explicit(&slab->lane, memory_order_relaxed) != lane)
+    if (!slab || slab->class != class || atomic_load_explicit(&slab->arena, memory_order_relaxed) != arena)
         return none;
     uint32_t offset = (uint32_t)(address - atomic_load_explicit(&slab->address, memory_order_relaxed));
     uint32_t block = offset / slab->block_bytes;
     return offset % slab->block_bytes || !facet_slab_take_this(slab, block) ? none : (struct taken){slab, block};
 }
 
-static struct taken take_any(struct facet_lane *lane, uint32_t class)
+static struct taken take_any(struct facet_pool_arena *arena, uint32_t class)
 {
-    struct facet_pool *pool = &lane->pools[class];
+    struct facet_pool *pool = &arena->pools[class];
 
     while (pool->current || next_slab(pool)) {
         uint32_t block = facet_slab_take(pool->current);
@@ -230,57 +233,57 @@ static struct taken take_any(struct facet_lane *lane, uint32_t class)
     return (struct taken){NULL, FACET_BLOCK_NONE};
 }
 
-static struct taken take_from(struct facet_lane *lane, uint32_t class)
+static struct taken take_from(struct facet_pool_arena *arena, uint32_t class)
 {
-    struct taken taken = take_recent(lane, class);
+    struct taken taken = take_recent(arena, class);
 
     if (!taken.slab)
-        taken = take_any(lane, class);
-    lane->taken += taken.slab != NULL;
+        taken = take_any(arena, class);
+    arena->taken += taken.slab != NULL;
     return taken;
 }
 
-/* The space is short of memory: empty slabs go, and other lanes may have a block. */
+/* The space is short of memory: empty slabs go, and other arenas may have a block. */
 static struct taken take_from_others(struct facet_space *space, uint32_t class)
 {
     struct taken taken = {NULL, FACET_BLOCK_NONE};
 
-    for (uint32_t i = 0; i < space->lane_count && !taken.slab; i++) {
-        pthread_mutex_lock(&space->lanes[i]->lock);
-        taken = take_from(space->lanes[i], class);
-        pthread_mutex_unlock(&space->lanes[i]->lock);
+    for (uint32_t i = 0; i < space->arena_count && !taken.slab; i++) {
+        pthread_mutex_lock(&space->arenas[i]->lock);
+        taken = take_from(space->arenas[i], class);
+        pthread_mutex_unlock(&space->arenas[i]->lock);
     }
     return taken;
 }
 
-static enum facet_status take_or_add(struct facet_lane *lane, uint32_t class, struct taken *ret_taken,
+static enum facet_status take_or_add(struct facet_pool_arena *arena, uint32_t class, struct taken *ret_taken,
                                      struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
-    pthread_mutex_lock(&lane->lock);
-    *ret_taken = take_from(lane, class);
+    pthread_mutex_lock(&arena->lock);
+    *ret_taken = take_from(arena, class);
     if (!ret_taken->slab) {
-        status = add_slab(lane, class, error);
+        status = add_slab(arena, class, error);
         if (status == FACET_OK)
-            *ret_taken = take_from(lane, class);
+            *ret_taken = take_from(arena, class);
     }
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_unlock(&arena->lock);
     return status;
 }
 
 static enum facet_status take(struct facet_space *space, uint32_t class, struct taken *ret_taken,
                               struct facet_error *error)
 {
-    struct facet_lane *lane = own_lane(space);
-    enum facet_status status = take_or_add(lane, class, ret_taken, error);
+    struct facet_pool_arena *arena = own_arena(space);
+    enum facet_status status = take_or_add(arena, class, ret_taken, error);
 
     if (status != FACET_QUOTA && status != FACET_NO_SPACE)
         return status;
     *ret_taken = take_from_others(space, class);
     if (ret_taken->slab)
         return FACET_OK;
-    return facet_pools_trim(space) ? take_or_add(lane, class, ret_taken, error) : status;
+    return facet_pools_trim(space) ? take_or_add(arena, class, ret_taken, error) : status;
 }
 
 enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
@@ -300,31 +303,31 @@ enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, ui
 
 /* --- giving ------------------------------------------------------------------------------------------------------- */
 
-/* The lane of a slab, locked; NULL when the slab is dead. */
-static struct facet_lane *lock_lane_of(struct facet_slab *slab)
+/* The arena of a slab, locked; NULL when the slab is dead. */
+static struct facet_pool_arena *lock_arena_of(struct facet_slab *slab)
 {
-    struct facet_lane *lane = atomic_load(&slab->lane);
+    struct facet_pool_arena *arena = atomic_load(&slab->arena);
 
-    pthread_mutex_lock(&lane->lock);
-    if (atomic_load(&slab->lane) == lane && slab->place != FACET_SLAB_DEAD)
-        return lane;
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_lock(&arena->lock);
+    if (atomic_load(&slab->arena) == arena && slab->place != FACET_SLAB_DEAD)
+        return arena;
+    pthread_mutex_unlock(&arena->lock);
     return NULL;
 }
 
 /* It was full, or its last block was freed: it is listed, or goes. The current one stays, unless it is large. */
 static void settle_slab(struct facet_slab *slab)
 {
-    struct facet_lane *lane = lock_lane_of(slab);
+    struct facet_pool_arena *arena = lock_arena_of(slab);
 
-    if (!lane)
+    if (!arena)
         return;
     if (slab->place == FACET_SLAB_FULL)
-        list_slab(&lane->pools[slab->class], slab);
+        list_slab(&arena->pools[slab->class], slab);
     if ((slab->place == FACET_SLAB_LISTED || (slab->place == FACET_SLAB_CURRENT && slab->level)) &&
         atomic_load(&slab->live) == 0)
-        drop_slab(lane, slab);
-    pthread_mutex_unlock(&lane->lock);
+        drop_slab(arena, slab);
+    pthread_mutex_unlock(&arena->lock);
 }
 
 static enum facet_status refuse(const struct facet_space *space, uint64_t address, const char *what,
@@ -344,11 +347,11 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
         return refuse(space, address, "is no allocation", error);
     if ((uint32_t)offset % slab->block_bytes)
         return refuse(space, address, "is inside a block", error);
-    struct facet_lane *owner = atomic_load_explicit(&slab->lane, memory_order_relaxed);
+    struct facet_pool_arena *owner = atomic_load_explicit(&slab->arena, memory_order_relaxed);
     enum facet_slab_given given = facet_slab_give(slab, block);
     if (given == FACET_GIVEN_NOT)
         return refuse(space, address, "is a block that is free already", error);
-    atomic_fetch_add_explicit(&own_lane(space)->given, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&own_arena(space)->given, 1, memory_order_relaxed);
     push_recent(owner, slab->class, address);
     if (given == FACET_GIVEN_LAST || (given == FACET_GIVEN_FROM_FULL && atomic_load(&slab->place) == FACET_SLAB_FULL))
         settle_slab(slab);
@@ -370,17 +373,17 @@ enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address
 
 /* --- all of them -------------------------------------------------------------------------------------------------- */
 
-static uint64_t trim_pool(struct facet_lane *lane, struct facet_pool *pool)
+static uint64_t trim_pool(struct facet_pool_arena *arena, struct facet_pool *pool)
 {
     struct facet_slab *slab, *next;
     uint64_t pages = 0;
 
     if (pool->current && atomic_load(&pool->current->live) == 0)
-        pages += drop_slab(lane, pool->current);
+        pages += drop_slab(arena, pool->current);
     for (slab = LIST_FIRST(&pool->listed); slab; slab = next) {
         next = LIST_NEXT(slab, in_pool);
         if (atomic_load(&slab->live) == 0)
-            pages += drop_slab(lane, slab);
+            pages += drop_slab(arena, slab);
     }
     return pages;
 }
@@ -389,41 +392,41 @@ uint64_t facet_pools_trim(struct facet_space *space)
 {
     uint64_t pages = 0;
 
-    for (uint32_t i = 0; i < space->lane_count; i++) {
-        struct facet_lane *lane = space->lanes[i];
+    for (uint32_t i = 0; i < space->arena_count; i++) {
+        struct facet_pool_arena *arena = space->arenas[i];
 
-        pthread_mutex_lock(&lane->lock);
+        pthread_mutex_lock(&arena->lock);
         for (uint32_t class = 0; class < space->memory->classes.count; class ++)
-            pages += trim_pool(lane, &lane->pools[class]);
-        pthread_mutex_unlock(&lane->lock);
+            pages += trim_pool(arena, &arena->pools[class]);
+        pthread_mutex_unlock(&arena->lock);
     }
     return facet_space_unmap_freed(space) + pages;
 }
 
-static struct facet_lane *create_lane(struct facet_space *space)
+static struct facet_pool_arena *create_arena(struct facet_space *space)
 {
     uint32_t classes = space->memory->classes.count;
-    size_t bytes = sizeof(struct facet_lane) + classes * sizeof(struct facet_pool);
-    struct facet_lane *lane = aligned_alloc(_Alignof(struct facet_lane), (bytes + 63) & ~(size_t)63);
+    size_t bytes = sizeof(struct facet_pool_arena) + classes * sizeof(struct facet_pool);
+    struct facet_pool_arena *arena = aligned_alloc(_Alignof(struct facet_pool_arena), (bytes + 63) & ~(size_t)63);
 
-    if (!lane)
+    if (!arena)
         return NULL;
-    memset(lane, 0, bytes);
-    pthread_mutex_init(&lane->lock, NULL);
-    lane->space = space;
-    return lane;
+    memset(arena, 0, bytes);
+    pthread_mutex_init(&arena->lock, NULL);
+    arena->space = space;
+    return arena;
 }
 
 enum facet_status facet_pools_create(struct facet_space *space, struct facet_error *error)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t count = cpus < 1 ? 1 : cpus > FACET_LANES_MOST ? FACET_LANES_MOST : (uint32_t)cpus;
+    uint32_t count = cpus < 1 ? 1 : cpus > FACET_POOL_ARENAS_MOST ? FACET_POOL_ARENAS_MOST : (uint32_t)cpus;
 
-    while (space->lane_count < count) {
-        space->lanes[space->lane_count] = create_lane(space);
-        if (!space->lanes[space->lane_count])
+    while (space->arena_count < count) {
+        space->arenas[space->arena_count] = create_arena(space);
+        if (!space->arenas[space->arena_count])
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for the pools of vGPU %u", space->id);
-        space->lane_count++;
+        space->arena_count++;
     }
     return FACET_OK;
 }
@@ -447,8 +450,8 @@ void facet_pools_clear(struct facet_space *space)
         if (!slab)
             continue;
         if (slab->place == FACET_SLAB_FULL)
-            list_slab(&atomic_load(&slab->lane)->pools[slab->class], slab);
-        drop_slab(atomic_load(&slab->lane), slab);
+            list_slab(&atomic_load(&slab->arena)->pools[slab->class], slab);
+        drop_slab(atomic_load(&slab->arena), slab);
     }
 }
 
@@ -457,9 +460,9 @@ void facet_pools_destroy(struct facet_space *space)
     facet_pools_clear(space);
     for (uint32_t class = 0; class < FACET_MEMORY_POOLS; class ++)
         free_slabs(&space->spare[class]);
-    for (uint32_t i = 0; i < space->lane_count; i++) {
-        pthread_mutex_destroy(&space->lanes[i]->lock);
-        free(space->lanes[i]);
+    for (uint32_t i = 0; i < space->arena_count; i++) {
+        pthread_mutex_destroy(&space->arenas[i]->lock);
+        free(space->arenas[i]);
     }
-    space->lane_count = 0;
+    space->arena_count = 0;
 }

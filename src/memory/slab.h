@@ -3,7 +3,7 @@
  * A slab: pages cut into blocks of one size, with a bit for each block.
  *
  * Owns: the use of the blocks and the record of each, outside the memory itself, which may be a device's.
- * Never: takes a lock. Blocks are taken by one thread at a time (the lane's lock); they are given back by any.
+ * Never: takes a lock. Blocks are taken by one thread at a time (the arena's lock); they are given back by any.
  *
  * A word of `used` holds 64 blocks, and a bit of `open` says that its word may have a free one, so that a block is
  * found in two steps. The bit of a block decides which free wins: a second free finds it clear. A slab's memory is
@@ -11,7 +11,7 @@
  * hole.
  *
  * The time of a call among a million blocks is decided by the cache lines that it misses. So the fields of that path
- * lie in one line, the record of a block is written when nothing waits for it any more (the lane's lock is released
+ * lie in one line, the record of a block is written when nothing waits for it any more (the arena's lock is released
  * before), and a free does not read it.
  */
 #ifndef FACET_MEMORY_SLAB_H
@@ -26,7 +26,7 @@
 #define FACET_SLAB_LEVELS 8u    /* a slab has its class' pages times two to the level */
 #define FACET_BLOCK_NONE  UINT32_MAX
 
-struct facet_lane;
+struct facet_pool_arena;
 
 /* Of a live block. Read by those who ask about it, while it may be freed under them. */
 struct facet_note {
@@ -37,24 +37,24 @@ struct facet_note {
 
 enum facet_slab_place {
     FACET_SLAB_DEAD = 0,    /* without pages; on the space's list of spare slabs */
-    FACET_SLAB_CURRENT = 1, /* the slab that its lane takes blocks from */
+    FACET_SLAB_CURRENT = 1, /* the slab that its arena takes blocks from */
     FACET_SLAB_LISTED = 2,  /* has, or may have, free blocks */
     FACET_SLAB_FULL = 3,
 };
 
 struct facet_slab {
-    LIST_ENTRY(facet_slab) in_pool; /* under its lane's lock */
+    LIST_ENTRY(facet_slab) in_pool; /* under its arena's lock */
     uint32_t level;
     uint32_t first_page, pages;
 
     _Alignas(64) _Atomic uint64_t address;
     uint32_t block_bytes, blocks; /* these, `notes` and `class` never change */
     struct facet_note *notes;
-    _Atomic(struct facet_lane *) lane;
+    _Atomic(struct facet_pool_arena *) arena;
     _Atomic uint64_t open;
     _Atomic uint32_t live; /* blocks in use, counted after their bits: never less than those */
     uint32_t class;
-    _Atomic uint32_t place; /* enum facet_slab_place; written under its lane's lock */
+    _Atomic uint32_t place; /* enum facet_slab_place; written under its arena's lock */
     uint32_t reserved;
     _Atomic uint64_t used[]; /* a bit for each block */
 };
@@ -78,7 +78,7 @@ uint64_t facet_slab_asked(const struct facet_slab *slab);
 
 enum facet_slab_given {
     FACET_GIVEN = 0,
-    FACET_GIVEN_FROM_FULL = 1, /* it was full: its lane may not know of it */
+    FACET_GIVEN_FROM_FULL = 1, /* it was full: its arena may not know of it */
     FACET_GIVEN_LAST = 2,      /* nothing in it is in use now */
     FACET_GIVEN_NOT = 3,       /* it was free already */
 };

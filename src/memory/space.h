@@ -3,9 +3,9 @@
  * Owns: the structs of a space and a memory, and the order of their locks.
  * Never: is seen outside this room; callers have facet/memory.h.
  *
- * Locks, outermost first: a memory's list of spaces → a lane → a space → frames, swap. The queue's lock may be taken
+ * Locks, outermost first: a memory's list of spaces → an arena → a space → frames, swap. The queue's lock may be taken
  * while any of them is held; nothing is taken while it is. The leave lock is taken with none of them held, before a
- * space's, and is the only one that is held while the device is asked to unmap. The fast paths take one lane's lock to
+ * space's, and is the only one that is held while the device is asked to unmap. The fast paths take one arena's lock to
  * allocate a block and none to free one; a space's lock is for its page table, and is held while one step of the
  * defragmenter moves pages of it.
  */
@@ -24,14 +24,14 @@
 #include "memory/swap.h"
 #include "memory/table.h"
 
-#define FACET_LANES_MOST 16u
-#define FACET_ALIGN_MOST (UINT64_C(1) << 30)
-#define FACET_SPACE_NAME 64u
+#define FACET_POOL_ARENAS_MOST 16u
+#define FACET_ALIGN_MOST       (UINT64_C(1) << 30)
+#define FACET_SPACE_NAME       64u
 
 #define FACET_RECENT 8u
 
 /*
- * The slabs of one class in one lane. `recent` lists the blocks freed last, the latest below `recent_top`: reusing one
+ * The slabs of one class in one arena. `recent` lists the blocks freed last, the latest below `recent_top`: reusing one
  * finds all its fields in the cache, and no slab changes its list. It is written without a lock, so an entry may be
  * lost or no longer be free: it is only a hint.
  */
@@ -45,9 +45,9 @@ struct facet_pool {
 
 /*
  * A part of a space's pools that one thread at a time allocates from; threads spread over them by the core they are on.
- * A free counts on the freeing thread's lane: only the sums over all lanes mean anything.
+ * A free counts on the freeing thread's arena: only the sums over all arenas mean anything.
  */
-struct facet_lane {
+struct facet_pool_arena {
     _Alignas(64) pthread_mutex_t lock;
     struct facet_space *space;
     uint64_t taken; /* under the lock */
@@ -78,8 +78,8 @@ struct facet_space {
     uint64_t base, span; /* its addresses */
     bool apart;          /* nothing of this process can lie at them (addresses.h) */
     uint32_t page_shift;
-    uint32_t lane_count;
-    struct facet_lane *lanes[FACET_LANES_MOST];
+    uint32_t arena_count;
+    struct facet_pool_arena *arenas[FACET_POOL_ARENAS_MOST];
 
     pthread_mutex_t leave_lock; /* one thread at a time asks the device to unmap */
 
@@ -170,7 +170,7 @@ static inline uint64_t facet_space_address(const struct facet_space *space, uint
     return space->base + ((uint64_t)page << space->page_shift);
 }
 
-/* residence.c: pages that are away; see facet/memory.h. */
+/* pins.c: pages that are away; see facet/memory.h. */
 void facet_queue_init(struct facet_queue *queue);
 void facet_queue_clear(struct facet_queue *queue);
 /* Pins the pages of a range of addresses that was checked, for a transfer. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: slots (swap.h).
- * Never: gives memory back to the host before it ends: a slot that was used once will be again.
+ * Owns: swap slots (swap.h).
+ * Never: gives memory back to the host before it ends: a swap slot that was used once will be again.
  */
 #include "memory/swap.h"
 
@@ -31,7 +31,7 @@ enum facet_status facet_swap_create(uint64_t bytes, uint64_t page_bytes, uint64_
 {
     uint64_t slots = bytes / page_bytes;
 
-    if (slots == 0 || slots >= FACET_SLOT_NONE)
+    if (slots == 0 || slots >= FACET_SWAP_SLOT_NONE)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "swap_bytes",
                                     "swap_bytes: %" PRIu64 " is not within a page of %" PRIu64 " and 2^32 - 2 pages",
                                     bytes, page_bytes);
@@ -89,29 +89,29 @@ void facet_swap_release(struct facet_swap *swap, uint64_t pages)
 
 uint32_t facet_swap_take(struct facet_swap *swap)
 {
-    uint32_t slot = FACET_SLOT_NONE;
+    uint32_t swap_slot = FACET_SWAP_SLOT_NONE;
 
     pthread_mutex_lock(&swap->lock);
     if (swap->used < swap->fresh)
-        slot = swap->given_back[swap->fresh - swap->used - 1];
+        swap_slot = swap->given_back[swap->fresh - swap->used - 1];
     else if (swap->fresh < swap->slots)
-        slot = swap->fresh++;
-    swap->used += slot != FACET_SLOT_NONE;
+        swap_slot = swap->fresh++;
+    swap->used += swap_slot != FACET_SWAP_SLOT_NONE;
     pthread_mutex_unlock(&swap->lock);
-    return slot;
+    return swap_slot;
 }
 
-void facet_swap_give(struct facet_swap *swap, uint32_t slot)
+void facet_swap_give(struct facet_swap *swap, uint32_t swap_slot)
 {
     pthread_mutex_lock(&swap->lock);
-    swap->given_back[swap->fresh - swap->used] = slot;
+    swap->given_back[swap->fresh - swap->used] = swap_slot;
     swap->used--;
     pthread_mutex_unlock(&swap->lock);
 }
 
-void *facet_swap_memory(const struct facet_swap *swap, uint32_t slot)
+void *facet_swap_memory(const struct facet_swap *swap, uint32_t swap_slot)
 {
-    return swap->memory + slot * swap->page_bytes;
+    return swap->memory + swap_slot * swap->page_bytes;
 }
 
 uint64_t facet_swap_bytes(const struct facet_swap *swap)

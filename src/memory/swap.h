@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: host memory for pages that are not on the device: slots of one page, and how much of device and slots together
- * has been reserved.
- * Never: copies; knows which space a page belongs to.
+ * Owns: host memory for pages that are not on the device: swap slots of one page, and how much of device and slots
+ * together has been reserved. Never: copies; knows which space a page belongs to.
  *
  * Pages are reserved before they are needed, so that every allocated page has a place. Thread rule: calls are
  * serialized by its lock.
@@ -15,7 +14,7 @@
 
 #include <facet/error.h>
 
-#define FACET_SLOT_NONE UINT32_MAX
+#define FACET_SWAP_SLOT_NONE UINT32_MAX
 
 struct facet_swap;
 
@@ -28,10 +27,10 @@ void facet_swap_destroy(struct facet_swap *swap);
 enum facet_status facet_swap_reserve(struct facet_swap *swap, uint64_t pages, struct facet_error *error);
 void facet_swap_release(struct facet_swap *swap, uint64_t pages);
 
-/* FACET_SLOT_NONE: all are in use. */
+/* FACET_SWAP_SLOT_NONE: all are in use. */
 uint32_t facet_swap_take(struct facet_swap *swap);
-void facet_swap_give(struct facet_swap *swap, uint32_t slot);
-void *facet_swap_memory(const struct facet_swap *swap, uint32_t slot);
+void facet_swap_give(struct facet_swap *swap, uint32_t swap_slot);
+void *facet_swap_memory(const struct facet_swap *swap, uint32_t swap_slot);
 
 uint64_t facet_swap_bytes(const struct facet_swap *swap);
 uint64_t facet_swap_used_bytes(struct facet_swap *swap);

@@ -44,7 +44,7 @@ struct facet_entry {
     uint32_t head;   /* of a page in an allocated run: its first page */
     uint32_t length; /* at both ends of a free run, and at the head of an allocated one or one that awaits unmapping */
     uint32_t next, prev; /* at the first page of a free run: its row; of an extent that awaits unmapping: the queue */
-    uint32_t slot;       /* of the swap, and one, while it has no frame; 0: none, and nothing was ever in it */
+    uint32_t swap_slot;  /* of the swap, and one, while it has no frame; 0: none, and nothing was ever in it */
     uint32_t tag;        /* at the head: the allocation */
     _Atomic uint64_t bytes;
     uint64_t time_ns;

@@ -77,14 +77,14 @@ static void release_pages(struct facet_space *space, uint32_t first, uint32_t co
     facet_queue_wake(&space->memory->queue);
 }
 
-static void give_slots(struct facet_space *space, uint32_t first, uint32_t count)
+static void give_swap_slots(struct facet_space *space, uint32_t first, uint32_t count)
 {
     for (uint32_t page = first; page < first + count; page++) {
         struct facet_entry *entry = entry_of(space, page);
 
-        if (entry->slot)
-            facet_swap_give(space->memory->swap, entry->slot - 1);
-        entry->slot = 0;
+        if (entry->swap_slot)
+            facet_swap_give(space->memory->swap, entry->swap_slot - 1);
+        entry->swap_slot = 0;
     }
     space->absent -= count;
 }
@@ -102,7 +102,7 @@ void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t coun
             append(space, first + done, row);
             continue;
         }
-        give_slots(space, first + done, row);
+        give_swap_slots(space, first + done, row);
         release_pages(space, first + done, row);
     }
 }

@@ -35,13 +35,13 @@ static void count_slab(const struct facet_slab *slab, struct pieces *pieces)
 }
 
 /* Full slabs have nothing free: those on no list are not missed. */
-static void count_lane(struct facet_lane *lane, bool *has, struct pieces *pieces)
+static void count_arena(struct facet_pool_arena *arena, bool *has, struct pieces *pieces)
 {
     const struct facet_slab *slab;
 
-    pthread_mutex_lock(&lane->lock);
-    for (uint32_t class = 0; class < lane->space->memory->classes.count; class ++) {
-        const struct facet_pool *pool = &lane->pools[class];
+    pthread_mutex_lock(&arena->lock);
+    for (uint32_t class = 0; class < arena->space->memory->classes.count; class ++) {
+        const struct facet_pool *pool = &arena->pools[class];
 
         has[class] = has[class] || pool->pages;
         if (pool->current)
@@ -49,15 +49,15 @@ static void count_lane(struct facet_lane *lane, bool *has, struct pieces *pieces
         LIST_FOREACH (slab, &pool->listed, in_pool)
             count_slab(slab, pieces);
     }
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_unlock(&arena->lock);
 }
 
 static void count_pieces(struct facet_space *space, struct pieces *pieces)
 {
     bool has[FACET_MEMORY_POOLS] = {false};
 
-    for (uint32_t i = 0; i < space->lane_count; i++)
-        count_lane(space->lanes[i], has, pieces);
+    for (uint32_t i = 0; i < space->arena_count; i++)
+        count_arena(space->arenas[i], has, pieces);
     for (uint32_t class = 0; class < FACET_MEMORY_POOLS; class ++)
         pieces->pools += has[class];
 }
@@ -95,15 +95,15 @@ static void count_blocks(struct facet_space *space, struct facet_space_usage *us
 {
     uint64_t pages = 0;
 
-    for (uint32_t i = 0; i < space->lane_count; i++) {
-        struct facet_lane *lane = space->lanes[i];
+    for (uint32_t i = 0; i < space->arena_count; i++) {
+        struct facet_pool_arena *arena = space->arenas[i];
 
-        pthread_mutex_lock(&lane->lock);
-        usage->allocated_total += lane->taken;
-        usage->allocations += lane->taken - atomic_load_explicit(&lane->given, memory_order_relaxed);
+        pthread_mutex_lock(&arena->lock);
+        usage->allocated_total += arena->taken;
+        usage->allocations += arena->taken - atomic_load_explicit(&arena->given, memory_order_relaxed);
         for (uint32_t class = 0; class < space->memory->classes.count; class ++)
-            pages += lane->pools[class].pages;
-        pthread_mutex_unlock(&lane->lock);
+            pages += arena->pools[class].pages;
+        pthread_mutex_unlock(&arena->lock);
     }
     usage->allocated_bytes += count_asked(space, pages);
 }
@@ -235,7 +235,7 @@ enum facet_status facet_space_page(struct facet_space *space, uint64_t address, 
     struct facet_page page = {.size = sizeof page, .address = facet_space_address(space, number)};
     pthread_mutex_lock(&space->lock);
     uint32_t frame = facet_entry_frame(entry);
-    page.flags = entry->slot ? FACET_PAGE_SWAPPED : 0;
+    page.flags = entry->swap_slot ? FACET_PAGE_SWAPPED : 0;
     if (frame != FACET_FRAME_NONE) {
         page.flags = FACET_PAGE_VALID | (entry->pins || space->whole_pins ? FACET_PAGE_PINNED : 0) |
                      (atomic_load_explicit(&entry->marks, memory_order_relaxed) & ~FACET_MARK_RECENT);

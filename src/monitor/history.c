@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the ring, a sequence lock for each slot. Never: blocks.
+ * Owns: the ring, a sequence lock for each entry. Never: blocks.
  *
- * Every word of a slot is atomic, and there are no fences, which the thread sanitizer does not support: words are
+ * Every word of a entry is atomic, and there are no fences, which the thread sanitizer does not support: words are
  * stored with release after the sequence was made odd, and loaded with acquire before it is read again, so that a
  * reader that sees one word of a later sample also sees that the sequence has changed.
  */
@@ -13,7 +13,7 @@
 
 #define SAMPLE_WORDS (2u + FACET_SAMPLE_FIELDS)
 
-struct slot {
+struct entry {
     atomic_uint_least64_t sequence; /* 2 * number + 1 while sample `number` is written, one more when it is there */
     atomic_uint_least64_t words[SAMPLE_WORDS];
 };
@@ -22,7 +22,7 @@ struct facet_history {
     uint32_t capacity;
     uint64_t last_ns;            /* the writer's */
     atomic_uint_least64_t added; /* samples so far, and number of the next */
-    struct slot slots[];
+    struct entry entries[];
 };
 
 enum facet_status facet_history_create(uint32_t capacity, struct facet_history **ret_history, struct facet_error *error)
@@ -30,7 +30,7 @@ enum facet_status facet_history_create(uint32_t capacity, struct facet_history *
     if (capacity == 0 || capacity > FACET_HISTORY_MOST)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "capacity %u: expected 1 to %u samples", capacity,
                                FACET_HISTORY_MOST);
-    struct facet_history *history = calloc(1, sizeof *history + capacity * sizeof history->slots[0]);
+    struct facet_history *history = calloc(1, sizeof *history + capacity * sizeof history->entries[0]);
 
     if (!history)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a history of %u samples", capacity);
@@ -52,15 +52,15 @@ static uint64_t word_of(const struct facet_sample *sample, uint32_t index)
 bool facet_history_add(struct facet_history *history, const struct facet_sample *sample)
 {
     uint64_t number = atomic_load_explicit(&history->added, memory_order_relaxed);
-    struct slot *slot = &history->slots[number % history->capacity];
+    struct entry *entry = &history->entries[number % history->capacity];
 
     if (number > 0 && sample->time_ns <= history->last_ns)
         return false;
     history->last_ns = sample->time_ns;
-    atomic_store_explicit(&slot->sequence, 2 * number + 1, memory_order_relaxed);
+    atomic_store_explicit(&entry->sequence, 2 * number + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < SAMPLE_WORDS; i++)
-        atomic_store_explicit(&slot->words[i], word_of(sample, i), memory_order_release);
-    atomic_store_explicit(&slot->sequence, 2 * number + 2, memory_order_release);
+        atomic_store_explicit(&entry->words[i], word_of(sample, i), memory_order_release);
+    atomic_store_explicit(&entry->sequence, 2 * number + 2, memory_order_release);
     atomic_store_explicit(&history->added, number + 1, memory_order_release);
     return true;
 }
@@ -68,14 +68,14 @@ bool facet_history_add(struct facet_history *history, const struct facet_sample 
 /* Returns whether sample `number` is still there. */
 static bool read_one(const struct facet_history *history, uint64_t number, struct facet_sample *ret_sample)
 {
-    const struct slot *slot = &history->slots[number % history->capacity];
+    const struct entry *entry = &history->entries[number % history->capacity];
     uint64_t words[SAMPLE_WORDS];
 
-    if (atomic_load_explicit(&slot->sequence, memory_order_acquire) != 2 * number + 2)
+    if (atomic_load_explicit(&entry->sequence, memory_order_acquire) != 2 * number + 2)
         return false;
     for (uint32_t i = 0; i < SAMPLE_WORDS; i++)
-        words[i] = atomic_load_explicit(&slot->words[i], memory_order_acquire);
-    if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != 2 * number + 2)
+        words[i] = atomic_load_explicit(&entry->words[i], memory_order_acquire);
+    if (atomic_load_explicit(&entry->sequence, memory_order_relaxed) != 2 * number + 2)
         return false;
     ret_sample->time_ns = words[0];
     ret_sample->valid = (uint32_t)words[1];

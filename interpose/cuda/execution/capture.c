@@ -3,7 +3,7 @@
 #include "interpose/kit/execution/capture.h"
 
 #include "interpose/cuda/hooks.h"
-#include "interpose/kit/execution/lane.h"
+#include "interpose/kit/execution/counter.h"
 
 static CUresult begun(struct facet_flight_origin *origin, void *stream, CUresult result)
 {

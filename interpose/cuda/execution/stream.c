@@ -3,7 +3,7 @@
 #include "interpose/kit/execution/stream.h"
 
 #include "interpose/cuda/hooks.h"
-#include "interpose/kit/execution/lane.h"
+#include "interpose/kit/execution/counter.h"
 
 static CUresult destroy(CUstream stream, CUresult (*driver)(CUstream stream))
 {

@@ -3,7 +3,7 @@
 #include "interpose/kit/execution/capture.h"
 
 #include "interpose/hip/hooks.h"
-#include "interpose/kit/execution/lane.h"
+#include "interpose/kit/execution/counter.h"
 
 static hipError_t begun(struct facet_flight_origin *origin, void *stream, hipError_t result)
 {

@@ -3,7 +3,7 @@
 #include "interpose/kit/execution/stream.h"
 
 #include "interpose/hip/hooks.h"
-#include "interpose/kit/execution/lane.h"
+#include "interpose/kit/execution/counter.h"
 
 hipError_t facet_hipStreamDestroy(hipStream_t stream)
 {

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "counter.h"
 #include "driver.h"
-#include "lane.h"
 #include "track.h"
 
 /* A capture ends in the stream where it began. A per-thread default stream is identified by its thread. */

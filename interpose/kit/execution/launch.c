@@ -22,44 +22,44 @@
 _Thread_local uint64_t facet_flight_gathered[FACET_FLIGHT_DEVICES];
 
 /* Varies by up to half, so that a program with a repeating pattern is not always sampled at the same kernel. */
-static int64_t next_sample_ns(struct facet_flight_lane *lane)
+static int64_t next_sample_ns(struct facet_flight_counter *counter)
 {
-    bool prompt = FACET_GATE_STATE(lane->gate) != FACET_GATE_OPEN;
+    bool prompt = FACET_GATE_STATE(counter->gate) != FACET_GATE_OPEN;
     int64_t mean_ns = (int64_t)(prompt ? SAMPLE_PROMPT_NS : SAMPLE_ALONE_NS);
 
-    if (prompt && atomic_load_explicit(&lane->stream, memory_order_relaxed) == FACET_FLIGHT_PER_THREAD)
+    if (prompt && atomic_load_explicit(&counter->stream, memory_order_relaxed) == FACET_FLIGHT_PER_THREAD)
         return 0; /* only this thread can query its per-thread stream */
-    lane->random = lane->random * 1664525u + 1013904223u;
-    return mean_ns / 2 + (int64_t)((uint64_t)mean_ns * (lane->random >> 16) >> 16);
+    counter->random = counter->random * 1664525u + 1013904223u;
+    return mean_ns / 2 + (int64_t)((uint64_t)mean_ns * (counter->random >> 16) >> 16);
 }
 
 /*
  * A default stream belongs to the current context, which threads change: this check comes no later than the next
  * sample.
  */
-static bool is_current(const struct facet_flight_lane *lane, void *stream)
+static bool is_current(const struct facet_flight_counter *counter, void *stream)
 {
     void *context;
 
     return !facet_flight_stream_is_default(stream) ||
-           (facet_flight_driver.stream_context(stream, &context) && context == lane->context);
+           (facet_flight_driver.stream_context(stream, &context) && context == counter->context);
 }
 
 /* The launch is admitted in the same vGPU; only its sample belongs to another context. */
-static void change_lane(struct facet_flight *launch, void *stream)
+static void change_counter(struct facet_flight *launch, void *stream)
 {
-    struct facet_tenant *tenant = launch->lane->tenant;
+    struct facet_tenant *tenant = launch->counter->tenant;
 
-    facet_flight_lane_forget();
-    struct facet_flight_lane *lane = facet_flight_lane(stream);
-    if (lane && lane->tenant == tenant)
-        launch->lane = lane;
+    facet_flight_counter_forget();
+    struct facet_flight_counter *counter = facet_flight_counter(stream);
+    if (counter && counter->tenant == tenant)
+        launch->counter = counter;
 }
 
 static void drop_sample(struct facet_flight *launch)
 {
     if (launch->sample)
-        facet_flight_sample_free(launch->lane, launch->sample);
+        facet_flight_sample_free(launch->counter, launch->sample);
     launch->sample = NULL;
 }
 
@@ -67,28 +67,28 @@ static void drop_sample(struct facet_flight *launch)
  * A launch without an estimate is sampled: at once while others wait, else one in LEAST_BETWEEN, because samples are
  * slow.
  */
-static bool is_wanted(const struct facet_flight_lane *lane, bool changed)
+static bool is_wanted(const struct facet_flight_counter *counter, bool changed)
 {
-    uint64_t unfollowed = atomic_load_explicit(&lane->submitted, memory_order_relaxed) - lane->followed;
+    uint64_t unfollowed = atomic_load_explicit(&counter->submitted, memory_order_relaxed) - counter->followed;
 
-    return changed || lane->left_ns < 0 || FACET_GATE_STATE(lane->gate) != FACET_GATE_OPEN ||
+    return changed || counter->left_ns < 0 || FACET_GATE_STATE(counter->gate) != FACET_GATE_OPEN ||
            unfollowed >= LEAST_BETWEEN;
 }
 
 static void follow(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
 {
-    uint32_t gate = atomic_load_explicit(&launch->lane->tenant->policy->gate, memory_order_relaxed);
-    bool changed = gate != launch->lane->gate;
+    uint32_t gate = atomic_load_explicit(&launch->counter->tenant->policy->gate, memory_order_relaxed);
+    bool changed = gate != launch->counter->gate;
     int saved = errno;
 
-    launch->lane->gate = gate;
-    if (!is_wanted(launch->lane, changed))
+    launch->counter->gate = gate;
+    if (!is_wanted(launch->counter, changed))
         return;
-    if (!is_current(launch->lane, stream))
-        change_lane(launch, stream);
-    launch->lane->left_ns = next_sample_ns(launch->lane);
+    if (!is_current(launch->counter, stream))
+        change_counter(launch, stream);
+    launch->counter->left_ns = next_sample_ns(launch->counter);
     launch->kind->object = NULL; /* the sample changes the estimate, so the next launch looks it up again */
-    launch->sample = facet_flight_sample_new(launch->lane, true);
+    launch->sample = facet_flight_sample_new(launch->counter, true);
     if (launch->sample) {
         launch->sample->key = facet_estimate_key(object, size);
         launch->sample->after_others = changed;
@@ -98,19 +98,20 @@ static void follow(struct facet_flight *launch, void *stream, const void *object
     errno = saved;
 }
 
-bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane *lane, struct facet_flight_kind *kind,
-                           uint64_t charge, void *stream, const void *object, uint64_t size)
+bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_counter *counter,
+                           struct facet_flight_kind *kind, uint64_t charge, void *stream, const void *object,
+                           uint64_t size)
 {
-    uint64_t mean_ns = atomic_load_explicit(&lane->mean_ns, memory_order_relaxed);
-    uint32_t gate = atomic_load_explicit(&lane->tenant->policy->gate, memory_order_relaxed);
+    uint64_t mean_ns = atomic_load_explicit(&counter->mean_ns, memory_order_relaxed);
+    uint32_t gate = atomic_load_explicit(&counter->tenant->policy->gate, memory_order_relaxed);
 
     if (charge == FACET_TENANT_LOST)
         return false;
     facet_flight_wake();
     *launch = (struct facet_flight){
-        .lane = lane, .kind = kind, .charge = charge, .cost = kind->estimate_ns ? kind->estimate_ns : mean_ns};
-    lane->left_ns -= (int64_t)launch->cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;
-    if (lane->left_ns < 0 || !kind->estimate_ns || lane->gate != gate)
+        .counter = counter, .kind = kind, .charge = charge, .cost = kind->estimate_ns ? kind->estimate_ns : mean_ns};
+    counter->left_ns -= (int64_t)launch->cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;
+    if (counter->left_ns < 0 || !kind->estimate_ns || counter->gate != gate)
         follow(launch, stream, object, size);
     return true;
 }
@@ -127,12 +128,12 @@ static uint64_t to_ask(const struct facet_tenant *tenant, uint64_t estimate_ns)
 }
 
 /* Looks the estimate up, and caches it for the next launch of the kind. */
-static struct facet_flight_kind *look_up(struct facet_flight_lane *lane, const void *object, uint64_t size)
+static struct facet_flight_kind *look_up(struct facet_flight_counter *counter, const void *object, uint64_t size)
 {
-    struct facet_flight_kind *kind = facet_flight_kind_at(lane, object, size);
+    struct facet_flight_kind *kind = facet_flight_kind_at(counter, object, size);
 
     kind->estimate_ns = facet_estimate_get(facet_estimate_key(object, size));
-    kind->asked_ns = to_ask(lane->tenant, kind->estimate_ns);
+    kind->asked_ns = to_ask(counter->tenant, kind->estimate_ns);
     kind->object = kind->estimate_ns ? object : NULL;
     kind->size = size;
     return kind;
@@ -150,21 +151,22 @@ static bool begin(struct facet_flight *launch, void *stream, const void *object,
     void *context;
     bool captures = atomic_load_explicit(&facet_flight_captures, memory_order_relaxed);
 
-    *launch = (struct facet_flight){.lane = NULL};
+    *launch = (struct facet_flight){.counter = NULL};
     if (captures && facet_flight_driver.stream_captured(stream))
         return true; /* the stream records the launch: nothing runs, so nothing is admitted */
-    struct facet_flight_lane *lane = facet_flight_lane(stream);
-    if (!lane)
+    struct facet_flight_counter *counter = facet_flight_counter(stream);
+    if (!counter)
         return !facet_flight_driver.stream_context(stream, &context);
     if (captures)
-        lane->left_ns = -1; /* streams are not queried during a capture, so only events tell the progress of this one */
-    struct facet_flight_kind *kind = look_up(lane, object, size);
+        counter->left_ns =
+            -1; /* streams are not queried during a capture, so only events tell the progress of this one */
+    struct facet_flight_kind *kind = look_up(counter, object, size);
     uint64_t all_ns = due == counts ? kind->estimate_ns : scale(kind->estimate_ns, due, counts);
     uint64_t others_ns = all_ns - kind->estimate_ns;
-    uint64_t asked_ns = others_ns ? to_ask(lane->tenant, all_ns) : kind->asked_ns;
-    uint64_t charge = facet_tenant_launch_in(lane->tenant, lane->counted, asked_ns);
-    lane->left_ns -= (int64_t)others_ns;
-    if (!facet_flight_admitted(launch, lane, kind, charge, stream, object, size))
+    uint64_t asked_ns = others_ns ? to_ask(counter->tenant, all_ns) : kind->asked_ns;
+    uint64_t charge = facet_tenant_launch_in(counter->tenant, counter->counted, asked_ns);
+    counter->left_ns -= (int64_t)others_ns;
+    if (!facet_flight_admitted(launch, counter, kind, charge, stream, object, size))
         return false;
     launch->others = others_ns;
     return true;
@@ -183,28 +185,28 @@ bool facet_flight_transfer_begin(struct facet_flight *launch, void *stream, cons
                  facet_flight_transfer_counts(bytes));
 }
 
-void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge)
+void facet_flight_failed(struct facet_flight_counter *counter, uint64_t charge)
 {
-    facet_tenant_refused_in(lane->tenant, lane->counted, charge);
+    facet_tenant_refused_in(counter->tenant, counter->counted, charge);
 }
 
 void facet_flight_end(struct facet_flight *launch, void *stream, bool taken)
 {
-    struct facet_flight_lane *lane = launch->lane;
+    struct facet_flight_counter *counter = launch->counter;
 
-    if (!lane)
+    if (!counter)
         return;
     if (!taken) {
         drop_sample(launch);
-        facet_flight_failed(lane, launch->charge);
+        facet_flight_failed(counter, launch->charge);
         return;
     }
-    facet_flight_count(lane, launch->charge, launch->cost + launch->others);
+    facet_flight_count(counter, launch->charge, launch->cost + launch->others);
     if (!launch->sample)
         return;
     launch->sample->cost = launch->cost;
     if (facet_flight_driver.event_record(launch->sample->end, stream))
-        facet_flight_sample_follow(lane, launch->sample);
+        facet_flight_sample_follow(counter, launch->sample);
     else
         drop_sample(launch);
 }

@@ -14,23 +14,23 @@
 #define FACET_FLIGHT_LAUNCH_H
 
 #include "capture.h"
+#include "counter.h"
 #include "interpose/kit/estimate.h"
-#include "lane.h"
 #include "track.h"
 
 /* Added to each launch's time, so that very short launches are sampled sometimes, too. */
 #define FACET_FLIGHT_SAMPLE_FLOOR_NS 200
 
 struct facet_flight {
-    struct facet_flight_lane *lane;     /* NULL: not admitted, only passed through */
-    struct facet_flight_kind *kind;     /* the thread's entry for similar launches */
-    uint64_t charge, cost;              /* charge: by the limiter; cost: expected time */
+    struct facet_flight_counter *counter; /* NULL: not admitted, only passed through */
+    struct facet_flight_kind *kind;       /* the thread's entry for similar launches */
+    uint64_t charge, cost;                /* charge: by the limiter; cost: expected time */
     uint64_t others;                    /* expected time of the earlier, uncounted transfers that it is admitted for */
     struct facet_flight_sample *sample; /* NULL: not sampled */
 };
 
 /* Releases an admission after the driver has refused the call. */
-void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge);
+void facet_flight_failed(struct facet_flight_counter *counter, uint64_t charge);
 
 /* The sizes of a grid in one word: two grids with the same word only share an estimate. */
 static inline uint64_t facet_flight_grid(unsigned x, unsigned y, unsigned z)
@@ -50,33 +50,34 @@ void facet_flight_end(struct facet_flight *launch, void *stream, bool taken);
 /* ---- the usual path, inlined, for calls that programs make by the million ---- */
 
 /* The thread's cache entry for a kind of launch; it may hold another kind. */
-static inline struct facet_flight_kind *facet_flight_kind_at(struct facet_flight_lane *lane, const void *object,
+static inline struct facet_flight_kind *facet_flight_kind_at(struct facet_flight_counter *counter, const void *object,
                                                              uint64_t size)
 {
-    return &lane->kinds[facet_flight_place((uintptr_t)object + size)];
+    return &counter->kinds[facet_flight_place((uintptr_t)object + size)];
 }
 
 /* The kind of a launch that is similar to a recent one of the thread and needs no sample; else NULL. */
-static inline struct facet_flight_kind *facet_flight_usual(struct facet_flight_lane *lane, void *stream,
+static inline struct facet_flight_kind *facet_flight_usual(struct facet_flight_counter *counter, void *stream,
                                                            const void *object, uint64_t size)
 {
-    if (!lane || atomic_load_explicit(&lane->stream, memory_order_relaxed) != stream || lane->left_ns < 0 ||
+    if (!counter || atomic_load_explicit(&counter->stream, memory_order_relaxed) != stream || counter->left_ns < 0 ||
         atomic_load_explicit(&facet_flight_captures, memory_order_relaxed))
         return NULL;
-    struct facet_flight_kind *kind = facet_flight_kind_at(lane, object, size);
+    struct facet_flight_kind *kind = facet_flight_kind_at(counter, object, size);
     return kind->object == object && kind->size == size ? kind : NULL;
 }
 
 /* Whether that still holds after the admission. */
-static inline bool facet_flight_stays_usual(const struct facet_flight_lane *lane, uint64_t charge)
+static inline bool facet_flight_stays_usual(const struct facet_flight_counter *counter, uint64_t charge)
 {
     return charge != FACET_TENANT_LOST && atomic_load_explicit(&facet_flight_on_duty, memory_order_seq_cst) &&
-           lane->gate == atomic_load_explicit(&lane->tenant->policy->gate, memory_order_relaxed);
+           counter->gate == atomic_load_explicit(&counter->tenant->policy->gate, memory_order_relaxed);
 }
 
 /* Continues with a launch for which it does not. False as in facet_flight_begin(). */
-bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane *lane, struct facet_flight_kind *kind,
-                           uint64_t charge, void *stream, const void *object, uint64_t size);
+bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_counter *counter,
+                           struct facet_flight_kind *kind, uint64_t charge, void *stream, const void *object,
+                           uint64_t size);
 
 static inline void facet_flight_add(_Atomic uint64_t *word, uint64_t value, memory_order order)
 {
@@ -84,15 +85,15 @@ static inline void facet_flight_add(_Atomic uint64_t *word, uint64_t value, memo
 }
 
 /* `submitted` is written last: the helper reads it first, and then finds at least the charges for that many. */
-static inline void facet_flight_count(struct facet_flight_lane *lane, uint64_t charge, uint64_t cost)
+static inline void facet_flight_count(struct facet_flight_counter *counter, uint64_t charge, uint64_t cost)
 {
     if (charge)
-        facet_flight_add(&lane->charged, charge, memory_order_relaxed);
+        facet_flight_add(&counter->charged, charge, memory_order_relaxed);
     if (__builtin_expect(cost != 0, 1))
-        facet_flight_add(&lane->expected, cost, memory_order_relaxed);
+        facet_flight_add(&counter->expected, cost, memory_order_relaxed);
     else
-        facet_flight_add(&lane->unknown, 1, memory_order_relaxed);
-    facet_flight_add(&lane->submitted, 1, memory_order_release);
+        facet_flight_add(&counter->unknown, 1, memory_order_relaxed);
+    facet_flight_add(&counter->submitted, 1, memory_order_release);
 }
 
 /*
@@ -103,26 +104,26 @@ static inline void facet_flight_count(struct facet_flight_lane *lane, uint64_t c
     void *facet_stream = stream_of_call;                                                                               \
     const void *facet_object = object_of_call;                                                                         \
     uint64_t facet_size = size_of_call, charge = 0;                                                                    \
-    struct facet_flight_lane *lane = facet_flight_recent[facet_flight_place((uintptr_t)facet_stream)];                 \
-    struct facet_flight_kind *kind = facet_flight_usual(lane, facet_stream, facet_object, facet_size);                 \
+    struct facet_flight_counter *counter = facet_flight_recent[facet_flight_place((uintptr_t)facet_stream)];           \
+    struct facet_flight_kind *kind = facet_flight_usual(counter, facet_stream, facet_object, facet_size);              \
     struct facet_flight launch;                                                                                        \
     type result;                                                                                                       \
                                                                                                                        \
     if (__builtin_expect(kind != NULL, 1)) {                                                                           \
-        charge = facet_tenant_launch_in(lane->tenant, lane->counted, kind->asked_ns);                                  \
-        if (__builtin_expect(facet_flight_stays_usual(lane, charge), 1)) {                                             \
+        charge = facet_tenant_launch_in(counter->tenant, counter->counted, kind->asked_ns);                            \
+        if (__builtin_expect(facet_flight_stays_usual(counter, charge), 1)) {                                          \
             uint64_t cost = kind->estimate_ns;                                                                         \
                                                                                                                        \
-            lane->left_ns -= (int64_t)cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;                                             \
+            counter->left_ns -= (int64_t)cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;                                          \
             result = call;                                                                                             \
             if (__builtin_expect(result == 0, 1))                                                                      \
-                facet_flight_count(lane, charge, cost);                                                                \
+                facet_flight_count(counter, charge, cost);                                                             \
             else                                                                                                       \
-                facet_flight_failed(lane, charge);                                                                     \
+                facet_flight_failed(counter, charge);                                                                  \
             return result;                                                                                             \
         }                                                                                                              \
     }                                                                                                                  \
-    if (!(kind ? facet_flight_admitted(&launch, lane, kind, charge, facet_stream, facet_object, facet_size)            \
+    if (!(kind ? facet_flight_admitted(&launch, counter, kind, charge, facet_stream, facet_object, facet_size)         \
                : facet_flight_begin(&launch, facet_stream, facet_object, facet_size)))                                 \
         return refusal;                                                                                                \
     result = call;                                                                                                     \

@@ -2,23 +2,23 @@
 /*
  * Samples: events around launches.
  *
- * Owns: making samples and appending them to a lane.
+ * Owns: making samples and appending them to a counter.
  * Never: records an event: the launch does that.
  */
 #ifndef FACET_FLIGHT_SAMPLE_H
 #define FACET_FLIGHT_SAMPLE_H
 
-#include "lane.h"
+#include "counter.h"
 
 /* Makes a sample with its events, without the start if not wanted; NULL when memory or events are out. */
-struct facet_flight_sample *facet_flight_sample_new(struct facet_flight_lane *lane, bool with_start);
-void facet_flight_sample_free(struct facet_flight_lane *lane, struct facet_flight_sample *sample);
+struct facet_flight_sample *facet_flight_sample_new(struct facet_flight_counter *counter, bool with_start);
+void facet_flight_sample_free(struct facet_flight_counter *counter, struct facet_flight_sample *sample);
 
-/* Appends a sample, whose events are recorded. It covers all that the lane has launched so far. */
-void facet_flight_sample_follow(struct facet_flight_lane *lane, struct facet_flight_sample *sample);
+/* Appends a sample, whose events are recorded. It covers all that the counter has launched so far. */
+void facet_flight_sample_follow(struct facet_flight_counter *counter, struct facet_flight_sample *sample);
 
-/* A lane's oldest sample, or NULL; and removing it. Only for the thread that holds the turn. */
-struct facet_flight_sample *facet_flight_sample_first(struct facet_flight_lane *lane);
-void facet_flight_sample_drop_first(struct facet_flight_lane *lane);
+/* A counter's oldest sample, or NULL; and removing it. Only for the thread that holds the look lock. */
+struct facet_flight_sample *facet_flight_sample_first(struct facet_flight_counter *counter);
+void facet_flight_sample_drop_first(struct facet_flight_counter *counter);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One look at a lane: which launches are complete, and how much device time they took.
+ * One look at a counter: which launches are complete, and how much device time they took.
  *
  * Owns: the arithmetic between events, counts and estimates; reporting to the limiter.
- * Never: sleeps. Only the thread that holds the turn (track.h) calls these functions.
+ * Never: sleeps. Only the thread that holds the look lock (track.h) calls these functions.
  */
 #ifndef FACET_FLIGHT_SETTLE_H
 #define FACET_FLIGHT_SETTLE_H
 
-#include "lane.h"
+#include "counter.h"
 
 struct facet_flight_look {
     bool reported;    /* some launch was complete */
@@ -17,15 +17,15 @@ struct facet_flight_look {
     uint64_t since_ns[FACET_FLIGHT_DEVICES];
 };
 
-void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look);
+void facet_flight_settle(struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look);
 
 /*
  * Settles only launches that the program has waited for; queries only streams for which that is uncertain. Called by
- * any thread that holds the turn.
+ * any thread that holds the look lock.
  */
-void facet_flight_settle_waited(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look);
+void facet_flight_settle_waited(struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look);
 
-/* Whether everything in the lane is reported. Called with the track lock. */
-bool facet_flight_settled(const struct facet_flight_lane *lane);
+/* Whether everything in the counter is reported. Called with the track lock. */
+bool facet_flight_settled(const struct facet_flight_counter *counter);
 
 #endif

@@ -7,44 +7,45 @@
 #include "sample.h"
 #include "track.h"
 
-/* A lane of the stream with launches after its last event; soon its stream cannot be queried any more. */
-static struct facet_flight_lane *unfollowed(void *stream)
+/* A counter of the stream with launches after its last event; soon its stream cannot be queried any more. */
+static struct facet_flight_counter *unfollowed(void *stream)
 {
-    struct facet_flight_lane *lane;
+    struct facet_flight_counter *counter;
 
     pthread_mutex_lock(&facet_flight_track_lock);
-    for (lane = facet_flight_lanes; lane; lane = lane->next)
-        if (atomic_load(&lane->stream) == stream && atomic_load(&lane->submitted) > lane->followed &&
-            atomic_load(&lane->submitted) > atomic_load(&lane->reported))
+    for (counter = facet_flight_counters; counter; counter = counter->next)
+        if (atomic_load(&counter->stream) == stream && atomic_load(&counter->submitted) > counter->followed &&
+            atomic_load(&counter->submitted) > atomic_load(&counter->reported))
             break;
     pthread_mutex_unlock(&facet_flight_track_lock);
-    return lane;
+    return counter;
 }
 
 /* Records one last event in the stream; the event outlives the stream. */
-static bool follow_tail(struct facet_flight_lane *lane, void *stream)
+static bool follow_tail(struct facet_flight_counter *counter, void *stream)
 {
-    struct facet_flight_sample *sample = facet_flight_sample_new(lane, false);
+    struct facet_flight_sample *sample = facet_flight_sample_new(counter, false);
 
     if (!sample)
         return false;
     if (!facet_flight_driver.event_record(sample->end, stream)) {
-        facet_flight_sample_free(lane, sample);
+        facet_flight_sample_free(counter, sample);
         return false;
     }
-    facet_flight_sample_follow(lane, sample);
+    facet_flight_sample_follow(counter, sample);
     return true;
 }
 
 void facet_flight_stream_ends(void *stream)
 {
-    struct facet_flight_lane *lane;
+    struct facet_flight_counter *counter;
 
     facet_flight_hold();
-    while ((lane = unfollowed(stream)) && !facet_flight_driver.stream_captured(stream) && follow_tail(lane, stream))
+    while ((counter = unfollowed(stream)) && !facet_flight_driver.stream_captured(stream) &&
+           follow_tail(counter, stream))
         ;
     pthread_mutex_lock(&facet_flight_track_lock);
-    facet_flight_lanes_destroy(stream);
+    facet_flight_counters_destroy(stream);
     pthread_mutex_unlock(&facet_flight_track_lock);
     facet_flight_capture_stream_ends(stream);
 }
@@ -65,11 +66,11 @@ void facet_flight_context_ended(void *context)
 {
     if (context) {
         pthread_mutex_lock(&facet_flight_track_lock);
-        facet_flight_lanes_end(context);
+        facet_flight_counters_end(context);
         facet_flight_timeline_ended(context);
         pthread_mutex_unlock(&facet_flight_track_lock);
         facet_flight_capture_context_ends(context);
-        facet_flight_lane_forget();
+        facet_flight_counter_forget();
     }
     facet_flight_release();
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "counter.h"
 #include "driver.h"
 #include "interpose/kit/busy.h"
-#include "lane.h"
 
 #define POOL 64u
 

@@ -4,7 +4,7 @@
  *
  * Owns: for each context a pool of events and a base event against which others are measured; for each device the time
  * that this process has used, with overlaps counted once.
- * Never: queries an event's state; only the thread that holds the turn does (track.h).
+ * Never: queries an event's state; only the thread that holds the look lock does (track.h).
  *
  * Events give only the time between two of them, in milliseconds as a float, which loses the microseconds over a long
  * distance. So the base event moves along.
@@ -34,7 +34,8 @@ void facet_flight_event_give(struct facet_flight_timeline *timeline, void *event
 
 /*
  * The times of two complete events on this machine's clock: not before `begun_ns`, when the first was recorded, and not
- * after `now_ns`. False when the driver cannot tell. This and the following are for the thread that holds the turn.
+ * after `now_ns`. False when the driver cannot tell. This and the following are for the thread that holds the look
+ * lock.
  */
 bool facet_flight_timeline_read(struct facet_flight_timeline *timeline, void *start, void *end, uint64_t begun_ns,
                                 uint64_t now_ns, uint64_t *ret_start_ns, uint64_t *ret_end_ns);

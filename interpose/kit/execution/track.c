@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the helper thread and its schedule, and the turn between threads that look. settle.c interprets a lane. */
+/* Owns: the helper thread and its schedule, and the lock between threads that look. settle.c interprets a counter. */
 #include "track.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "capture.h"
 #include "driver.h"
 #include "interpose/kit/quiet_thread.h"
-#include "interpose/kit/turn.h"
+#include "interpose/kit/timed_lock.h"
 #include "settle.h"
 #include "wait.h"
 
@@ -22,7 +22,7 @@
 #define SUPERVISE_NS (4 * FACET_NS_PER_MS)
 #define PARK_TRIES   20                      /* times 5 ms, at exit */
 #define LOOK_TRIES   20                      /* times 1 ms, for one look */
-#define TURN_NS      (100 * FACET_NS_PER_MS) /* a waiting program's limit for getting the turn to report */
+#define LOOK_LOCK_NS (100 * FACET_NS_PER_MS) /* a waiting program's limit for getting the look lock to report */
 #define ASK_TRIES    200                     /* attempts while queries are on hold */
 
 _Atomic uint32_t facet_flight_on_duty;
@@ -30,7 +30,7 @@ _Atomic uint32_t facet_flight_on_duty;
 static _Atomic uint32_t wakes; /* futex of the helper */
 static bool running;           /* the helper exists; protected by the track lock */
 static _Atomic uint32_t holds, asking;
-static struct facet_turn turn;
+static struct facet_timed_lock look_lock;
 static _Atomic uint32_t looks; /* futex word: counts the beginning and the end of each look, so it is odd during one */
 
 /* Steps of the end of the process. */
@@ -104,60 +104,60 @@ static void tell_unsettled(const struct facet_flight_look *look)
             facet_tenant_unsettled(&tenants[i], look->since_ns[i]);
 }
 
-static struct facet_flight_look look_with(void (*settle)(struct facet_flight_lane *lane, uint64_t now_ns,
+static struct facet_flight_look look_with(void (*settle)(struct facet_flight_counter *counter, uint64_t now_ns,
                                                          struct facet_flight_look *look),
                                           uint64_t now_ns)
 {
     struct facet_flight_look look = {.next_ns = UINT64_MAX};
 
     pthread_mutex_lock(&facet_flight_track_lock);
-    struct facet_flight_lane *lane = facet_flight_lanes;
+    struct facet_flight_counter *counter = facet_flight_counters;
     pthread_mutex_unlock(&facet_flight_track_lock);
-    for (; lane; lane = lane->next)
-        settle(lane, now_ns, &look);
+    for (; counter; counter = counter->next)
+        settle(counter, now_ns, &look);
     tell_unsettled(&look);
     return look;
 }
 
 static void take_turn(void)
 {
-    while (!facet_turn_take(&turn, FACET_NS_PER_S))
+    while (!facet_timed_lock_take(&look_lock, FACET_NS_PER_S))
         ;
 }
 
-/* Frees lanes that are settled and whose thread has ended. */
+/* Frees counters that are settled and whose thread has ended. */
 static void sweep(void)
 {
     take_turn();
     pthread_mutex_lock(&facet_flight_track_lock);
-    for (struct facet_flight_lane **at = &facet_flight_lanes; *at;) {
-        struct facet_flight_lane *lane = *at;
+    for (struct facet_flight_counter **at = &facet_flight_counters; *at;) {
+        struct facet_flight_counter *counter = *at;
 
-        if (atomic_load(&lane->left) && facet_flight_settled(lane)) {
-            *at = lane->next;
-            free(lane);
+        if (atomic_load(&counter->left) && facet_flight_settled(counter)) {
+            *at = counter->next;
+            free(counter);
         } else {
-            at = &lane->next;
+            at = &counter->next;
         }
     }
     pthread_mutex_unlock(&facet_flight_track_lock);
-    facet_turn_end(&turn);
+    facet_timed_lock_end(&look_lock);
 }
 
 static struct facet_flight_look look_over(uint64_t now_ns)
 {
     take_turn();
     struct facet_flight_look look = look_with(facet_flight_settle, now_ns);
-    facet_turn_end(&turn);
+    facet_timed_lock_end(&look_lock);
     return look;
 }
 
 void facet_flight_report_waited(void)
 {
-    if (!facet_turn_take(&turn, TURN_NS))
+    if (!facet_timed_lock_take(&look_lock, LOOK_LOCK_NS))
         return;
     look_with(facet_flight_settle_waited, facet_clock_now_ns());
-    facet_turn_end(&turn);
+    facet_timed_lock_end(&look_lock);
 }
 
 static void supervise(uint64_t now_ns)
@@ -362,7 +362,7 @@ void facet_flight_after_fork(void)
 
 void facet_flight_forked(void)
 {
-    facet_flight_lanes_forked();
+    facet_flight_counters_forked();
     facet_flight_timelines_forked();
     running = false;
     atomic_store(&facet_flight_on_duty, 0);
@@ -370,7 +370,7 @@ void facet_flight_forked(void)
     atomic_store(&holds, 0);
     atomic_store(&asking, 0);
     atomic_store(&looks, 0);
-    facet_turn_forked(&turn);
+    facet_timed_lock_forked(&look_lock);
     facet_flight_waits_forked();
     pthread_mutex_unlock(&facet_flight_track_lock);
 }

@@ -2,14 +2,13 @@
 /*
  * Tracking launches to their completion, with the device time that they take.
  *
- * Owns: one helper thread, which runs while something is in flight; and the turn to look, which it shares with threads
- * of the program that have just waited for launches.
- * Never: makes a program wait for ever, hang at exit, or get an unexpected signal; queries a stream that may be
- * captured, was destroyed, or is another thread's own.
+ * Owns: one helper thread, which runs while something is in flight; and the lock for a look, which it shares with
+ * threads of the program that have just waited for launches. Never: makes a program wait for ever, hang at exit, or get
+ * an unexpected signal; queries a stream that may be captured, was destroyed, or is another thread's own.
  *
- * Events give the progress of a lane, with times. The tail after its last event is complete when the stream is empty.
- * While others want the device, or a limit applies, the helper looks when work is expected to end, and reports at once.
- * While this vGPU is alone it looks a hundred times a second, and at once when that changes.
+ * Events give the progress of a counter, with times. The tail after its last event is complete when the stream is
+ * empty. While others want the device, or a limit applies, the helper looks when work is expected to end, and reports
+ * at once. While this vGPU is alone it looks a hundred times a second, and at once when that changes.
  */
 #ifndef FACET_FLIGHT_TRACK_H
 #define FACET_FLIGHT_TRACK_H
@@ -35,12 +34,12 @@ void facet_flight_release(void);
  */
 void facet_flight_catch_up(void);
 
-/* Reports, in the calling thread, the launches in the lanes' `waited`. Any thread. */
+/* Reports, in the calling thread, the launches in the counters' `waited`. Any thread. */
 void facet_flight_report_waited(void);
 
 /*
- * For the thread that holds the turn: permission to query the driver about the program's objects. False while another
- * thread has put queries on hold.
+ * For the thread that holds the look lock: permission to query the driver about the program's objects. False while
+ * another thread has put queries on hold.
  */
 bool facet_flight_ask(void);
 bool facet_flight_ask_patiently(void); /* for a hold that is short */

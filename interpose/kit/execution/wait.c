@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: marks of lanes for waits, and the table of recorded events. Never: holds the track lock while the driver is
+ * Owns: marks of counters for waits, and the table of recorded events. Never: holds the track lock while the driver is
  * called.
  */
 #include "wait.h"
@@ -23,98 +23,98 @@ struct recorded {
 static struct recorded recorded[RECORDED];
 static uint64_t generation;
 
-/* ---- progress of lanes ---- */
+/* ---- progress of counters ---- */
 
 /* The target of a wait: a stream, with its context if it is a default one, or a whole context. */
 struct target {
     void *stream, *context;
 };
 
-static bool is_own(const struct facet_flight_lane *lane)
+static bool is_own(const struct facet_flight_counter *counter)
 {
-    return !atomic_load(&lane->left) && pthread_equal(lane->thread, pthread_self());
+    return !atomic_load(&counter->left) && pthread_equal(counter->thread, pthread_self());
 }
 
-static bool is_for(const struct target *target, const struct facet_flight_lane *lane)
+static bool is_for(const struct target *target, const struct facet_flight_counter *counter)
 {
-    void *stream = atomic_load(&lane->stream);
+    void *stream = atomic_load(&counter->stream);
 
-    if (target->context && target->context != lane->context)
+    if (target->context && target->context != counter->context)
         return false;
     if (!target->stream)
         return true;
-    if (target->stream == FACET_FLIGHT_LEGACY && lane->joins_legacy)
+    if (target->stream == FACET_FLIGHT_LEGACY && counter->joins_legacy)
         return true;
-    return stream == target->stream && (stream != FACET_FLIGHT_PER_THREAD || is_own(lane));
+    return stream == target->stream && (stream != FACET_FLIGHT_PER_THREAD || is_own(counter));
 }
 
 /* The legacy stream waits for other streams only when it has work itself, which is not known here. */
-static bool is_certain(const struct target *target, const struct facet_flight_lane *lane)
+static bool is_certain(const struct target *target, const struct facet_flight_counter *counter)
 {
-    return target->stream != FACET_FLIGHT_LEGACY || atomic_load(&lane->stream) == FACET_FLIGHT_LEGACY;
+    return target->stream != FACET_FLIGHT_LEGACY || atomic_load(&counter->stream) == FACET_FLIGHT_LEGACY;
 }
 
-static struct facet_flight_waited_lane *place_of(struct facet_flight_wait *wait, uint64_t id)
+static struct facet_flight_waited_counter *place_of(struct facet_flight_wait *wait, uint64_t id)
 {
     for (uint32_t i = 0; i < wait->count; i++)
-        if (wait->lanes[i].id == id)
-            return &wait->lanes[i];
-    return wait->count < FACET_FLIGHT_WAIT_LANES ? &wait->lanes[wait->count++] : NULL;
+        if (wait->counters[i].id == id)
+            return &wait->counters[i];
+    return wait->count < FACET_FLIGHT_WAIT_COUNTERS ? &wait->counters[wait->count++] : NULL;
 }
 
-static bool is_settled(const struct facet_flight_lane *lane)
+static bool is_settled(const struct facet_flight_counter *counter)
 {
-    return atomic_load_explicit(&lane->submitted, memory_order_acquire) == atomic_load(&lane->reported) ||
-           atomic_load(&lane->ended);
+    return atomic_load_explicit(&counter->submitted, memory_order_acquire) == atomic_load(&counter->reported) ||
+           atomic_load(&counter->ended);
 }
 
 static bool is_anything_in_flight(void)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    const struct facet_flight_lane *lane = facet_flight_lanes;
-    while (lane && is_settled(lane))
-        lane = lane->next;
+    const struct facet_flight_counter *counter = facet_flight_counters;
+    while (counter && is_settled(counter))
+        counter = counter->next;
     pthread_mutex_unlock(&facet_flight_track_lock);
-    return lane;
+    return counter;
 }
 
 enum which {
-    MEANT,  /* the lanes that the wait is for */
+    MEANT,  /* the counters that the wait is for */
     OWN,    /* of these, this thread's */
     OTHERS, /* the stream may have waited for their events: they are queried */
 };
 
-static bool is_which(enum which which, const struct target *target, const struct facet_flight_lane *lane)
+static bool is_which(enum which which, const struct target *target, const struct facet_flight_counter *counter)
 {
-    return is_for(target, lane) ? which == MEANT || (which == OWN && is_own(lane)) : which == OTHERS;
+    return is_for(target, counter) ? which == MEANT || (which == OWN && is_own(counter)) : which == OTHERS;
 }
 
 /* Called with the track lock. */
-static void note_lanes(struct facet_flight_wait *wait, const struct target *target, enum which which)
+static void note_counters(struct facet_flight_wait *wait, const struct target *target, enum which which)
 {
-    for (struct facet_flight_lane *lane = facet_flight_lanes; lane; lane = lane->next) {
-        if (is_settled(lane) || !is_which(which, target, lane))
+    for (struct facet_flight_counter *counter = facet_flight_counters; counter; counter = counter->next) {
+        if (is_settled(counter) || !is_which(which, target, counter))
             continue;
-        struct facet_flight_waited_lane *place = place_of(wait, lane->id);
+        struct facet_flight_waited_counter *place = place_of(wait, counter->id);
         if (!place)
             break;
-        *place = (struct facet_flight_waited_lane){lane->id, facet_flight_mark_of(lane),
-                                                   which != OTHERS && is_certain(target, lane)};
+        *place = (struct facet_flight_waited_counter){counter->id, facet_flight_mark_of(counter),
+                                                      which != OTHERS && is_certain(target, counter)};
     }
 }
 
 static void note(struct facet_flight_wait *wait, const struct target *target)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    note_lanes(wait, target, MEANT);
-    note_lanes(wait, target, OTHERS);
+    note_counters(wait, target, MEANT);
+    note_counters(wait, target, OTHERS);
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
 static void note_own(struct facet_flight_wait *wait, const struct target *target)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    note_lanes(wait, target, OWN);
+    note_counters(wait, target, OWN);
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
@@ -149,18 +149,18 @@ void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context
 }
 
 /* Returns whether the mark is new. Called with the track lock. */
-static bool raise(const struct facet_flight_waited_lane *waited)
+static bool raise(const struct facet_flight_waited_counter *waited)
 {
-    struct facet_flight_lane *lane = facet_flight_lanes;
+    struct facet_flight_counter *counter = facet_flight_counters;
 
-    while (lane && lane->id != waited->id)
-        lane = lane->next;
-    if (!lane || waited->mark.submitted <= atomic_load(&lane->reported))
+    while (counter && counter->id != waited->id)
+        counter = counter->next;
+    if (!counter || waited->mark.submitted <= atomic_load(&counter->reported))
         return false;
     if (!waited->certain)
-        lane->doubtful = true;
-    else if (waited->mark.submitted > lane->waited.submitted)
-        lane->waited = waited->mark;
+        counter->doubtful = true;
+    else if (waited->mark.submitted > counter->waited.submitted)
+        counter->waited = waited->mark;
     return true;
 }
 
@@ -172,7 +172,7 @@ void facet_flight_waited(const struct facet_flight_wait *wait)
         return;
     pthread_mutex_lock(&facet_flight_track_lock);
     for (uint32_t i = 0; i < wait->count; i++)
-        news = raise(&wait->lanes[i]) || news;
+        news = raise(&wait->counters[i]) || news;
     pthread_mutex_unlock(&facet_flight_track_lock);
     if (news)
         facet_flight_report_waited();

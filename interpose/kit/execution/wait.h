@@ -2,7 +2,7 @@
 /*
  * Launches that a program waits for are reported before the program goes on, because it may exit next.
  *
- * Owns: the progress of the lanes that a wait is for, and the launches before each recorded event.
+ * Owns: the progress of the counters that a wait is for, and the launches before each recorded event.
  * Never: takes a launch for complete that the driver did not call complete.
  *
  *   - facet_flight_wait_stream() or _context() notes the progress, before the driver is called;
@@ -14,23 +14,23 @@
 #ifndef FACET_FLIGHT_WAIT_H
 #define FACET_FLIGHT_WAIT_H
 
-#include "lane.h"
+#include "counter.h"
 
-/* Several threads may use one stream, with a lane each. The helper reports the lanes beyond this number. */
-#define FACET_FLIGHT_WAIT_LANES 6u
+/* Several threads may use one stream, with a counter each. The helper reports the counters beyond this number. */
+#define FACET_FLIGHT_WAIT_COUNTERS 6u
 
 struct facet_flight_wait {
     uint32_t count;
-    struct facet_flight_waited_lane {
+    struct facet_flight_waited_counter {
         uint64_t id;
         struct facet_flight_mark mark;
         bool certain; /* false: the wait may have included it, so it is queried */
-    } lanes[FACET_FLIGHT_WAIT_LANES];
+    } counters[FACET_FLIGHT_WAIT_COUNTERS];
 };
 
 /*
- * `stream` comes from facet_flight_stream_of(). Lanes of other streams are noted, too, because the stream may wait for
- * their events.
+ * `stream` comes from facet_flight_stream_of(). Counters of other streams are noted, too, because the stream may wait
+ * for their events.
  */
 void facet_flight_wait_stream(struct facet_flight_wait *ret_wait, void *stream);
 void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context);

@@ -260,9 +260,9 @@ static enum facet_status start(struct facet_balancer *balancer, struct facet_err
     for (uint32_t i = 0; i < balancer->count; i++) {
         struct facet_member *member = &balancer->member[i];
 
-        for (uint32_t lane = 0; lane < member->lane_count && status == FACET_OK; lane++)
-            status = start_thread(&member->lanes[lane].thread, facet_lane_main, &member->lanes[lane],
-                                  &member->lanes[lane].started, error);
+        for (uint32_t runner = 0; runner < member->runner_count && status == FACET_OK; runner++)
+            status = start_thread(&member->runners[runner].thread, facet_runner_main, &member->runners[runner],
+                                  &member->runners[runner].started, error);
     }
     if (status == FACET_OK)
         status = start_thread(&balancer->ticker, facet_balancer_ticker, balancer, &balancer->ticking, error);
@@ -298,7 +298,7 @@ enum facet_status facet_balancer_open(struct facet_driver *driver, const struct 
 
 /* ---- closing ---- */
 
-/* Everything that waits ends at once; running tasks are cancelled, and their lanes end them. */
+/* Everything that waits ends at once; running tasks are cancelled, and their runners end them. */
 static void cancel_all(struct facet_balancer *balancer)
 {
     pthread_mutex_lock(&balancer->lock);
@@ -321,10 +321,10 @@ static void stop(struct facet_balancer *balancer)
     if (balancer->ticking)
         pthread_join(balancer->ticker, NULL);
     for (uint32_t i = 0; i < balancer->count; i++)
-        for (uint32_t lane = 0; lane < balancer->member[i].lane_count; lane++) {
-            if (balancer->member[i].lanes[lane].started)
-                pthread_join(balancer->member[i].lanes[lane].thread, NULL);
-            facet_lane_free_kernels(&balancer->member[i].lanes[lane]);
+        for (uint32_t runner = 0; runner < balancer->member[i].runner_count; runner++) {
+            if (balancer->member[i].runners[runner].started)
+                pthread_join(balancer->member[i].runners[runner].thread, NULL);
+            facet_runner_free_kernels(&balancer->member[i].runners[runner]);
         }
 }
 
@@ -347,8 +347,8 @@ static uint32_t running_of(const struct facet_member *member)
 {
     uint32_t running = 0;
 
-    for (uint32_t lane = 0; lane < member->lane_count; lane++)
-        running += member->lanes[lane].job != NULL;
+    for (uint32_t runner = 0; runner < member->runner_count; runner++)
+        running += member->runners[runner].job != NULL;
     return running;
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that the files of the balancer share (facet/balance.h is the manual): its members, lanes, buffers and jobs.
+ * The parts that the files of the balancer share (facet/balance.h is the manual): its members, runners, buffers and
+ * jobs.
  *
  * Owns: the objects and their one lock.
  * Never: holds that lock while anything is copied, launched or waited for: under it only a vGPU's status is read.
  *
- * A lane is a stream of a member and the thread that feeds it: one job at a time. A job is a task, or a read or write
+ * A runner is a stream of a member and the thread that feeds it: one job at a time. A job is a task, or a read or write
  * of a buffer by the host, which takes part in the order of tasks and is done by the calling thread. A job is
  *     held      until the jobs that it depends on are over (`missing`)
  *     placed    by the strategy in a member's queue, or nowhere while no member takes anything
- *     taken     by a lane, which brings its buffers, launches it, and waits
+ *     taken     by a runner, which brings its buffers, launches it, and waits
  *     over      its result can be read
  *     released  over, and not held any more: the jobs behind it may go
  */
@@ -23,10 +24,10 @@
 
 #include "compute/balance.h"
 
-#define FACET_LANE_KERNELS 8u   /* loaded kernels that a lane keeps */
-#define FACET_RATES        128u /* kernels whose time is known */
-#define FACET_LOOK_WORKS   512u /* jobs that are considered each interval */
-#define FACET_LOOK_ACTIONS 128u
+#define FACET_RUNNER_KERNELS 8u   /* loaded kernels that a runner keeps */
+#define FACET_RATES          128u /* kernels whose time is known */
+#define FACET_LOOK_WORKS     512u /* jobs that are considered each interval */
+#define FACET_LOOK_ACTIONS   128u
 
 struct facet_job;
 
@@ -52,7 +53,7 @@ struct facet_buffer {
     struct facet_job *writer; /* the last one submitted, not released */
     struct facet_job_use *readers;
     uint32_t jobs;            /* that are not released and use it */
-    bool moving;              /* a lane or the host copies it somewhere */
+    bool moving;              /* a runner or the host copies it somewhere */
     bool zero;                /* never written: valid nowhere, and known nevertheless */
     enum facet_status broken; /* FACET_OK, or the error by which its bytes were lost */
     unsigned char *host;      /* NULL: none */
@@ -81,7 +82,7 @@ struct facet_job {
     struct facet_error *why;           /* it failed; NULL: no memory for it */
     enum facet_status ended;           /* how, once it is over: FACET_BAD_STATE when cancelled */
     bool over, host, cancelled;
-    bool express;  /* PREEMPT: goes through the lane that is kept for it */
+    bool express;  /* PREEMPT: goes through the runner that is kept for it */
     bool launched; /* may have changed what it writes */
     bool pinned;   /* has all its memory on its member */
     enum facet_job_place place;
@@ -114,7 +115,7 @@ struct facet_job_list {
 
 /* ---- members ---- */
 
-struct facet_lane {
+struct facet_runner {
     struct facet_balancer *balancer;
     uint32_t member, stream;
     bool express, started;
@@ -128,18 +129,18 @@ struct facet_lane {
         struct facet_image *image; /* the kernel holds it */
         const char *name;
         uint64_t used;
-    } kernels[FACET_LANE_KERNELS];
+    } kernels[FACET_RUNNER_KERNELS];
 };
 
 struct facet_member {
     uint32_t id, device, weight;
     bool paused, lost;
-    bool pinning;           /* one of its lanes gets memory for its job */
+    bool pinning;           /* one of its runners gets memory for its job */
     uint64_t idle_since_ns; /* 0: it has something */
     struct facet_job_list queue;
     uint64_t waiting_ns; /* the expected time of its queue */
-    uint32_t lane_count;
-    struct facet_lane lanes[FACET_BALANCER_DEPTH + 1];
+    uint32_t runner_count;
+    struct facet_runner runners[FACET_BALANCER_DEPTH + 1];
     pthread_cond_t work;
 
     /* As it was when it became a member, and as actions have changed it since. */
@@ -170,7 +171,7 @@ struct facet_balancer {
     uint32_t count;
     struct facet_member *member;
 
-    pthread_mutex_t lock; /* all below, and members, lanes, buffers and jobs unless they say otherwise */
+    pthread_mutex_t lock; /* all below, and members, runners, buffers and jobs unless they say otherwise */
     pthread_cond_t over;  /* a job is over, or may go on */
     pthread_cond_t moved; /* a buffer is not moving any more */
     pthread_cond_t tick;
@@ -248,11 +249,11 @@ uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint6
 
 struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error);
 /*
- * Makes all buffers that a job needs valid on its lane's member. FACET_BAD_STATE: the job was cancelled.
+ * Makes all buffers that a job needs valid on its runner's member. FACET_BAD_STATE: the job was cancelled.
  * FACET_DEVICE_LOST: of the job's own member, unless *ret_broken: then a buffer's content is lost, and the job cannot
  * run anywhere. Without the lock.
  */
-enum facet_status facet_job_bring(struct facet_lane *lane, struct facet_job *job, bool *ret_broken,
+enum facet_status facet_job_bring(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,
                                   struct facet_error *error);
 /* The job is not under way any more: the copies that it wrote are the newest, if it ran at all. With the lock held. */
 void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status);
@@ -272,15 +273,15 @@ enum facet_status facet_buffer_fetch(struct facet_balancer *balancer, const stru
 /* On closing. */
 void facet_buffers_free(struct facet_balancer *balancer);
 
-/* --- lane.c --- */
+/* --- runner.c --- */
 
-void *facet_lane_main(void *lane);
-void facet_lane_free_kernels(struct facet_lane *lane);
+void *facet_runner_main(void *runner);
+void facet_runner_free_kernels(struct facet_runner *runner);
 
 /* --- look.c --- */
 
 void *facet_balancer_ticker(void *balancer);
-/* Reads the members' initial settings, and gives each its lanes. */
+/* Reads the members' initial settings, and gives each its runners. */
 enum facet_status facet_members_init(struct facet_balancer *balancer, struct facet_error *error);
 void facet_members_restore(struct facet_balancer *balancer);
 

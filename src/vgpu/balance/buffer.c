@@ -14,15 +14,15 @@
 
 /* ---- numbers ---- */
 
-static uint32_t slot_of(uint64_t number)
+static uint32_t index_of(uint64_t number)
 {
     return (uint32_t)number - 1;
 }
 
 struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error)
 {
-    uint32_t slot = slot_of(number);
-    struct facet_buffer *buffer = slot < balancer->buffers_room ? balancer->buffers[slot] : NULL;
+    uint32_t index = index_of(number);
+    struct facet_buffer *buffer = index < balancer->buffers_room ? balancer->buffers[index] : NULL;
 
     if (buffer && buffer->number == number)
         return buffer;
@@ -31,23 +31,23 @@ struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t
     return NULL;
 }
 
-/* A free slot, growing the table; its room when there is no memory. */
-static uint32_t find_slot(struct facet_balancer *balancer)
+/* A free index, growing the table; its room when there is no memory. */
+static uint32_t find_free_index(struct facet_balancer *balancer)
 {
-    uint32_t slot = balancer->buffers_full, room = balancer->buffers_room;
+    uint32_t index = balancer->buffers_full, room = balancer->buffers_room;
 
-    while (slot < room && balancer->buffers[slot])
-        slot++;
-    balancer->buffers_full = slot;
-    if (slot < room)
-        return slot;
+    while (index < room && balancer->buffers[index])
+        index++;
+    balancer->buffers_full = index;
+    if (index < room)
+        return index;
     struct facet_buffer **buffers = realloc(balancer->buffers, (room * 2 + 16) * sizeof(struct facet_buffer *));
     if (!buffers)
-        return slot;
+        return index;
     memset(buffers + room, 0, (room + 16) * sizeof(struct facet_buffer *));
     balancer->buffers = buffers;
     balancer->buffers_room = room * 2 + 16;
-    return slot;
+    return index;
 }
 
 enum facet_status facet_balancer_allocate(struct facet_balancer *balancer, uint64_t bytes, uint64_t *ret_buffer,
@@ -64,11 +64,11 @@ enum facet_status facet_balancer_allocate(struct facet_balancer *balancer, uint6
     buffer->bytes = bytes;
     buffer->zero = true;
     pthread_mutex_lock(&balancer->lock);
-    uint32_t slot = find_slot(balancer);
-    bool found = slot < balancer->buffers_room;
+    uint32_t index = find_free_index(balancer);
+    bool found = index < balancer->buffers_room;
     if (found) {
-        buffer->number = (uint64_t)++balancer->buffer_generation << 32 | (slot + 1);
-        balancer->buffers[slot] = buffer;
+        buffer->number = (uint64_t)++balancer->buffer_generation << 32 | (index + 1);
+        balancer->buffers[index] = buffer;
         *ret_buffer = buffer->number;
     }
     pthread_mutex_unlock(&balancer->lock);
@@ -101,9 +101,9 @@ enum facet_status facet_balancer_free(struct facet_balancer *balancer, uint64_t 
                                       "buffer 0x%" PRIx64 ": %" PRIu32 " tasks that are not over use it", number,
                                       buffer->jobs);
     if (status == FACET_OK) {
-        balancer->buffers[slot_of(number)] = NULL;
-        if (slot_of(number) < balancer->buffers_full)
-            balancer->buffers_full = slot_of(number);
+        balancer->buffers[index_of(number)] = NULL;
+        if (index_of(number) < balancer->buffers_full)
+            balancer->buffers_full = index_of(number);
     }
     pthread_mutex_unlock(&balancer->lock);
     if (status == FACET_OK)
@@ -353,27 +353,27 @@ static bool spill(struct facet_balancer *balancer, uint32_t member, const struct
  * Whether more room is likely soon: jobs that have all their memory end without more of it, and buffers under way
  * arrive. With the lock held.
  */
-static bool is_about_to_have_room(const struct facet_balancer *balancer, const struct facet_lane *lane)
+static bool is_about_to_have_room(const struct facet_balancer *balancer, const struct facet_runner *runner)
 {
-    const struct facet_member *member = &balancer->member[lane->member];
+    const struct facet_member *member = &balancer->member[runner->member];
 
-    for (uint32_t i = 0; i < member->lane_count; i++)
-        if (member->lanes[i].job && member->lanes[i].job->pinned)
+    for (uint32_t i = 0; i < member->runner_count; i++)
+        if (member->runners[i].job && member->runners[i].job->pinned)
             return true;
     for (uint32_t i = 0; i < balancer->buffers_room; i++)
-        if (balancer->buffers[i] && balancer->buffers[i]->moving && balancer->buffers[i]->copy[lane->member].address)
+        if (balancer->buffers[i] && balancer->buffers[i]->moving && balancer->buffers[i]->copy[runner->member].address)
             return true;
     return false;
 }
 
 /* `let_go`: the balancer's counter when the search for room began. False: no more room will come. */
-static bool wait_for_others(struct facet_lane *lane, const struct facet_job *job, uint64_t let_go)
+static bool wait_for_others(struct facet_runner *runner, const struct facet_job *job, uint64_t let_go)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
     bool again = balancer->let_go != let_go;
-    if (!again && !is_given_up(balancer, job) && is_about_to_have_room(balancer, lane)) {
+    if (!again && !is_given_up(balancer, job) && is_about_to_have_room(balancer, runner)) {
         pthread_cond_wait(&balancer->moved, &balancer->lock);
         again = true;
     }
@@ -382,26 +382,26 @@ static bool wait_for_others(struct facet_lane *lane, const struct facet_job *job
     return again;
 }
 
-static bool make_room(struct facet_lane *lane, const struct facet_job *job)
+static bool make_room(struct facet_runner *runner, const struct facet_job *job)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
     uint64_t let_go = balancer->let_go;
-    uint64_t address = take_copy(balancer, lane->member, false);
+    uint64_t address = take_copy(balancer, runner->member, false);
     if (!address)
-        address = take_copy(balancer, lane->member, true);
-    uint32_t id = balancer->member[lane->member].id;
+        address = take_copy(balancer, runner->member, true);
+    uint32_t id = balancer->member[runner->member].id;
     pthread_mutex_unlock(&balancer->lock);
     if (address)
         return facet_vgpu_free(balancer->driver, id, address, NULL) == FACET_OK;
-    return spill(balancer, lane->member, job) || wait_for_others(lane, job, let_go);
+    return spill(balancer, runner->member, job) || wait_for_others(runner, job, let_go);
 }
 
-/* Freed memory leaves when the work of the other lanes is over. False: waiting has no use any more. */
-static bool wait_for_room(struct facet_lane *lane, const struct facet_job *job)
+/* Freed memory leaves when the work of the other runners is over. False: waiting has no use any more. */
+static bool wait_for_room(struct facet_runner *runner, const struct facet_job *job)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
     if (!is_given_up(balancer, job))
@@ -411,33 +411,33 @@ static bool wait_for_room(struct facet_lane *lane, const struct facet_job *job)
     return wanted;
 }
 
-static enum facet_status allocate_copy(struct facet_lane *lane, const struct facet_job *job,
+static enum facet_status allocate_copy(struct facet_runner *runner, const struct facet_job *job,
                                        struct facet_buffer *buffer, struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
-    struct facet_member *member = &balancer->member[lane->member];
+    struct facet_balancer *balancer = runner->balancer;
+    struct facet_member *member = &balancer->member[runner->member];
     uint64_t address = 0;
     enum facet_status status;
 
     do
         status = facet_vgpu_allocate(balancer->driver, member->id, buffer->bytes, NULL, &address, error);
-    while (((status == FACET_QUOTA || status == FACET_NO_SPACE) && make_room(lane, job)) ||
-           (status == FACET_BUSY && wait_for_room(lane, job)));
+    while (((status == FACET_QUOTA || status == FACET_NO_SPACE) && make_room(runner, job)) ||
+           (status == FACET_BUSY && wait_for_room(runner, job)));
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&balancer->lock);
     bool lost = member->lost;
     if (!lost)
-        buffer->copy[lane->member].address = address;
+        buffer->copy[runner->member].address = address;
     pthread_mutex_unlock(&balancer->lock);
     return lost ? FACET_DEVICE_LOST : FACET_OK;
 }
 
 /* With the lock held: from here on its copies stay where they are. */
-static enum facet_status begin_pinning(struct facet_lane *lane, struct facet_job *job)
+static enum facet_status begin_pinning(struct facet_runner *runner, struct facet_job *job)
 {
-    struct facet_balancer *balancer = lane->balancer;
-    struct facet_member *member = &balancer->member[lane->member];
+    struct facet_balancer *balancer = runner->balancer;
+    struct facet_member *member = &balancer->member[runner->member];
 
     while (member->pinning && !is_given_up(balancer, job))
         pthread_cond_wait(&balancer->moved, &balancer->lock);
@@ -445,7 +445,7 @@ static enum facet_status begin_pinning(struct facet_lane *lane, struct facet_job
         return FACET_BAD_STATE;
     member->pinning = true;
     for (uint32_t i = 0; i < job->uses_count; i++) {
-        job->uses[i].buffer->copy[lane->member].users++;
+        job->uses[i].buffer->copy[runner->member].users++;
         job->uses[i].counted = true;
     }
     return FACET_OK;
@@ -455,22 +455,22 @@ static enum facet_status begin_pinning(struct facet_lane *lane, struct facet_job
  * Memory for all buffers of a job, for one job of a member at a time: so no two jobs wait for room of which each has a
  * part.
  */
-static enum facet_status pin(struct facet_lane *lane, struct facet_job *job, struct facet_error *error)
+static enum facet_status pin(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
-    enum facet_status status = begin_pinning(lane, job);
+    enum facet_status status = begin_pinning(runner, job);
     bool pinning = status == FACET_OK;
     for (uint32_t i = 0; i < job->uses_count && status == FACET_OK; i++) {
-        if (job->uses[i].buffer->copy[lane->member].address)
+        if (job->uses[i].buffer->copy[runner->member].address)
             continue;
         pthread_mutex_unlock(&balancer->lock);
-        status = allocate_copy(lane, job, job->uses[i].buffer, error);
+        status = allocate_copy(runner, job, job->uses[i].buffer, error);
         pthread_mutex_lock(&balancer->lock);
     }
     if (pinning)
-        balancer->member[lane->member].pinning = false;
+        balancer->member[runner->member].pinning = false;
     job->pinned = status == FACET_OK;
     pthread_cond_broadcast(&balancer->moved);
     pthread_mutex_unlock(&balancer->lock);
@@ -479,13 +479,14 @@ static enum facet_status pin(struct facet_lane *lane, struct facet_job *job, str
 
 /* ---- to a member ---- */
 
-static enum facet_status synchronize(struct facet_lane *lane, const struct facet_job *job, struct facet_error *error)
+static enum facet_status synchronize(struct facet_runner *runner, const struct facet_job *job,
+                                     struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
     enum facet_status status;
 
     do {
-        status = facet_vgpu_synchronize(balancer->driver, balancer->member[lane->member].id, lane->stream,
+        status = facet_vgpu_synchronize(balancer->driver, balancer->member[runner->member].id, runner->stream,
                                         balancer->config.interval_ns, error);
         pthread_mutex_lock(&balancer->lock);
         if (is_later(status) && is_given_up(balancer, job))
@@ -497,30 +498,30 @@ static enum facet_status synchronize(struct facet_lane *lane, const struct facet
     return status;
 }
 
-/* The content is written in the order of the lane's stream, and is there when this returns. */
-static enum facet_status send(struct facet_lane *lane, struct facet_job *job, struct facet_buffer *buffer,
+/* The content is written in the order of the runner's stream, and is there when this returns. */
+static enum facet_status send(struct facet_runner *runner, struct facet_job *job, struct facet_buffer *buffer,
                               uint64_t address, bool zero, struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
-    uint32_t id = balancer->member[lane->member].id;
+    struct facet_balancer *balancer = runner->balancer;
+    uint32_t id = balancer->member[runner->member].id;
     uint64_t start = facet_clock_now_ns();
     enum facet_status status =
-        zero ? facet_vgpu_enqueue_fill(balancer->driver, id, lane->stream, address, 0, buffer->bytes, NULL, error)
-             : facet_vgpu_enqueue_copy(balancer->driver, id, lane->stream, address, (uintptr_t)buffer->host,
+        zero ? facet_vgpu_enqueue_fill(balancer->driver, id, runner->stream, address, 0, buffer->bytes, NULL, error)
+             : facet_vgpu_enqueue_copy(balancer->driver, id, runner->stream, address, (uintptr_t)buffer->host,
                                        buffer->bytes, FACET_COPY_TO_DEVICE, NULL, error);
 
-    if (status == FACET_BUSY) /* other lanes have as much queued as the device accepts */
+    if (status == FACET_BUSY) /* other runners have as much queued as the device accepts */
         status = facet_vgpu_write_idle(balancer->driver, id, address, zero ? NULL : buffer->host, buffer->bytes, error);
     if (status == FACET_OK)
-        status = synchronize(lane, job, error);
+        status = synchronize(runner, job, error);
     pthread_mutex_lock(&balancer->lock);
     if (status == FACET_OK && !zero) {
         uint64_t took = facet_clock_now_ns() - start;
 
         balancer->in.bytes += buffer->bytes;
         balancer->in.ns += took;
-        balancer->member[lane->member].brought_bytes += buffer->bytes;
-        balancer->member[lane->member].brought_ns += took;
+        balancer->member[runner->member].brought_bytes += buffer->bytes;
+        balancer->member[runner->member].brought_ns += took;
         job->record.brought_bytes += buffer->bytes;
     }
     pthread_mutex_unlock(&balancer->lock);
@@ -528,14 +529,14 @@ static enum facet_status send(struct facet_lane *lane, struct facet_job *job, st
 }
 
 /* With the buffer `moving`. */
-static enum facet_status provide(struct facet_lane *lane, struct facet_job *job, struct facet_buffer *buffer,
+static enum facet_status provide(struct facet_runner *runner, struct facet_job *job, struct facet_buffer *buffer,
                                  bool *ret_broken, struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
     enum facet_status status = FACET_OK;
 
     pthread_mutex_lock(&balancer->lock);
-    struct facet_buffer_copy copy = buffer->copy[lane->member];
+    struct facet_buffer_copy copy = buffer->copy[runner->member];
     bool zero = buffer->zero;
     pthread_mutex_unlock(&balancer->lock);
     if (copy.valid)
@@ -546,13 +547,13 @@ static enum facet_status provide(struct facet_lane *lane, struct facet_job *job,
         status = facet_buffer_fetch(balancer, job, buffer, error);
         *ret_broken = status != FACET_OK && status != FACET_BAD_STATE;
     }
-    return status == FACET_OK ? send(lane, job, buffer, copy.address, zero, error) : status;
+    return status == FACET_OK ? send(runner, job, buffer, copy.address, zero, error) : status;
 }
 
-static enum facet_status bring(struct facet_lane *lane, struct facet_job *job, const struct facet_job_use *use,
+static enum facet_status bring(struct facet_runner *runner, struct facet_job *job, const struct facet_job_use *use,
                                bool *ret_broken, struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
     struct facet_buffer *buffer = use->buffer;
     bool reads = use->access & FACET_ARGUMENT_READS;
 
@@ -562,24 +563,24 @@ static enum facet_status bring(struct facet_lane *lane, struct facet_job *job, c
     if (status != FACET_OK)
         return status;
     if (reads)
-        status = provide(lane, job, buffer, ret_broken, error);
+        status = provide(runner, job, buffer, ret_broken, error);
     pthread_mutex_lock(&balancer->lock);
-    if (status == FACET_OK && balancer->member[lane->member].lost)
+    if (status == FACET_OK && balancer->member[runner->member].lost)
         status = FACET_DEVICE_LOST;
     if (status == FACET_OK && reads)
-        buffer->copy[lane->member].valid = true;
+        buffer->copy[runner->member].valid = true;
     facet_buffer_end_moving(balancer, buffer);
     pthread_mutex_unlock(&balancer->lock);
     return status;
 }
 
-enum facet_status facet_job_bring(struct facet_lane *lane, struct facet_job *job, bool *ret_broken,
+enum facet_status facet_job_bring(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,
                                   struct facet_error *error)
 {
-    enum facet_status status = pin(lane, job, error);
+    enum facet_status status = pin(runner, job, error);
 
     *ret_broken = false;
     for (uint32_t i = 0; i < job->uses_count && status == FACET_OK; i++)
-        status = bring(lane, job, &job->uses[i], ret_broken, error);
+        status = bring(runner, job, &job->uses[i], ret_broken, error);
     return status == FACET_NOT_FOUND && !*ret_broken ? FACET_DEVICE_LOST : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the host's reads and writes of buffers, in the order of tasks. Never: uses a lane: the calling thread copies.
+ * Owns: the host's reads and writes of buffers, in the order of tasks. Never: uses a runner: the calling thread copies.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -41,10 +41,10 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
     member->units = info.units && info.units < member->units_device ? info.units : member->units_device;
     member->units_now = member->units;
     member->idle_since_ns = facet_clock_now_ns();
-    member->lane_count = info.streams < balancer->config.depth ? info.streams : balancer->config.depth;
-    if (balancer->config.actions & FACET_BALANCER_PREEMPT && info.streams > member->lane_count) {
-        member->lanes[member->lane_count].express = true;
-        member->lane_count++;
+    member->runner_count = info.streams < balancer->config.depth ? info.streams : balancer->config.depth;
+    if (balancer->config.actions & FACET_BALANCER_PREEMPT && info.streams > member->runner_count) {
+        member->runners[member->runner_count].express = true;
+        member->runner_count++;
     }
     return status;
 }
@@ -78,11 +78,11 @@ enum facet_status facet_members_init(struct facet_balancer *balancer, struct fac
         struct facet_member *member = &balancer->member[i];
 
         share_out(balancer, member);
-        for (uint32_t lane = 0; lane < member->lane_count; lane++) {
-            member->lanes[lane].balancer = balancer;
-            member->lanes[lane].member = i;
-            member->lanes[lane].stream = lane;
-            member->lanes[lane].priority = FACET_PRIORITY_NORMAL;
+        for (uint32_t runner = 0; runner < member->runner_count; runner++) {
+            member->runners[runner].balancer = balancer;
+            member->runners[runner].member = i;
+            member->runners[runner].stream = runner;
+            member->runners[runner].priority = FACET_PRIORITY_NORMAL;
         }
     }
     return status;
@@ -97,9 +97,9 @@ void facet_members_restore(struct facet_balancer *balancer)
             (void)facet_vgpu_set_share(balancer->driver, member->id, member->request_milli, member->limit_milli, NULL);
         if (member->units_changed)
             (void)facet_vgpu_set_bounds(balancer->driver, member->id, member->units_bound, member->launches, NULL);
-        for (uint32_t lane = 0; lane < member->lane_count; lane++)
-            if (member->lanes[lane].priority != FACET_PRIORITY_NORMAL)
-                (void)facet_vgpu_set_stream_priority(balancer->driver, member->id, lane, FACET_PRIORITY_NORMAL, NULL);
+        for (uint32_t runner = 0; runner < member->runner_count; runner++)
+            if (member->runners[runner].priority != FACET_PRIORITY_NORMAL)
+                (void)facet_vgpu_set_stream_priority(balancer->driver, member->id, runner, FACET_PRIORITY_NORMAL, NULL);
     }
 }
 
@@ -112,8 +112,8 @@ static void refresh(struct facet_balancer *balancer, uint32_t index)
     uint32_t ours = 0;
 
     pthread_mutex_lock(&balancer->lock);
-    for (uint32_t lane = 0; lane < member->lane_count; lane++)
-        ours += member->lanes[lane].job != NULL;
+    for (uint32_t runner = 0; runner < member->runner_count; runner++)
+        ours += member->runners[runner].job != NULL;
     if (status == FACET_NOT_FOUND || (status == FACET_OK && info.status == FACET_VGPU_ERROR)) {
         facet_member_lose(balancer, index);
     } else if (status == FACET_OK) {
@@ -171,12 +171,12 @@ static uint32_t gather(struct facet_balancer *balancer, uint64_t now_ns)
         struct facet_job *first = member->queue.first;
         uint32_t end = (i + 1) * (FACET_LOOK_WORKS / balancer->count);
 
-        for (uint32_t at = 0; at < member->lane_count && count < end; at++) {
-            const struct facet_lane *lane = &member->lanes[at];
+        for (uint32_t at = 0; at < member->runner_count && count < end; at++) {
+            const struct facet_runner *runner = &member->runners[at];
 
-            if (lane->job)
-                add_work(balancer, lane->job, facet_job_left_ns(lane->job, lane->taken_ns, now_ns, member->units_now),
-                         true, &count);
+            if (runner->job)
+                add_work(balancer, runner->job,
+                         facet_job_left_ns(runner->job, runner->taken_ns, now_ns, member->units_now), true, &count);
         }
         if (first && count < end)
             add_work(balancer, first, first->expected_ns, false, &count);
@@ -239,7 +239,7 @@ static void let_in(struct facet_balancer *balancer, const struct facet_balance_a
     struct facet_member *member = &balancer->member[action->member];
     struct facet_job *running = facet_job_find(balancer, action->work);
     struct facet_job *waiting = facet_job_find(balancer, action->waiting);
-    const struct facet_lane *last = &member->lanes[member->lane_count - 1];
+    const struct facet_runner *last = &member->runners[member->runner_count - 1];
 
     if (!last->express || last->job || !running || running->place != FACET_JOB_TAKEN || !waiting ||
         waiting->place != FACET_JOB_QUEUED || waiting->record.member != (uint32_t)action->member)

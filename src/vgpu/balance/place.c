@@ -88,22 +88,22 @@ static void describe(struct facet_balancer *balancer, struct facet_member *membe
                      struct facet_balance_member *ret)
 {
     uint32_t running = 0;
-    bool full = member->lane_count > 0;
+    bool full = member->runner_count > 0;
 
     ret->queued_ns = member->waiting_ns;
-    for (uint32_t i = 0; i < member->lane_count; i++) {
-        const struct facet_lane *lane = &member->lanes[i];
+    for (uint32_t i = 0; i < member->runner_count; i++) {
+        const struct facet_runner *runner = &member->runners[i];
 
-        if (!lane->job) {
-            full = full && lane->express;
+        if (!runner->job) {
+            full = full && runner->express;
             continue;
         }
         running++;
-        ret->queued_ns += facet_job_left_ns(lane->job, lane->taken_ns, now_ns, member->units_now);
+        ret->queued_ns += facet_job_left_ns(runner->job, runner->taken_ns, now_ns, member->units_now);
     }
     ret->queue_length = member->queue.length + running;
     ret->active_kernels = running + member->others_active;
-    if (full && ret->active_kernels < member->units_now) /* no lane is free, so none of its units is available */
+    if (full && ret->active_kernels < member->units_now) /* no runner is free, so none of its units is available */
         ret->active_kernels = member->units_now;
     if (ret->queue_length + member->others_active > 0)
         member->idle_since_ns = 0;

@@ -337,7 +337,7 @@ static void role_threads(void)
     CHECK(misuse() == 0);
 }
 
-/* The lanes of this process, the only one in the vGPU, in which something is in flight, and how many it ever used. */
+/* The shards of this process, the only one in the vGPU, in which something is in flight, and how many it ever used. */
 static unsigned lanes_in_flight(uint32_t *ret_used)
 {
     struct facet_error error;
@@ -349,9 +349,9 @@ static unsigned lanes_in_flight(uint32_t *ret_used)
     CHECK(facet_segment_map(folder, "usage", false, sizeof(struct facet_usage), &address, &size, &fd, &error) ==
           FACET_OK);
     const struct facet_slot *slot = ((const struct facet_usage *)address)->slots;
-    for (uint32_t i = 0; i < FACET_SLOT_LANES; i++)
-        count += facet_inflight_count(atomic_load(&slot->lanes[i].inflight)) != 0;
-    *ret_used = atomic_load(&slot->lanes_used);
+    for (uint32_t i = 0; i < FACET_SLOT_SHARDS; i++)
+        count += facet_inflight_count(atomic_load(&slot->shards[i].inflight)) != 0;
+    *ret_used = atomic_load(&slot->shards_used);
     munmap(address, size);
     close(folder);
     close(fd);

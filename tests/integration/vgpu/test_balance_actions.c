@@ -249,7 +249,7 @@ static void preemption_lets_higher_priority_in(void **state)
     assert_int_equal(last.task, low.task);
     assert_int_equal(last.waiting, high.task);
     OK(facet_vgpu_query(world.driver, 1, 1, &stream, ERROR));
-    assert_int_equal(stream.priority, FACET_PRIORITY_HIGH); /* the lane that is kept for it */
+    assert_int_equal(stream.priority, FACET_PRIORITY_HIGH); /* the runner that is kept for it */
     OK(facet_vgpu_query(world.driver, 1, 0, &stream, ERROR));
     assert_int_equal(stream.priority, FACET_PRIORITY_LOW);
     facet_balancer_close(balancer);

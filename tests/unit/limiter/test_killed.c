@@ -34,7 +34,7 @@ static void be_doomed(const struct fixture *fixture, const struct report *report
         facet_tenant_launch(&tenant, 0);
     uint64_t now_ns = facet_clock_now_ns();
     facet_tenant_supervise(&tenant, now_ns);
-    atomic_store(&tenant.slot->lanes[0].begun_ns, now_ns - report->in_flight_ns);
+    atomic_store(&tenant.slot->shards[0].begun_ns, now_ns - report->in_flight_ns);
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
         _exit(77);
     atomic_store(&shared->ready, 1);

@@ -230,7 +230,7 @@ static void test_a_change_cut_short_voids_them(void **state)
     struct facet_tenant tenant = fixture_attach(fixture);
 
     leave_spare(&tenant, 1);
-    atomic_fetch_or(&fixture->owner->policy->memory_limit_turn, 1);
+    atomic_fetch_or(&fixture->owner->policy->memory_limit_sequence, 1);
     assert_false(facet_tenant_take_spare(&tenant));
     assert_true(facet_tenant_reserve_regions(&tenant, 1));
     facet_tenant_release_regions(&tenant, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: that one thread at a time has the turn, and that no thread waits for it without end. */
+/* Owns: that one thread at a time has the lock, and that no thread waits for it without end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,21 +11,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "interpose/kit/turn.h"
+#include "interpose/kit/timed_lock.h"
 
 #define THREADS 4
 #define TURNS   20000
 
-static struct facet_turn turn;
-static uint64_t count; /* under the turn */
+static struct facet_timed_lock look_lock;
+static uint64_t count; /* under the lock */
 
 static void *take_often(void *unused)
 {
     for (int i = 0; i < TURNS; i++) {
-        while (!facet_turn_take(&turn, FACET_NS_PER_S))
+        while (!facet_timed_lock_take(&look_lock, FACET_NS_PER_S))
             ;
         count++;
-        facet_turn_end(&turn);
+        facet_timed_lock_end(&look_lock);
     }
     return NULL;
 }
@@ -39,25 +39,25 @@ static void test_one_at_a_time(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(count, THREADS * TURNS);
-    assert_true(facet_turn_take(&turn, 0));
-    facet_turn_end(&turn);
+    assert_true(facet_timed_lock_take(&look_lock, 0));
+    facet_timed_lock_end(&look_lock);
 }
 
 static void test_who_has_it_is_told_so(void **state)
 {
-    assert_true(facet_turn_take(&turn, 0));
-    assert_false(facet_turn_take(&turn, FACET_NS_PER_S));
-    facet_turn_end(&turn);
-    assert_true(facet_turn_take(&turn, 0));
-    facet_turn_end(&turn);
+    assert_true(facet_timed_lock_take(&look_lock, 0));
+    assert_false(facet_timed_lock_take(&look_lock, FACET_NS_PER_S));
+    facet_timed_lock_end(&look_lock);
+    assert_true(facet_timed_lock_take(&look_lock, 0));
+    facet_timed_lock_end(&look_lock);
 }
 
 static void *take_or_give_up(void *most_ns)
 {
-    bool taken = facet_turn_take(&turn, (uintptr_t)most_ns);
+    bool taken = facet_timed_lock_take(&look_lock, (uintptr_t)most_ns);
 
     if (taken)
-        facet_turn_end(&turn);
+        facet_timed_lock_end(&look_lock);
     return (void *)(uintptr_t)(taken ? 1 : 2);
 }
 
@@ -74,10 +74,10 @@ static uintptr_t from_another(uint64_t most_ns)
 
 static void test_nobody_waits_without_end(void **state)
 {
-    assert_true(facet_turn_take(&turn, 0));
+    assert_true(facet_timed_lock_take(&look_lock, 0));
     assert_int_equal(from_another(0), 2);
     assert_int_equal(from_another(FACET_NS_PER_MS), 2);
-    facet_turn_end(&turn);
+    facet_timed_lock_end(&look_lock);
     assert_int_equal(from_another(0), 1);
 }
 
@@ -85,15 +85,15 @@ static void test_a_child_finds_it_free(void **state)
 {
     int status = -1;
 
-    assert_true(facet_turn_take(&turn, 0));
+    assert_true(facet_timed_lock_take(&look_lock, 0));
     pid_t pid = fork();
     if (pid == 0) {
-        facet_turn_forked(&turn);
-        _exit(facet_turn_take(&turn, 0) ? 0 : 1);
+        facet_timed_lock_forked(&look_lock);
+        _exit(facet_timed_lock_take(&look_lock, 0) ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    facet_turn_end(&turn);
+    facet_timed_lock_end(&look_lock);
 }
 
 int main(void)
@@ -105,5 +105,5 @@ int main(void)
         cmocka_unit_test(test_a_child_finds_it_free),
     };
 
-    return cmocka_run_group_tests_name("whose turn it is", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("timed lock", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: turning a document into places, and finding the troubles of parts. Never: grants a place more than it has. */
-#include "ledger.h"
+#include "occupancy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-struct ledger {
+struct occupancy {
     const struct facet_spec *spec;
     struct facet_maps *maps;
     int64_t *withheld; /* by place */
@@ -96,14 +96,14 @@ static enum facet_status add_slot(struct plan *plan, const struct facet_spec *sp
     return FACET_OK;
 }
 
-static enum facet_status make_maps(struct ledger *ledger, uint32_t strategy, struct facet_error *error)
+static enum facet_status make_maps(struct occupancy *occupancy, uint32_t strategy, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct plan *plan = calloc(1, sizeof *plan);
     struct facet_spec_slot slot = {.size = sizeof slot};
     enum facet_status status = plan ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for the slots");
 
-    for (uint32_t i = 0; status == FACET_OK && facet_spec_get_slot(ledger->spec, i, &slot, NULL) == FACET_OK; i++)
-        status = add_slot(plan, ledger->spec, i, &slot, strategy, error);
+    for (uint32_t i = 0; status == FACET_OK && facet_spec_get_slot(occupancy->spec, i, &slot, NULL) == FACET_OK; i++)
+        status = add_slot(plan, occupancy->spec, i, &slot, strategy, error);
     if (status == FACET_OK && plan->map_count == 0) /* a node without devices */
         plan->maps[plan->map_count++] = (struct facet_map_config){.name = "none", .kind = FACET_MAP_FRACTION};
     if (status == FACET_OK)
@@ -112,58 +112,58 @@ static enum facet_status make_maps(struct ledger *ledger, uint32_t strategy, str
                                                                .maps = plan->maps,
                                                                .devices = plan->devices,
                                                                .device_count = plan->count},
-                                   &ledger->maps, error);
+                                   &occupancy->maps, error);
     if (plan)
         free(plan->devices);
     return status;
 }
 
-enum facet_status ledger_open(const struct facet_spec *spec, uint32_t strategy, struct ledger **ret_ledger,
-                              struct facet_error *error)
+enum facet_status occupancy_open(const struct facet_spec *spec, uint32_t strategy, struct occupancy **ret_occupancy,
+                                 struct facet_error *error)
 {
-    CLEANUP_LEDGER struct ledger *ledger = calloc(1, sizeof *ledger);
+    CLEANUP_OCCUPANCY struct occupancy *occupancy = calloc(1, sizeof *occupancy);
 
-    if (!ledger)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the ledger");
-    ledger->spec = spec;
-    enum facet_status status = make_maps(ledger, strategy, error);
+    if (!occupancy)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the occupancy");
+    occupancy->spec = spec;
+    enum facet_status status = make_maps(occupancy, strategy, error);
     if (status != FACET_OK)
         return status;
-    ledger->withheld = calloc(facet_maps_place_count(ledger->maps) + 1, sizeof *ledger->withheld);
-    if (!ledger->withheld)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the ledger");
-    *ret_ledger = FACET_TAKE_PTR(ledger);
+    occupancy->withheld = calloc(facet_maps_place_count(occupancy->maps) + 1, sizeof *occupancy->withheld);
+    if (!occupancy->withheld)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the occupancy");
+    *ret_occupancy = FACET_TAKE_PTR(occupancy);
     return FACET_OK;
 }
 
-void ledger_close(struct ledger *ledger)
+void occupancy_close(struct occupancy *occupancy)
 {
-    if (!ledger)
+    if (!occupancy)
         return;
-    facet_maps_destroy(ledger->maps);
-    free(ledger->withheld);
-    free(ledger);
+    facet_maps_destroy(occupancy->maps);
+    free(occupancy->withheld);
+    free(occupancy);
 }
 
 /* --- existing holdings -------------------------------------------------------------------------------------------- */
 
 /* The id by which people know a device: for a partition, the id of its device. */
-static void copy_facet_id(const struct ledger *ledger, const struct facet_spec_device *device, char *buffer)
+static void copy_facet_id(const struct occupancy *occupancy, const struct facet_spec_device *device, char *buffer)
 {
     struct facet_spec_device parent = *device;
 
     if (!device->facet_id && device->parent_id)
-        find_device(ledger->spec, device->device_name, strlen(device->device_name), device->parent_id, &parent);
+        find_device(occupancy->spec, device->device_name, strlen(device->device_name), device->parent_id, &parent);
     snprintf(buffer, FACET_DEVICE_ID_SIZE, "%s", parent.facet_id ? parent.facet_id : "");
 }
 
 /* Why a part has no place in the maps. */
-static void explain_absence(const struct ledger *ledger, struct reservation_part *part)
+static void explain_absence(const struct occupancy *occupancy, struct reservation_part *part)
 {
     struct facet_spec_device device;
     bool whole = !strchr(part->slot, ':');
 
-    if (!find_device(ledger->spec, part->slot, device_name_length(part->slot), part->device, &device))
+    if (!find_device(occupancy->spec, part->slot, device_name_length(part->slot), part->device, &device))
         snprintf(part->trouble, sizeof part->trouble, "%s %.60s is not there", whole ? "device" : "the partition of",
                  part->facet_id);
     else if (device.health == FACET_SPEC_UNAVAILABLE)
@@ -176,7 +176,8 @@ static void explain_absence(const struct ledger *ledger, struct reservation_part
 }
 
 /* A granted part is held for as long as there is a place for it, also on an unhealthy device. */
-static enum facet_status hold_part(struct ledger *ledger, struct reservation_part *part, struct facet_error *error)
+static enum facet_status hold_part(struct occupancy *occupancy, struct reservation_part *part,
+                                   struct facet_error *error)
 {
     struct facet_maps_place place = {.size = sizeof place};
     char left[FACET_AMOUNT_SIZE], had[FACET_AMOUNT_SIZE];
@@ -185,13 +186,13 @@ static enum facet_status hold_part(struct ledger *ledger, struct reservation_par
     uint64_t grant = 0;
 
     part->trouble[0] = '\0';
-    if (find_device(ledger->spec, part->slot, device_name_length(part->slot), part->device, &device))
-        copy_facet_id(ledger, &device, part->facet_id);
-    if (facet_maps_find_place(ledger->maps, part->slot, part->device, &wanted.place, NULL) != FACET_OK) {
-        explain_absence(ledger, part);
+    if (find_device(occupancy->spec, part->slot, device_name_length(part->slot), part->device, &device))
+        copy_facet_id(occupancy, &device, part->facet_id);
+    if (facet_maps_find_place(occupancy->maps, part->slot, part->device, &wanted.place, NULL) != FACET_OK) {
+        explain_absence(occupancy, part);
         return FACET_OK;
     }
-    enum facet_status status = facet_maps_get_place(ledger->maps, wanted.place, &place, error);
+    enum facet_status status = facet_maps_get_place(occupancy->maps, wanted.place, &place, error);
     if (status != FACET_OK)
         return status;
     int64_t free_amount = place.capacity - place.granted;
@@ -201,36 +202,37 @@ static enum facet_status hold_part(struct ledger *ledger, struct reservation_par
                  facet_amount_format(part->amount, had, sizeof had), part->facet_id);
         wanted.amount = place.type == FACET_SLOT_UNIQUE ? 0 : free_amount;
     }
-    return wanted.amount ? facet_maps_commit(ledger->maps, &wanted, 1, &grant, error) : FACET_OK;
+    return wanted.amount ? facet_maps_commit(occupancy->maps, &wanted, 1, &grant, error) : FACET_OK;
 }
 
-enum facet_status ledger_hold(struct ledger *ledger, struct reservation *reservation, struct facet_error *error)
+enum facet_status occupancy_hold(struct occupancy *occupancy, struct reservation *reservation,
+                                 struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
     for (uint32_t i = 0; status == FACET_OK && i < reservation->part_count; i++)
-        status = hold_part(ledger, &reservation->parts[i], error);
+        status = hold_part(occupancy, &reservation->parts[i], error);
     if (status != FACET_OK)
         facet_error_prefix(error, "reservation %s", reservation->name);
     return status;
 }
 
-enum facet_status ledger_withhold(struct ledger *ledger, const char *slot_device, const char *device_id, int64_t amount,
-                                  struct facet_error *error)
+enum facet_status occupancy_withhold(struct occupancy *occupancy, const char *slot_device, const char *device_id,
+                                     int64_t amount, struct facet_error *error)
 {
     size_t length = strlen(slot_device);
 
-    for (uint32_t i = 0; i < facet_maps_place_count(ledger->maps); i++) {
+    for (uint32_t i = 0; i < facet_maps_place_count(occupancy->maps); i++) {
         struct facet_maps_place place = {.size = sizeof place};
-        enum facet_status status = facet_maps_get_place(ledger->maps, i, &place, error);
+        enum facet_status status = facet_maps_get_place(occupancy->maps, i, &place, error);
         if (status != FACET_OK)
             return status;
         if (strcmp(place.id, device_id) != 0 || device_name_length(place.slot) != length ||
             strncmp(place.slot, slot_device, length) != 0)
             continue;
-        int64_t left = place.capacity - place.granted - ledger->withheld[i];
-        ledger->withheld[i] += amount < left ? amount : left;
-        status = facet_maps_reserve(ledger->maps, i, ledger->withheld[i], error);
+        int64_t left = place.capacity - place.granted - occupancy->withheld[i];
+        occupancy->withheld[i] += amount < left ? amount : left;
+        status = facet_maps_reserve(occupancy->maps, i, occupancy->withheld[i], error);
         if (status != FACET_OK)
             return status;
     }
@@ -239,7 +241,7 @@ enum facet_status ledger_withhold(struct ledger *ledger, const char *slot_device
 
 /* --- granting ----------------------------------------------------------------------------------------------------- */
 
-static enum facet_status add_parts(struct ledger *ledger, const struct facet_maps_part *parts, uint32_t count,
+static enum facet_status add_parts(struct occupancy *occupancy, const struct facet_maps_part *parts, uint32_t count,
                                    struct reservation *reservation, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -249,11 +251,11 @@ static enum facet_status add_parts(struct ledger *ledger, const struct facet_map
         char facet_id[FACET_DEVICE_ID_SIZE] = "";
         struct facet_spec_device device;
 
-        status = facet_maps_get_place(ledger->maps, parts[i].place, &place, error);
+        status = facet_maps_get_place(occupancy->maps, parts[i].place, &place, error);
         if (status != FACET_OK)
             return status;
-        if (find_device(ledger->spec, place.slot, device_name_length(place.slot), place.id, &device))
-            copy_facet_id(ledger, &device, facet_id);
+        if (find_device(occupancy->spec, place.slot, device_name_length(place.slot), place.id, &device))
+            copy_facet_id(occupancy, &device, facet_id);
         if (strlen(place.id) >= RESERVATION_DEVICE_SIZE)
             return facet_error_argument(error, FACET_OUT_OF_RANGE, "slots",
                                         "device id '%.60s...': expected at most %d bytes", place.id,
@@ -271,15 +273,15 @@ static void name_argument(struct facet_error *error)
 }
 
 /* The capacity of all places of the slot, free or not. */
-static uint32_t whole_of(const struct ledger *ledger, const char *slot, int64_t *ret_capacity)
+static uint32_t whole_of(const struct occupancy *occupancy, const char *slot, int64_t *ret_capacity)
 {
-    uint32_t places = facet_maps_place_count(ledger->maps), found = 0;
+    uint32_t places = facet_maps_place_count(occupancy->maps), found = 0;
 
     *ret_capacity = 0;
     for (uint32_t i = 0; i < places; i++) {
         struct facet_maps_place place = {.size = sizeof place};
 
-        if (facet_maps_get_place(ledger->maps, i, &place, NULL) != FACET_OK || strcmp(place.slot, slot) != 0)
+        if (facet_maps_get_place(occupancy->maps, i, &place, NULL) != FACET_OK || strcmp(place.slot, slot) != 0)
             continue;
         *ret_capacity += place.capacity;
         found++;
@@ -288,7 +290,7 @@ static uint32_t whole_of(const struct ledger *ledger, const char *slot, int64_t 
 }
 
 /* A request for more than the whole capacity is refused for good: no release could satisfy it. */
-static enum facet_status check_wholes(const struct ledger *ledger, const struct reservation *reservation,
+static enum facet_status check_wholes(const struct occupancy *occupancy, const struct reservation *reservation,
                                       struct facet_error *error)
 {
     char asked[FACET_AMOUNT_SIZE], whole[FACET_AMOUNT_SIZE];
@@ -296,7 +298,7 @@ static enum facet_status check_wholes(const struct ledger *ledger, const struct 
 
     for (uint32_t i = 0; i < reservation->item_count; i++) {
         const struct reservation_item *item = &reservation->items[i];
-        uint32_t places = whole_of(ledger, item->slot, &capacity);
+        uint32_t places = whole_of(occupancy, item->slot, &capacity);
 
         if (places == 0 || item->amount <= capacity)
             continue;
@@ -309,10 +311,10 @@ static enum facet_status check_wholes(const struct ledger *ledger, const struct 
     return FACET_OK;
 }
 
-enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation,
-                               struct facet_maps_refusal *ret_refusal, struct facet_error *error)
+enum facet_status occupancy_grant(struct occupancy *occupancy, struct reservation *reservation,
+                                  struct facet_maps_refusal *ret_refusal, struct facet_error *error)
 {
-    uint32_t places = facet_maps_place_count(ledger->maps), count = 0;
+    uint32_t places = facet_maps_place_count(occupancy->maps), count = 0;
     FACET_CLEANUP_FREE struct facet_maps_part *parts = calloc(places + 1, sizeof *parts);
     struct facet_maps_item items[RESERVATION_ITEMS_MOST];
     uint64_t grant = 0;
@@ -326,13 +328,13 @@ enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reserv
                                                .items = items,
                                                .rules = FACET_MAPS_EXACT,
                                                .affinity = reservation->affinity};
-    enum facet_status status = check_wholes(ledger, reservation, error);
+    enum facet_status status = check_wholes(occupancy, reservation, error);
     if (status == FACET_OK)
-        status = facet_maps_plan(ledger->maps, &request, parts, places, &count, ret_refusal, error);
+        status = facet_maps_plan(occupancy->maps, &request, parts, places, &count, ret_refusal, error);
     if (status == FACET_OK)
-        status = facet_maps_commit(ledger->maps, parts, count, &grant, error);
+        status = facet_maps_commit(occupancy->maps, parts, count, &grant, error);
     if (status == FACET_OK)
-        return add_parts(ledger, parts, count, reservation, error);
+        return add_parts(occupancy, parts, count, reservation, error);
     name_argument(error);
     return status;
 }

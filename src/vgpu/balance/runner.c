@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: running a task: a lane takes it, launches it on its stream, waits, and reports the result. Never: chooses a
+ * Owns: running a task: a runner takes it, launches it on its stream, waits, and reports the result. Never: chooses a
  * member.
  */
 #include <inttypes.h>
@@ -11,49 +11,49 @@
 
 /* ---- loaded kernels ---- */
 
-void facet_lane_free_kernels(struct facet_lane *lane)
+void facet_runner_free_kernels(struct facet_runner *runner)
 {
-    for (uint32_t i = 0; i < FACET_LANE_KERNELS; i++)
-        facet_kernel_destroy(lane->kernels[i].kernel);
+    for (uint32_t i = 0; i < FACET_RUNNER_KERNELS; i++)
+        facet_kernel_destroy(runner->kernels[i].kernel);
 }
 
 /* The kernel that was not used for longest makes room: its launches are over. */
-static enum facet_status find_kernel(struct facet_lane *lane, const struct facet_job *job,
+static enum facet_status find_kernel(struct facet_runner *runner, const struct facet_job *job,
                                      struct facet_kernel **ret_kernel, struct facet_error *error)
 {
     uint32_t at = 0, oldest = 0;
 
-    for (; at < FACET_LANE_KERNELS; at++) {
-        if (lane->kernels[at].image == job->image && strcmp(lane->kernels[at].name, job->kernel) == 0)
+    for (; at < FACET_RUNNER_KERNELS; at++) {
+        if (runner->kernels[at].image == job->image && strcmp(runner->kernels[at].name, job->kernel) == 0)
             break;
-        if (lane->kernels[at].used < lane->kernels[oldest].used)
+        if (runner->kernels[at].used < runner->kernels[oldest].used)
             oldest = at;
     }
-    if (at == FACET_LANE_KERNELS) {
+    if (at == FACET_RUNNER_KERNELS) {
         struct facet_kernel *kernel = NULL;
-        struct facet_balancer *balancer = lane->balancer;
-        enum facet_status status = facet_vgpu_load_kernel(balancer->driver, balancer->member[lane->member].id,
+        struct facet_balancer *balancer = runner->balancer;
+        enum facet_status status = facet_vgpu_load_kernel(balancer->driver, balancer->member[runner->member].id,
                                                           job->image, job->kernel, &kernel, error);
 
         if (status != FACET_OK)
             return status;
         at = oldest;
-        facet_kernel_destroy(lane->kernels[at].kernel);
-        lane->kernels[at].kernel = kernel;
-        lane->kernels[at].image = job->image;
-        lane->kernels[at].name = job->kernel;
+        facet_kernel_destroy(runner->kernels[at].kernel);
+        runner->kernels[at].kernel = kernel;
+        runner->kernels[at].image = job->image;
+        runner->kernels[at].name = job->kernel;
     }
-    lane->kernels[at].used = ++lane->used;
-    *ret_kernel = lane->kernels[at].kernel;
+    runner->kernels[at].used = ++runner->used;
+    *ret_kernel = runner->kernels[at].kernel;
     return FACET_OK;
 }
 
 /* ---- launching ---- */
 
 /* 0 for a null pointer; a buffer that was lost meanwhile has no address either, and the launch will say so. */
-static uint64_t address_of(struct facet_lane *lane, const struct facet_balancer_argument *argument)
+static uint64_t address_of(struct facet_runner *runner, const struct facet_balancer_argument *argument)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
     uint64_t address = 0;
 
     if (!argument->buffer)
@@ -61,12 +61,12 @@ static uint64_t address_of(struct facet_lane *lane, const struct facet_balancer_
     pthread_mutex_lock(&balancer->lock);
     const struct facet_buffer *buffer = facet_buffer_find(balancer, argument->buffer, NULL);
     if (buffer)
-        address = buffer->copy[lane->member].address + argument->offset;
+        address = buffer->copy[runner->member].address + argument->offset;
     pthread_mutex_unlock(&balancer->lock);
     return address;
 }
 
-static enum facet_status set_arguments(struct facet_lane *lane, const struct facet_job *job,
+static enum facet_status set_arguments(struct facet_runner *runner, const struct facet_job *job,
                                        struct facet_kernel *kernel, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -75,7 +75,7 @@ static enum facet_status set_arguments(struct facet_lane *lane, const struct fac
         const struct facet_balancer_argument *argument = &job->arguments[i];
 
         if (job->kinds[i] == FACET_ARGUMENT_GLOBAL)
-            status = facet_kernel_set_memory(kernel, i, address_of(lane, argument), error);
+            status = facet_kernel_set_memory(kernel, i, address_of(runner, argument), error);
         else if (job->kinds[i] == FACET_ARGUMENT_LOCAL)
             status = facet_kernel_set_local(kernel, i, (uint32_t)argument->bytes, error);
         else
@@ -85,26 +85,27 @@ static enum facet_status set_arguments(struct facet_lane *lane, const struct fac
 }
 
 /* So that the device prefers the higher priority among the jobs that a member runs side by side. */
-static enum facet_status set_priority(struct facet_lane *lane, const struct facet_job *job, struct facet_error *error)
+static enum facet_status set_priority(struct facet_runner *runner, const struct facet_job *job,
+                                      struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
 
-    if (!(balancer->config.actions & FACET_BALANCER_PREEMPT) || lane->priority == job->record.priority)
+    if (!(balancer->config.actions & FACET_BALANCER_PREEMPT) || runner->priority == job->record.priority)
         return FACET_OK;
-    enum facet_status status = facet_vgpu_set_stream_priority(balancer->driver, balancer->member[lane->member].id,
-                                                              lane->stream, job->record.priority, error);
+    enum facet_status status = facet_vgpu_set_stream_priority(balancer->driver, balancer->member[runner->member].id,
+                                                              runner->stream, job->record.priority, error);
     if (status == FACET_OK)
-        lane->priority = job->record.priority;
+        runner->priority = job->record.priority;
     return status;
 }
 
 /* Marked before the launch, so that a failure in between is not taken for a task that never ran. */
-static enum facet_status begin_launch(struct facet_lane *lane, struct facet_job *job)
+static enum facet_status begin_launch(struct facet_runner *runner, struct facet_job *job)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
-    bool given_up = job->cancelled || balancer->closing, lost = balancer->member[lane->member].lost;
+    bool given_up = job->cancelled || balancer->closing, lost = balancer->member[runner->member].lost;
     job->launched = !given_up && !lost;
     pthread_mutex_unlock(&balancer->lock);
     if (lost)
@@ -112,9 +113,9 @@ static enum facet_status begin_launch(struct facet_lane *lane, struct facet_job 
     return given_up ? FACET_BAD_STATE : FACET_OK;
 }
 
-static void end_launch(struct facet_lane *lane, struct facet_job *job, enum facet_status status, uint64_t execution)
+static void end_launch(struct facet_runner *runner, struct facet_job *job, enum facet_status status, uint64_t execution)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
     bool given_up = job->cancelled || balancer->closing;
@@ -126,27 +127,27 @@ static void end_launch(struct facet_lane *lane, struct facet_job *job, enum face
     }
     pthread_mutex_unlock(&balancer->lock);
     if (status == FACET_OK && given_up)
-        (void)facet_vgpu_cancel(balancer->driver, balancer->member[lane->member].id, execution, NULL);
+        (void)facet_vgpu_cancel(balancer->driver, balancer->member[runner->member].id, execution, NULL);
 }
 
-static enum facet_status launch(struct facet_lane *lane, struct facet_job *job, struct facet_error *error)
+static enum facet_status launch(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
     struct facet_kernel *kernel = NULL;
     uint64_t execution = 0;
-    enum facet_status status = find_kernel(lane, job, &kernel, error);
+    enum facet_status status = find_kernel(runner, job, &kernel, error);
 
     if (status == FACET_OK)
-        status = set_arguments(lane, job, kernel, error);
+        status = set_arguments(runner, job, kernel, error);
     if (status == FACET_OK)
-        status = set_priority(lane, job, error);
+        status = set_priority(runner, job, error);
     if (status == FACET_OK)
-        status = begin_launch(lane, job);
+        status = begin_launch(runner, job);
     if (status != FACET_OK)
         return status;
-    status = facet_vgpu_execute(balancer->driver, balancer->member[lane->member].id, lane->stream, kernel, &job->range,
-                                &execution, error);
-    end_launch(lane, job, status, execution);
+    status = facet_vgpu_execute(balancer->driver, balancer->member[runner->member].id, runner->stream, kernel,
+                                &job->range, &execution, error);
+    end_launch(runner, job, status, execution);
     return status;
 }
 
@@ -169,13 +170,13 @@ static bool is_closing(struct facet_balancer *balancer)
 }
 
 /* While its vGPU is paused no job ends; on closing a cancelled job is not waited for then. */
-static enum facet_status wait_for(struct facet_lane *lane, struct facet_error *error)
+static enum facet_status wait_for(struct facet_runner *runner, struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
 
     for (;;) {
-        enum facet_status status = facet_vgpu_synchronize(balancer->driver, balancer->member[lane->member].id,
-                                                          lane->stream, FACET_NS_PER_S, error);
+        enum facet_status status = facet_vgpu_synchronize(balancer->driver, balancer->member[runner->member].id,
+                                                          runner->stream, FACET_NS_PER_S, error);
 
         if (status != FACET_FROZEN && status != FACET_TIMEOUT)
             return status;
@@ -215,45 +216,45 @@ static bool is_there(struct facet_balancer *balancer, uint32_t id)
     return status != FACET_VGPU_DESTROYED;
 }
 
-static enum facet_status follow(struct facet_lane *lane, struct facet_job *job, struct facet_error *error)
+static enum facet_status follow(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_balancer *balancer = runner->balancer;
     struct facet_execution what = {.size = sizeof what};
-    enum facet_status found = wait_for(lane, error);
+    enum facet_status found = wait_for(runner, error);
 
     if (found == FACET_DEVICE_LOST || found == FACET_NOT_FOUND || found == FACET_BAD_STATE)
         return found;
     struct facet_error *reason = found == FACET_OK ? error : NULL;
-    enum facet_status status = facet_vgpu_get_execution(balancer->driver, balancer->member[lane->member].id,
+    enum facet_status status = facet_vgpu_get_execution(balancer->driver, balancer->member[runner->member].id,
                                                         job->record.execution, &what, reason);
     if (status == FACET_OK) {
         note(balancer, job, &what);
         status = how_it_ended(&what, reason);
-    } else if (status == FACET_NOT_FOUND && is_there(balancer, balancer->member[lane->member].id)) {
+    } else if (status == FACET_NOT_FOUND && is_there(balancer, balancer->member[runner->member].id)) {
         status = FACET_OK; /* it is over; only its times are forgotten */
     }
     return found == FACET_OK ? status : found;
 }
 
-/* ---- a lane ---- */
+/* ---- a runner ---- */
 
-/* The first of the queue; the lane kept for PREEMPT takes only a job that was let in. With the lock held. */
-static struct facet_job *take(struct facet_lane *lane)
+/* The first of the queue; the runner kept for PREEMPT takes only a job that was let in. With the lock held. */
+static struct facet_job *take(struct facet_runner *runner)
 {
-    struct facet_balancer *balancer = lane->balancer;
-    struct facet_member *member = &balancer->member[lane->member];
+    struct facet_balancer *balancer = runner->balancer;
+    struct facet_member *member = &balancer->member[runner->member];
     struct facet_job *job = member->queue.first;
 
     if (member->lost || member->paused)
         return NULL;
-    while (job && lane->express && !job->express)
+    while (job && runner->express && !job->express)
         job = job->next;
     if (!job)
         return NULL;
     facet_member_dequeue(balancer, job);
     job->place = FACET_JOB_TAKEN;
-    lane->job = job;
-    lane->taken_ns = facet_clock_now_ns();
+    runner->job = job;
+    runner->taken_ns = facet_clock_now_ns();
     return job;
 }
 
@@ -268,18 +269,18 @@ static void return_it(struct facet_balancer *balancer, struct facet_job *job)
 }
 
 /* With the lock held. */
-static void finish(struct facet_lane *lane, struct facet_job *job, enum facet_status status, bool broken,
+static void finish(struct facet_runner *runner, struct facet_job *job, enum facet_status status, bool broken,
                    struct facet_error *error)
 {
-    struct facet_balancer *balancer = lane->balancer;
-    struct facet_member *member = &balancer->member[lane->member];
+    struct facet_balancer *balancer = runner->balancer;
+    struct facet_member *member = &balancer->member[runner->member];
 
-    lane->job = NULL;
+    runner->job = NULL;
     balancer->let_go++;
     job->pinned = false;
     pthread_cond_broadcast(&balancer->moved);
     if (status == FACET_DEVICE_LOST && !broken)
-        facet_member_lose(balancer, lane->member);
+        facet_member_lose(balancer, runner->member);
     if (status == FACET_DEVICE_LOST && !broken && !job->launched && !job->cancelled && !balancer->closing) {
         return_it(balancer, job);
         return;
@@ -293,39 +294,39 @@ static void finish(struct facet_lane *lane, struct facet_job *job, enum facet_st
     facet_job_end(balancer, job, status, error);
 }
 
-static void run(struct facet_lane *lane, struct facet_job *job)
+static void run(struct facet_runner *runner, struct facet_job *job)
 {
     struct facet_error error = {0};
     bool broken = false;
-    enum facet_status status = facet_job_bring(lane, job, &broken, &error);
+    enum facet_status status = facet_job_bring(runner, job, &broken, &error);
 
     if (status == FACET_OK)
-        status = launch(lane, job, &error);
+        status = launch(runner, job, &error);
     if (status == FACET_OK)
-        status = follow(lane, job, &error);
+        status = follow(runner, job, &error);
     if (status == FACET_NOT_FOUND && !broken) /* the vGPU was destroyed */
         status = FACET_DEVICE_LOST;
-    pthread_mutex_lock(&lane->balancer->lock);
-    finish(lane, job, status, broken, &error);
-    facet_balancer_settle(lane->balancer);
-    pthread_mutex_unlock(&lane->balancer->lock);
+    pthread_mutex_lock(&runner->balancer->lock);
+    finish(runner, job, status, broken, &error);
+    facet_balancer_settle(runner->balancer);
+    pthread_mutex_unlock(&runner->balancer->lock);
 }
 
-void *facet_lane_main(void *argument)
+void *facet_runner_main(void *argument)
 {
-    struct facet_lane *lane = argument;
-    struct facet_balancer *balancer = lane->balancer;
+    struct facet_runner *runner = argument;
+    struct facet_balancer *balancer = runner->balancer;
 
     pthread_mutex_lock(&balancer->lock);
     while (!balancer->closing) {
-        struct facet_job *job = take(lane);
+        struct facet_job *job = take(runner);
 
         if (!job) {
-            pthread_cond_wait(&balancer->member[lane->member].work, &balancer->lock);
+            pthread_cond_wait(&balancer->member[runner->member].work, &balancer->lock);
             continue;
         }
         pthread_mutex_unlock(&balancer->lock);
-        run(lane, job);
+        run(runner, job);
         pthread_mutex_lock(&balancer->lock);
     }
     pthread_mutex_unlock(&balancer->lock);

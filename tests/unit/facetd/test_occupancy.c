@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the ledger of a document: parts that are held, amounts that are withheld, and its words for missing ones.
+ * Owns: the occupancy of a document: parts that are held, amounts that are withheld, and its words for missing ones.
  * Never: writes anything down, or has a registry (test_reservations.c).
  */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <facet/allocation.h>
 
 #include "base/text.h"
-#include "ledger.h"
+#include "occupancy.h"
 
 static struct facet_spec *one_device(const char *slot, uint32_t type)
 {
@@ -41,38 +41,38 @@ static struct facet_spec *one_device(const char *slot, uint32_t type)
     return spec;
 }
 
-static void hold(struct ledger *ledger, const char *slot, int64_t amount, const char *trouble)
+static void hold(struct occupancy *occupancy, const char *slot, int64_t amount, const char *trouble)
 {
     CLEANUP_RESERVATION struct reservation reservation = {0};
 
     assert_int_equal(reservation_add_part(&reservation, slot, "d", "x:0", amount, NULL), FACET_OK);
-    assert_int_equal(ledger_hold(ledger, &reservation, NULL), FACET_OK);
+    assert_int_equal(occupancy_hold(occupancy, &reservation, NULL), FACET_OK);
     assert_string_equal(reservation.parts[0].trouble, trouble);
 }
 
-static enum facet_status grant(struct ledger *ledger, const char *slot, int64_t amount)
+static enum facet_status grant(struct occupancy *occupancy, const char *slot, int64_t amount)
 {
     CLEANUP_RESERVATION struct reservation reservation = {0};
 
     assert_int_equal(reservation_add_item(&reservation, slot, amount, NULL), FACET_OK);
-    return ledger_grant(ledger, &reservation, NULL, NULL);
+    return occupancy_grant(occupancy, &reservation, NULL, NULL);
 }
 
 /* No daemon writes this; a device that became smaller looks like it. */
 static void more_than_a_device_is_held_by_the_oldest(void **state)
 {
     struct facet_spec *spec = one_device("x.device", FACET_SLOT_COUNT);
-    struct ledger *ledger = NULL;
+    struct occupancy *occupancy = NULL;
 
-    assert_int_equal(ledger_open(spec, FACET_MAP_EVENLY, &ledger, NULL), FACET_OK);
-    hold(ledger, "x.device", 600000, "");
-    hold(ledger, "x.device", 300000, "");
-    hold(ledger, "x.device", 600000, "only 0.1 of 0.6 is left of device x:0");
-    hold(ledger, "x.device", 10000, "only 0 of 0.01 is left of device x:0");
-    hold(ledger, "x.other", 10000, "device x:0 is no longer offered as x.other");
-    assert_int_equal(ledger_withhold(ledger, "x", "d", 500000, NULL), FACET_OK);
-    assert_int_equal(grant(ledger, "x.device", 10000), FACET_NO_SPACE);
-    ledger_close(ledger);
+    assert_int_equal(occupancy_open(spec, FACET_MAP_EVENLY, &occupancy, NULL), FACET_OK);
+    hold(occupancy, "x.device", 600000, "");
+    hold(occupancy, "x.device", 300000, "");
+    hold(occupancy, "x.device", 600000, "only 0.1 of 0.6 is left of device x:0");
+    hold(occupancy, "x.device", 10000, "only 0 of 0.01 is left of device x:0");
+    hold(occupancy, "x.other", 10000, "device x:0 is no longer offered as x.other");
+    assert_int_equal(occupancy_withhold(occupancy, "x", "d", 500000, NULL), FACET_OK);
+    assert_int_equal(grant(occupancy, "x.device", 10000), FACET_NO_SPACE);
+    occupancy_close(occupancy);
     facet_spec_destroy(spec);
 }
 
@@ -82,7 +82,7 @@ static void a_trouble_is_text_wherever_it_is_cut(void **state)
     for (int shift = 0; shift < 3; shift++) {
         struct facet_spec *spec = one_device("x.other", FACET_SLOT_COUNT);
         CLEANUP_RESERVATION struct reservation reservation = {0};
-        struct ledger *ledger = NULL;
+        struct occupancy *occupancy = NULL;
         char reason[256] = "xx";
 
         for (size_t used = (size_t)shift; used + 4 < sizeof reason; used += 3)
@@ -96,16 +96,16 @@ static void a_trouble_is_text_wherever_it_is_cut(void **state)
                                                                            .status_info = reason},
                                                NULL),
                          FACET_OK);
-        assert_int_equal(ledger_open(spec, FACET_MAP_EVENLY, &ledger, NULL), FACET_OK);
+        assert_int_equal(occupancy_open(spec, FACET_MAP_EVENLY, &occupancy, NULL), FACET_OK);
         assert_int_equal(reservation_add_part(&reservation, "x.device", "d", "x:0", 10000, NULL), FACET_OK);
-        assert_int_equal(ledger_hold(ledger, &reservation, NULL), FACET_OK);
+        assert_int_equal(occupancy_hold(occupancy, &reservation, NULL), FACET_OK);
         const char *at = reservation.parts[0].trouble;
         assert_non_null(strstr(at, "device x:0 is not available: "));
         while (*at) {
             assert_int_not_equal(facet_text_character(at), 0);
             at += facet_text_character(at);
         }
-        ledger_close(ledger);
+        occupancy_close(occupancy);
         facet_spec_destroy(spec);
     }
 }
@@ -113,31 +113,31 @@ static void a_trouble_is_text_wherever_it_is_cut(void **state)
 static void a_partition_is_had_by_one(void **state)
 {
     struct facet_spec *spec = one_device("x.device:half", FACET_SLOT_UNIQUE);
-    struct ledger *ledger = NULL;
+    struct occupancy *occupancy = NULL;
 
-    assert_int_equal(ledger_open(spec, FACET_MAP_EVENLY, &ledger, NULL), FACET_OK);
-    assert_int_equal(grant(ledger, "x.device:half", 500000), FACET_OUT_OF_RANGE);
-    hold(ledger, "x.device:half", FACET_AMOUNT_ONE, "");
-    hold(ledger, "x.device:half", FACET_AMOUNT_ONE, "only 0 of 1 is left of device x:0");
-    assert_int_equal(grant(ledger, "x.device:half", FACET_AMOUNT_ONE), FACET_NO_SPACE);
-    ledger_close(ledger);
+    assert_int_equal(occupancy_open(spec, FACET_MAP_EVENLY, &occupancy, NULL), FACET_OK);
+    assert_int_equal(grant(occupancy, "x.device:half", 500000), FACET_OUT_OF_RANGE);
+    hold(occupancy, "x.device:half", FACET_AMOUNT_ONE, "");
+    hold(occupancy, "x.device:half", FACET_AMOUNT_ONE, "only 0 of 1 is left of device x:0");
+    assert_int_equal(grant(occupancy, "x.device:half", FACET_AMOUNT_ONE), FACET_NO_SPACE);
+    occupancy_close(occupancy);
     facet_spec_destroy(spec);
 }
 
 static void what_a_vgpu_has_is_withheld_up_to_what_is_left(void **state)
 {
     struct facet_spec *spec = one_device("x.device", FACET_SLOT_COUNT);
-    struct ledger *ledger = NULL;
+    struct occupancy *occupancy = NULL;
 
-    assert_int_equal(ledger_open(spec, FACET_MAP_EVENLY, &ledger, NULL), FACET_OK);
-    assert_int_equal(ledger_withhold(ledger, "x", "d", 300000, NULL), FACET_OK);
-    assert_int_equal(ledger_withhold(ledger, "y", "d", 300000, NULL), FACET_OK);
-    assert_int_equal(ledger_withhold(ledger, "x", "e", 300000, NULL), FACET_OK);
-    assert_int_equal(grant(ledger, "x.device", 710000), FACET_NO_SPACE);
-    assert_int_equal(grant(ledger, "x.device", 600000), FACET_OK);
-    assert_int_equal(ledger_withhold(ledger, "x", "d", 300000, NULL), FACET_OK);
-    assert_int_equal(grant(ledger, "x.device", 10000), FACET_NO_SPACE);
-    ledger_close(ledger);
+    assert_int_equal(occupancy_open(spec, FACET_MAP_EVENLY, &occupancy, NULL), FACET_OK);
+    assert_int_equal(occupancy_withhold(occupancy, "x", "d", 300000, NULL), FACET_OK);
+    assert_int_equal(occupancy_withhold(occupancy, "y", "d", 300000, NULL), FACET_OK);
+    assert_int_equal(occupancy_withhold(occupancy, "x", "e", 300000, NULL), FACET_OK);
+    assert_int_equal(grant(occupancy, "x.device", 710000), FACET_NO_SPACE);
+    assert_int_equal(grant(occupancy, "x.device", 600000), FACET_OK);
+    assert_int_equal(occupancy_withhold(occupancy, "x", "d", 300000, NULL), FACET_OK);
+    assert_int_equal(grant(occupancy, "x.device", 10000), FACET_NO_SPACE);
+    occupancy_close(occupancy);
     facet_spec_destroy(spec);
 }
 

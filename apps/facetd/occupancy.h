@@ -9,46 +9,47 @@
  *
  * Thread rule: one thread's at a time.
  */
-#ifndef FACETD_LEDGER_H
-#define FACETD_LEDGER_H
+#ifndef FACETD_OCCUPANCY_H
+#define FACETD_OCCUPANCY_H
 
 #include <facet/spec.h>
 
 #include "reservation.h"
 
 struct facet_maps_refusal;
-struct ledger; /* opaque */
+struct occupancy; /* opaque */
 
-/* `spec` is borrowed, and must outlive the ledger. `strategy` is that of the request which will be planned. */
-enum facet_status ledger_open(const struct facet_spec *spec, uint32_t strategy, struct ledger **ret_ledger,
-                              struct facet_error *error);
-void ledger_close(struct ledger *ledger); /* NULL is allowed */
+/* `spec` is borrowed, and must outlive the occupancy. `strategy` is that of the request which will be planned. */
+enum facet_status occupancy_open(const struct facet_spec *spec, uint32_t strategy, struct occupancy **ret_occupancy,
+                                 struct facet_error *error);
+void occupancy_close(struct occupancy *occupancy); /* NULL is allowed */
 
 /*
  * Takes the parts of a reservation as far as they exist: a missing one is explained in the part's `trouble`, and its
  * present place is in its `facet_id`. Call with older reservations first: of a place that became smaller the first one
  * gets the rest.
  */
-enum facet_status ledger_hold(struct ledger *ledger, struct reservation *reservation, struct facet_error *error);
+enum facet_status occupancy_hold(struct occupancy *occupancy, struct reservation *reservation,
+                                 struct facet_error *error);
 
 /*
  * Takes a vGPU's part of a device or partition that no reservation covers; at most the free rest. Takes nothing when
  * the document has no such device.
  */
-enum facet_status ledger_withhold(struct ledger *ledger, const char *slot_device, const char *device_id, int64_t amount,
-                                  struct facet_error *error);
+enum facet_status occupancy_withhold(struct occupancy *occupancy, const char *slot_device, const char *device_id,
+                                     int64_t amount, struct facet_error *error);
 
 /*
  * Grants the items of `reservation`, which become its parts. Nothing has changed after a refusal: FACET_NO_SPACE,
  * FACET_NOT_FOUND, FACET_OUT_OF_RANGE; the argument is "slots".
  */
-enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation,
-                               struct facet_maps_refusal *ret_refusal, struct facet_error *error);
+enum facet_status occupancy_grant(struct occupancy *occupancy, struct reservation *reservation,
+                                  struct facet_maps_refusal *ret_refusal, struct facet_error *error);
 
-static inline void cleanup_ledger(struct ledger **ledger)
+static inline void cleanup_occupancy(struct occupancy **occupancy)
 {
-    ledger_close(*ledger);
+    occupancy_close(*occupancy);
 }
-#define CLEANUP_LEDGER __attribute__((cleanup(cleanup_ledger)))
+#define CLEANUP_OCCUPANCY __attribute__((cleanup(cleanup_occupancy)))
 
 #endif

@@ -5,20 +5,20 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define THREADS (FACET_SLOT_LANES + 4) /* more than there are lanes */
+#define THREADS (FACET_SLOT_SHARDS + 4) /* more than there are shards */
 #define EACH    20000u
 #define AHEAD   64u
 #define DEPTH   UINT64_C(6400)
 
-static void test_what_is_in_flight_is_the_sum_of_the_lanes(void **state)
+static void test_what_is_in_flight_is_the_sum_of_the_shards(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
-    struct facet_slot_lane *first = facet_tenant_lane(&tenant, 0), *last = facet_tenant_lane(&tenant, 7);
+    struct facet_slot_shard *first = facet_tenant_shard(&tenant, 0), *last = facet_tenant_shard(&tenant, 7);
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     assert_ptr_not_equal(first, last);
-    assert_ptr_equal(facet_tenant_lane(&tenant, FACET_SLOT_LANES), first);
+    assert_ptr_equal(facet_tenant_shard(&tenant, FACET_SLOT_SHARDS), first);
     assert_int_equal(facet_tenant_launch_in(&tenant, first, 5), 5);
     assert_int_equal(facet_tenant_launch_in(&tenant, last, 7), 7);
     assert_int_equal(fixture_totals(fixture).inflight, 2);
@@ -35,7 +35,7 @@ static void test_the_last_one_out_rings(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
-    struct facet_slot_lane *first = facet_tenant_lane(&tenant, 0), *second = facet_tenant_lane(&tenant, 1);
+    struct facet_slot_shard *first = facet_tenant_shard(&tenant, 0), *second = facet_tenant_shard(&tenant, 1);
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     facet_tenant_launch_in(&tenant, first, 5);
@@ -50,7 +50,7 @@ static void test_the_last_one_out_rings(void **state)
 
 struct launcher {
     struct facet_tenant *tenant;
-    struct facet_slot_lane *lane;
+    struct facet_slot_shard *shard;
     _Atomic bool through;
 };
 
@@ -58,18 +58,18 @@ static void *launch_main(void *argument)
 {
     struct launcher *launcher = argument;
 
-    facet_tenant_launch_in(launcher->tenant, launcher->lane, DEPTH / 2);
+    facet_tenant_launch_in(launcher->tenant, launcher->shard, DEPTH / 2);
     atomic_store(&launcher->through, true);
     return NULL;
 }
 
 /* The depth is the process's, whichever threads fill it. */
-static void test_depth_is_of_all_lanes(void **state)
+static void test_depth_is_of_all_shards(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
-    struct launcher launcher = {.tenant = &tenant, .lane = facet_tenant_lane(&tenant, 1)};
-    struct facet_slot_lane *first = facet_tenant_lane(&tenant, 0);
+    struct launcher launcher = {.tenant = &tenant, .shard = facet_tenant_shard(&tenant, 1)};
+    struct facet_slot_shard *first = facet_tenant_shard(&tenant, 0);
     pthread_t thread;
 
     facet_owner_set_depth(fixture->owner, DEPTH);
@@ -84,30 +84,30 @@ static void test_depth_is_of_all_lanes(void **state)
     pthread_join(thread, NULL);
     assert_int_equal(fixture_totals(fixture).inflight, 2);
     facet_tenant_complete_in(&tenant, first, 1, DEPTH / 4, 0, facet_clock_now_ns());
-    facet_tenant_complete_in(&tenant, launcher.lane, 1, DEPTH / 2, 0, facet_clock_now_ns());
+    facet_tenant_complete_in(&tenant, launcher.shard, 1, DEPTH / 2, 0, facet_clock_now_ns());
     facet_tenant_detach(&tenant);
 }
 
-/* Launches that lanes admit without a look at each other exceed the depth by at most an eighth. */
-static void test_lanes_together_stay_near_the_depth(void **state)
+/* Launches that shards admit without a look at each other exceed the depth by at most an eighth. */
+static void test_shards_together_stay_near_the_depth(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
-    struct facet_slot_lane *lanes[FACET_SLOT_LANES];
+    struct facet_slot_shard *shards[FACET_SLOT_SHARDS];
 
-    for (uint32_t i = 0; i < FACET_SLOT_LANES; i++)
-        lanes[i] = facet_tenant_lane(&tenant, i);
+    for (uint32_t i = 0; i < FACET_SLOT_SHARDS; i++)
+        shards[i] = facet_tenant_shard(&tenant, i);
     facet_owner_set_depth(fixture->owner, DEPTH);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     for (bool fits = true; fits;) {
         fits = false;
-        for (uint32_t i = 0; i < FACET_SLOT_LANES; i++) {
-            uint64_t before = atomic_fetch_add(&lanes[i]->inflight, facet_inflight(1, 10));
+        for (uint32_t i = 0; i < FACET_SLOT_SHARDS; i++) {
+            uint64_t before = atomic_fetch_add(&shards[i]->inflight, facet_inflight(1, 10));
 
-            if (facet_tenant_fits_in(&tenant, lanes[i], before, 10))
+            if (facet_tenant_fits_in(&tenant, shards[i], before, 10))
                 fits = true;
             else
-                atomic_fetch_sub(&lanes[i]->inflight, facet_inflight(1, 10));
+                atomic_fetch_sub(&shards[i]->inflight, facet_inflight(1, 10));
         }
     }
     assert_in_range(fixture_totals(fixture).inflight_ns, DEPTH - 10, DEPTH + DEPTH / 8);
@@ -115,11 +115,11 @@ static void test_lanes_together_stay_near_the_depth(void **state)
     assert_int_equal(fixture_totals(fixture).inflight, 0);
 }
 
-/* ---- more threads than lanes, and one that reports for all ---- */
+/* ---- more threads than shards, and one that reports for all ---- */
 
 struct worker {
     struct facet_tenant *tenant;
-    struct facet_slot_lane *lane;
+    struct facet_slot_shard *shard;
     _Atomic uint64_t submitted;
     _Atomic uint64_t reported;
 };
@@ -133,7 +133,7 @@ static void *work_main(void *argument)
     for (uint32_t i = 0; i < EACH; i++) {
         while (i - atomic_load(&worker->reported) >= AHEAD)
             sched_yield();
-        facet_tenant_launch_in(worker->tenant, worker->lane, 3);
+        facet_tenant_launch_in(worker->tenant, worker->shard, 3);
         atomic_fetch_add(&worker->submitted, 1);
     }
     return NULL;
@@ -150,7 +150,7 @@ static void *report_main(void *argument)
             uint64_t reported = atomic_load(&workers[i].reported), done = atomic_load(&workers[i].submitted) - reported;
 
             if (done)
-                facet_tenant_complete_in(workers[i].tenant, workers[i].lane, (uint32_t)done, 0, done,
+                facet_tenant_complete_in(workers[i].tenant, workers[i].shard, (uint32_t)done, 0, done,
                                          facet_clock_now_ns());
             atomic_store(&workers[i].reported, reported + done);
             left -= done;
@@ -159,7 +159,7 @@ static void *report_main(void *argument)
     return NULL;
 }
 
-/* A reader at any moment sees no lane below zero: a launch leaves the lane in which its thread counted it. */
+/* A reader at any moment sees no shard below zero: a launch leaves the shard in which its thread counted it. */
 static void test_no_reader_sees_less_than_nothing(void **state)
 {
     static struct worker workers[THREADS];
@@ -169,7 +169,7 @@ static void test_no_reader_sees_less_than_nothing(void **state)
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     for (uint32_t i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.tenant = &tenant, .lane = facet_tenant_lane(&tenant, i)};
+        workers[i] = (struct worker){.tenant = &tenant, .shard = facet_tenant_shard(&tenant, i)};
         assert_int_equal(pthread_create(&threads[i], NULL, work_main, &workers[i]), 0);
     }
     assert_int_equal(pthread_create(&reporter, NULL, report_main, workers), 0);
@@ -188,16 +188,16 @@ static void test_no_reader_sees_less_than_nothing(void **state)
 
 /* ---- the dead ---- */
 
-/* Something old is in flight in one lane, and something new in another. */
+/* Something old is in flight in one shard, and something new in another. */
 static void be_doomed(const struct fixture *fixture, uint64_t settled_ns)
 {
     struct facet_tenant tenant;
 
     if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
         _exit(1);
-    facet_tenant_launch_in(&tenant, facet_tenant_lane(&tenant, 3), 0);
+    facet_tenant_launch_in(&tenant, facet_tenant_shard(&tenant, 3), 0);
     usleep(50000);
-    facet_tenant_launch_in(&tenant, facet_tenant_lane(&tenant, 5), 0);
+    facet_tenant_launch_in(&tenant, facet_tenant_shard(&tenant, 5), 0);
     facet_tenant_unsettled(&tenant, settled_ns);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     raise(SIGKILL);
@@ -218,7 +218,7 @@ static uint64_t charge_for(const struct fixture *fixture, uint64_t settled_ns)
     return fixture_totals(fixture).busy_ns - before_ns;
 }
 
-static void test_the_dead_are_charged_since_the_oldest_lane_began(void **state)
+static void test_the_dead_are_charged_since_the_oldest_shard_began(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -228,17 +228,17 @@ static void test_the_dead_are_charged_since_the_oldest_lane_began(void **state)
 }
 
 /* The page is the tenants' to write. */
-static void test_no_loop_runs_past_the_lanes(void **state)
+static void test_no_loop_runs_past_the_shards(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
 
-    atomic_store(&tenant.slot->lanes_used, UINT32_MAX);
-    assert_int_equal(facet_slot_lanes(tenant.slot), FACET_SLOT_LANES);
+    atomic_store(&tenant.slot->shards_used, UINT32_MAX);
+    assert_int_equal(facet_slot_shards(tenant.slot), FACET_SLOT_SHARDS);
     assert_int_equal(fixture_totals(fixture).inflight, 0);
     facet_tenant_detach(&tenant);
     tenant = fixture_attach(fixture);
-    assert_int_equal(facet_slot_lanes(tenant.slot), 1);
+    assert_int_equal(facet_slot_shards(tenant.slot), 1);
     facet_tenant_detach(&tenant);
 }
 
@@ -247,13 +247,13 @@ static void test_no_loop_runs_past_the_lanes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_what_is_in_flight_is_the_sum_of_the_lanes),
+        TEST(test_what_is_in_flight_is_the_sum_of_the_shards),
         TEST(test_the_last_one_out_rings),
-        TEST(test_depth_is_of_all_lanes),
-        TEST(test_lanes_together_stay_near_the_depth),
+        TEST(test_depth_is_of_all_shards),
+        TEST(test_shards_together_stay_near_the_depth),
         TEST(test_no_reader_sees_less_than_nothing),
-        TEST(test_the_dead_are_charged_since_the_oldest_lane_began),
-        TEST(test_no_loop_runs_past_the_lanes),
+        TEST(test_the_dead_are_charged_since_the_oldest_shard_began),
+        TEST(test_no_loop_runs_past_the_shards),
     };
-    return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("shards", tests, NULL, NULL);
 }

@@ -33,21 +33,21 @@ static void folder_of(char *path, size_t size)
         snprintf(path, size, "/tmp/facet-%u", (unsigned)geteuid());
 }
 
-static void parse(struct rocm_slots *slots)
+static void parse(struct rocm_holdings *holdings)
 {
     char line[LINE_SIZE] = "", *end;
     unsigned taken;
     int length = 0;
 
-    if (pread(slots->file, line, sizeof line - 1, 0) <= 0 ||
-        sscanf(line, "%15s %x %15s%n", slots->mode, &taken, slots->previous, &length) != 3) {
-        slots->mode[0] = '\0';
+    if (pread(holdings->file, line, sizeof line - 1, 0) <= 0 ||
+        sscanf(line, "%15s %x %15s%n", holdings->mode, &taken, holdings->previous, &length) != 3) {
+        holdings->mode[0] = '\0';
         return;
     }
-    slots->taken = taken;
+    holdings->taken = taken;
     end = line + length;
     for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
-        slots->names[i] = strtoull(end, &end, 16);
+        holdings->names[i] = strtoull(end, &end, 16);
 }
 
 /* Opens the folder, which must be ours alone: another user may have made one in /tmp first. */
@@ -75,9 +75,10 @@ static enum facet_status open_folder(const char *path, int *ret_folder, struct f
     return FACET_OK;
 }
 
-enum facet_status rocm_slots_open(const char *pci_address, struct rocm_slots *ret_slots, struct facet_error *error)
+enum facet_status rocm_holdings_open(const char *pci_address, struct rocm_holdings *ret_holdings,
+                                     struct facet_error *error)
 {
-    struct rocm_slots slots = {.file = -1};
+    struct rocm_holdings holdings = {.file = -1};
     char path[1024], name[64];
     int folder = -1;
 
@@ -86,64 +87,64 @@ enum facet_status rocm_slots_open(const char *pci_address, struct rocm_slots *re
     if (opened != FACET_OK)
         return opened;
     snprintf(name, sizeof name, "rocm-%.50s", pci_address);
-    slots.file = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    holdings.file = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     int number = errno;
     close(folder);
     errno = number;
-    if (slots.file < 0)
+    if (holdings.file < 0)
         return facet_kit_fail(error, FACET_IO, "%.200s: %s", path, strerror(errno));
-    while (flock(slots.file, LOCK_EX) != 0) {
+    while (flock(holdings.file, LOCK_EX) != 0) {
         if (errno == EINTR)
             continue;
         enum facet_status status = facet_kit_fail(error, FACET_IO, "%.200s: %s", path, strerror(errno));
-        close(slots.file);
+        close(holdings.file);
         return status;
     }
-    parse(&slots);
-    *ret_slots = slots;
+    parse(&holdings);
+    *ret_holdings = holdings;
     return FACET_OK;
 }
 
-void rocm_slots_settle(struct rocm_slots *slots, const char *mode)
+void rocm_holdings_settle(struct rocm_holdings *holdings, const char *mode)
 {
-    if (strcmp(slots->mode, mode) == 0)
+    if (strcmp(holdings->mode, mode) == 0)
         return;
-    slots->taken = 0;
-    FACET_KIT_TEXT(slots->mode, mode);
-    FACET_KIT_TEXT(slots->previous, mode);
+    holdings->taken = 0;
+    FACET_KIT_TEXT(holdings->mode, mode);
+    FACET_KIT_TEXT(holdings->previous, mode);
 }
 
 /* The name is the clock, but later than any name here, because the clock may have been set back. */
-void rocm_slots_take(struct rocm_slots *slots, uint32_t number)
+void rocm_holdings_take(struct rocm_holdings *holdings, uint32_t number)
 {
     uint64_t name = facet_kit_now_ns();
 
     for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
-        name = slots->names[i] >= name ? slots->names[i] + 1 : name;
-    slots->names[number] = name;
-    slots->taken |= UINT32_C(1) << number;
+        name = holdings->names[i] >= name ? holdings->names[i] + 1 : name;
+    holdings->names[number] = name;
+    holdings->taken |= UINT32_C(1) << number;
 }
 
-enum facet_status rocm_slots_write(const struct rocm_slots *slots, struct facet_error *error)
+enum facet_status rocm_holdings_write(const struct rocm_holdings *holdings, struct facet_error *error)
 {
     char line[LINE_SIZE];
-    int length = snprintf(line, sizeof line, "%s %x %s", slots->mode, slots->taken, slots->previous);
+    int length = snprintf(line, sizeof line, "%s %x %s", holdings->mode, holdings->taken, holdings->previous);
 
     for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
-        length += snprintf(line + length, sizeof line - (size_t)length, " %" PRIx64, slots->names[i]);
+        length += snprintf(line + length, sizeof line - (size_t)length, " %" PRIx64, holdings->names[i]);
     length += snprintf(line + length, sizeof line - (size_t)length, "\n");
 
     /*
      * Shorter than a block, in place: a reader holds the lock, and a killed writer leaves the old or the new content.
      */
-    if (pwrite(slots->file, line, (size_t)length, 0) != length || ftruncate(slots->file, length) != 0)
+    if (pwrite(holdings->file, line, (size_t)length, 0) != length || ftruncate(holdings->file, length) != 0)
         return facet_kit_fail(error, FACET_IO, "the file of the GPU's partitions: %s", strerror(errno));
     return FACET_OK;
 }
 
-void rocm_slots_close(struct rocm_slots *slots)
+void rocm_holdings_close(struct rocm_holdings *holdings)
 {
-    if (slots->file >= 0)
-        close(slots->file);
-    slots->file = -1;
+    if (holdings->file >= 0)
+        close(holdings->file);
+    holdings->file = -1;
 }

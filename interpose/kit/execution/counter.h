@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A counter: one thread's launches into one stream, counted.
+ *
+ * Owns: counting them, so that a launch writes no word that another thread writes; and finding the counter of a launch.
+ * Never: is shared between launching threads. The helper (track.h) only reads the counts.
+ *
+ * When a stream is destroyed, the handle in its counters changes, so that no launch finds them. A thread reuses its
+ * counters; they are freed after it has ended.
+ */
+#ifndef FACET_FLIGHT_COUNTER_H
+#define FACET_FLIGHT_COUNTER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "driver.h"
+#include "timeline.h"
+
+/* A launch with events around it. */
+struct facet_flight_sample {
+    void *start, *end; /* recorded right before and right after it; NULL start: the launches before `end` are unknown */
+    uint64_t key;      /* of the launched object (interpose/kit/estimate.h) */
+    uint64_t submitted, charged, expected, unknown; /* the counter's counts, including this launch */
+    uint64_t cost, begun_ns;                        /* its expected duration; when it was launched */
+    bool after_others;                              /* the device may still have been busy with other vGPUs' work */
+    struct facet_flight_sample *next;
+};
+
+/* A position in a counter: launches, their charges and expected time, and the number without an expectation. */
+struct facet_flight_mark {
+    uint64_t submitted, charged, expected, unknown;
+};
+
+/* A kind of launch: similar ones, as known to the thread. */
+struct facet_flight_kind {
+    const void *object; /* NULL: no entry */
+    uint64_t size, estimate_ns, asked_ns;
+};
+
+/* Programs alternate between several kernels and several streams: this many are cached. */
+#define FACET_FLIGHT_AT_HAND_BITS 3
+#define FACET_FLIGHT_AT_HAND      (1u << FACET_FLIGHT_AT_HAND_BITS)
+
+static inline uint32_t facet_flight_place(uint64_t key)
+{
+    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FACET_FLIGHT_AT_HAND_BITS));
+}
+
+struct facet_flight_counter {
+    /* Written by the launching thread. */
+    _Atomic(void *) stream; /* the program's handle; FACET_FLIGHT_NO_STREAM once it was destroyed */
+    struct facet_tenant *tenant;
+    struct facet_slot_shard *counted; /* the limiter's count of launches in flight */
+    int64_t left_ns;                  /* expected time until the next launch is sampled */
+    uint32_t gate, random;            /* gate: as of the last sample */
+    _Atomic uint64_t submitted;       /* launches that the driver has accepted */
+    _Atomic uint64_t charged;         /* their charges */
+    _Atomic uint64_t expected;        /* their expected time */
+    _Atomic uint64_t unknown;         /* launches without an expectation */
+    struct facet_flight_counter *own; /* the next one of this thread */
+
+    struct facet_flight_kind kinds[FACET_FLIGHT_AT_HAND];
+
+    /* Set when the counter is made. */
+    void *context;
+    struct facet_flight_timeline *timeline;
+    pthread_t thread;
+    uint64_t id;       /* unique; changes each time the counter is reused */
+    bool joins_legacy; /* the legacy stream waits for this stream */
+
+    /* Written by the thread that holds the look lock (track.h). */
+    _Alignas(64) _Atomic uint64_t mean_ns; /* recent average duration of a launch */
+    _Atomic uint64_t reported;             /* part of `submitted` */
+    uint64_t reported_charge;              /* part of `charged` */
+    uint64_t measured_expected;            /* part of `expected`, up to until_ns */
+    uint64_t measured_unknown;
+    uint64_t until_ns;    /* device time is accounted up to here */
+    uint64_t ahead_ns;    /* reported beyond until_ns already, by expectation */
+    bool until_late;      /* until_ns is an upper bound: the end was not observed */
+    uint64_t since_ns;    /* since when unreported work may run; 0: there is none */
+    _Atomic bool settled; /* everything is reported */
+
+    /* Protected by the track lock. */
+    struct facet_flight_mark waited; /* known by the program to be complete */
+    bool doubtful;                   /* the program may know more: query the driver */
+    struct facet_flight_sample *first, **last;
+    uint64_t followed;                 /* part of `submitted`, up to the last sample */
+    _Atomic bool destroyed;            /* the stream is destroyed: query events only */
+    _Atomic bool ended;                /* the context has ended: query nothing */
+    uint64_t ended_ns;                 /* the time of that end */
+    _Atomic bool left;                 /* its thread has ended */
+    struct facet_flight_counter *next; /* in the list of all counters */
+};
+
+#define FACET_FLIGHT_NO_STREAM ((void *)-1)
+
+static inline struct facet_flight_mark facet_flight_mark_of(const struct facet_flight_counter *counter)
+{
+    uint64_t submitted = atomic_load_explicit(&counter->submitted, memory_order_acquire);
+
+    return (struct facet_flight_mark){submitted, atomic_load_explicit(&counter->charged, memory_order_relaxed),
+                                      atomic_load_explicit(&counter->expected, memory_order_relaxed),
+                                      atomic_load_explicit(&counter->unknown, memory_order_relaxed)};
+}
+
+/*
+ * Protects the lists of counters, samples and timelines. Held for a few instructions, never during a call to the
+ * driver.
+ */
+extern pthread_mutex_t facet_flight_track_lock;
+extern struct facet_flight_counter *facet_flight_counters;
+
+/* The counters of the thread's last launches. A dlopened library may use a few words of static TLS. */
+extern _Thread_local struct facet_flight_counter *facet_flight_recent[FACET_FLIGHT_AT_HAND]
+    __attribute__((tls_model("initial-exec")));
+
+struct facet_flight_counter *facet_flight_counter_find(void *stream);
+
+/*
+ * The counter of a launch into `stream` (never NULL: see facet_flight_stream_of()); NULL when it has no vGPU, or memory
+ * is out.
+ */
+static inline struct facet_flight_counter *facet_flight_counter(void *stream)
+{
+    struct facet_flight_counter *counter = facet_flight_recent[facet_flight_place((uintptr_t)stream)];
+
+    if (__builtin_expect(counter && atomic_load_explicit(&counter->stream, memory_order_relaxed) == stream, 1))
+        return counter;
+    return facet_flight_counter_find(stream);
+}
+
+/* The stream of a handle, in a function of the legacy form or of the per-thread one. */
+static inline void *facet_flight_stream_of(void *stream, bool per_thread)
+{
+    if (stream)
+        return stream;
+    return per_thread ? FACET_FLIGHT_PER_THREAD : FACET_FLIGHT_LEGACY;
+}
+
+/* Whether a stream is a default one, whose identity depends on the current context. */
+static inline bool facet_flight_stream_is_default(void *stream)
+{
+    return stream == FACET_FLIGHT_LEGACY || stream == FACET_FLIGHT_PER_THREAD;
+}
+
+/* Hides the counters of a stream, or of a context, from later launches. Called with the track lock. */
+void facet_flight_counters_destroy(void *stream);
+void facet_flight_counters_end(void *context);
+
+/* Makes the calling thread's next launch look its counter up: the context may have changed. */
+void facet_flight_counter_forget(void);
+
+void facet_flight_counters_forked(void);
+
+#endif
