@@ -129,23 +129,6 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
 
 /* --- removing --------------------------------------------------------------------------------------------------- */
 
-static enum facet_status device_missing(const struct vgpu *vgpu, struct facet_error *error)
-{
-    return facet_error_argument(error, FACET_BAD_STATE, "vgpu", "its device %s (%.64s) is not there",
-                                vgpu->row.device_id, vgpu->row.device_name);
-}
-
-enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error)
-{
-    const struct claim claim = {registry, vgpu};
-    const struct grant_others others = {claim_others_have, &claim};
-    enum facet_status status = vgpu->device
-                                   ? grant_undo(registry->parts.sessions, vgpu->device, &vgpu->row, &others, error)
-                                   : device_missing(vgpu, error);
-
-    return status == FACET_OK ? registry_delete_row(registry, vgpu->row.id, error) : status;
-}
-
 /* The segment goes last: one that cannot be removed is a stray, which the next start removes. */
 static void withdraw(struct registry *registry, const struct vgpu *place)
 {
@@ -189,7 +172,7 @@ static enum facet_status give_back(struct registry *registry, const struct vgpu 
     if (!mode_is_spatial(vgpu->row.limits.mode))
         return FACET_OK;
     if (!vgpu->device)
-        return device_missing(vgpu, error);
+        return vgpu_device_missing(vgpu, error);
     enum facet_status status = grant_release(registry->parts.sessions, vgpu->device, &vgpu->row, &others, error);
     if (status != FACET_NOT_FOUND)
         return status;

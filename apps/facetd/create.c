@@ -9,8 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,16 +18,6 @@
 #define EPHEMERAL_GRACE_NS (2 * FACET_NS_PER_S)
 
 /* --- planning: all that can be refused without touching anything ------------------------------------------------ */
-
-enum facet_status registry_random_id(char ret_id[VGPU_ID_SIZE], struct facet_error *error)
-{
-    uint64_t random;
-
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return facet_error_set(error, FACET_IO, "getrandom gave no random number for an id");
-    snprintf(ret_id, VGPU_ID_SIZE, "%016" PRIx64, random);
-    return FACET_OK;
-}
 
 static enum facet_status make_id(const struct registry *registry, char *ret_id, struct facet_error *error)
 {
@@ -187,14 +175,6 @@ static enum facet_status name_holders(const struct registry *registry, const str
     if (used >= size)
         memcpy(error->message + size - 4, "...", 4);
     return status;
-}
-
-uint64_t registry_wall_clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return facet_timespec_ns(&now);
 }
 
 static void fill_row(const struct request *request, const struct facet_device_record *device, struct vgpu_row *row)
@@ -361,47 +341,6 @@ static void tell_surplus(const struct facet_limits *asked, struct vgpu_info *inf
         snprintf(info->warning, sizeof info->warning,
                  "the device gives %u.%u %% of its compute, the next step above what was asked",
                  slice->compute_milli / 10, slice->compute_milli % 10);
-}
-
-/* The sum of the quotas on a device, `all` or only those whose memory cannot be swapped. */
-static uint64_t promised_bytes(const struct registry *registry, const char *device_id, bool all)
-{
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < registry->count; i++) {
-        const struct vgpu_row *row = &registry->vgpus[i].row;
-        bool counts = row->limits.mode == FACET_MODE_SOFT && (all || !row->oversubscribe) && row->state == ROW_READY;
-
-        if (counts && strcmp(row->device_id, device_id) == 0 &&
-            __builtin_add_overflow(sum, row->limits.memory_bytes, &sum))
-            return UINT64_MAX;
-    }
-    return sum;
-}
-
-/* A client that requests an amount may believe that it is reserved; one warning says that it is not. */
-void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info)
-{
-    const struct vgpu_row *row = &info->row;
-    const struct facet_device_record *device = NULL;
-    char promised[16], whole[16];
-
-    if (info->warning[0] || !(request->present & REQUEST_MEMORY_LIMIT) || row->limits.mode != FACET_MODE_SOFT ||
-        row->oversubscribe ||
-        facet_device_table_find(registry->parts.devices, row->device_id, &device, NULL) != FACET_OK ||
-        !(device->info.valid & FACET_DEVICE_HAS_MEMORY))
-        return;
-    uint64_t sum = promised_bytes(registry, row->device_id, false);
-    if (sum > device->info.memory_bytes)
-        snprintf(info->warning, sizeof info->warning,
-                 "limits on %s add up to %s of %s: programs may be refused memory that is within their limit",
-                 row->device_id, facet_format_size(sum, promised, sizeof promised),
-                 facet_format_size(device->info.memory_bytes, whole, sizeof whole));
-    else if (promised_bytes(registry, row->device_id, true) > device->info.memory_bytes)
-        snprintf(info->warning, sizeof info->warning,
-                 "others on %s have limits above what is left, by --oversubscribe: they make room for each other, not "
-                 "for this one",
-                 row->device_id);
 }
 
 enum facet_status registry_create(struct registry *registry, const struct request *request, struct vgpu_info *ret_info,

@@ -59,6 +59,47 @@ static void describe_warning(const struct registry *registry, const struct vgpu 
     }
 }
 
+/* The sum of the quotas on a device, `all` or only those whose memory cannot be swapped. */
+static uint64_t promised_bytes(const struct registry *registry, const char *device_id, bool all)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct vgpu_row *row = &registry->vgpus[i].row;
+        bool counts = row->limits.mode == FACET_MODE_SOFT && (all || !row->oversubscribe) && row->state == ROW_READY;
+
+        if (counts && strcmp(row->device_id, device_id) == 0 &&
+            __builtin_add_overflow(sum, row->limits.memory_bytes, &sum))
+            return UINT64_MAX;
+    }
+    return sum;
+}
+
+/* A client that requests an amount may believe that it is reserved; one warning says that it is not. */
+void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info)
+{
+    const struct vgpu_row *row = &info->row;
+    const struct facet_device_record *device = NULL;
+    char promised[16], whole[16];
+
+    if (info->warning[0] || !(request->present & REQUEST_MEMORY_LIMIT) || row->limits.mode != FACET_MODE_SOFT ||
+        row->oversubscribe ||
+        facet_device_table_find(registry->parts.devices, row->device_id, &device, NULL) != FACET_OK ||
+        !(device->info.valid & FACET_DEVICE_HAS_MEMORY))
+        return;
+    uint64_t sum = promised_bytes(registry, row->device_id, false);
+    if (sum > device->info.memory_bytes)
+        snprintf(info->warning, sizeof info->warning,
+                 "limits on %s add up to %s of %s: programs may be refused memory that is within their limit",
+                 row->device_id, facet_format_size(sum, promised, sizeof promised),
+                 facet_format_size(device->info.memory_bytes, whole, sizeof whole));
+    else if (promised_bytes(registry, row->device_id, true) > device->info.memory_bytes)
+        snprintf(info->warning, sizeof info->warning,
+                 "others on %s have limits above what is left, by --oversubscribe: they make room for each other, not "
+                 "for this one",
+                 row->device_id);
+}
+
 static enum vgpu_state state_of(const struct vgpu *vgpu, const struct vgpu_info *info)
 {
     if (vgpu->row.state != ROW_READY)
@@ -180,37 +221,7 @@ enum facet_status registry_delete_row(struct registry *registry, const char *id,
     return status;
 }
 
-/* --- opening and closing ---------------------------------------------------------------------------------------- */
-
-enum facet_status registry_open(const char *runtime_dir, const char *state_dir, const struct registry_parts *parts,
-                                struct registry **ret_registry, struct facet_error *error)
-{
-    struct registry *registry = calloc(1, sizeof *registry);
-
-    if (!registry)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the registry");
-    pthread_mutex_init(&registry->change, NULL);
-    pthread_mutex_init(&registry->lock, NULL);
-    registry->parts = *parts;
-    int length = snprintf(registry->segments, sizeof registry->segments, "%s/vgpu", runtime_dir);
-    enum facet_status status =
-        (size_t)length < sizeof registry->segments
-            ? facet_path_make(registry->segments, 0700, error)
-            : facet_error_set(error, FACET_OUT_OF_RANGE, "runtime folder '%.64s...': too long", runtime_dir);
-    if (status == FACET_OK)
-        status = store_open(state_dir, &registry->store, error);
-    if (status == FACET_OK) {
-        pthread_mutex_lock(&registry->change);
-        status = registry_restore(registry, error);
-        pthread_mutex_unlock(&registry->change);
-    }
-    if (status != FACET_OK) {
-        registry_close(registry);
-        return status;
-    }
-    *ret_registry = registry;
-    return FACET_OK;
-}
+/* --- closing ---------------------------------------------------------------------------------------------------- */
 
 void registry_close(struct registry *registry)
 {

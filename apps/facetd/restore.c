@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: restoring the state that an earlier daemon or provider left: rows, parts of devices, segments, strays.
+ * Owns: opening the registry, and restoring the state that an earlier daemon or provider left: rows, parts of devices,
+ * segments, strays.
  * Never: gives up an acknowledged vGPU: one that cannot be served now is kept and says why.
  */
 #include "vgpu.h"
@@ -231,7 +232,7 @@ static enum facet_status sweep(const struct registry *registry, struct facet_err
 }
 
 /* Acknowledged vGPUs first: their parts must not be mistaken for the rests of others. */
-enum facet_status registry_restore(struct registry *registry, struct facet_error *error)
+static enum facet_status registry_restore(struct registry *registry, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct vgpu_row *rows = NULL;
     size_t count = 0;
@@ -248,4 +249,34 @@ enum facet_status registry_restore(struct registry *registry, struct facet_error
     if (status == FACET_OK)
         reserve_look(registry);
     return status == FACET_OK ? sweep(registry, error) : status;
+}
+
+enum facet_status registry_open(const char *runtime_dir, const char *state_dir, const struct registry_parts *parts,
+                                struct registry **ret_registry, struct facet_error *error)
+{
+    struct registry *registry = calloc(1, sizeof *registry);
+
+    if (!registry)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the registry");
+    pthread_mutex_init(&registry->change, NULL);
+    pthread_mutex_init(&registry->lock, NULL);
+    registry->parts = *parts;
+    int length = snprintf(registry->segments, sizeof registry->segments, "%s/vgpu", runtime_dir);
+    enum facet_status status =
+        (size_t)length < sizeof registry->segments
+            ? facet_path_make(registry->segments, 0700, error)
+            : facet_error_set(error, FACET_OUT_OF_RANGE, "runtime folder '%.64s...': too long", runtime_dir);
+    if (status == FACET_OK)
+        status = store_open(state_dir, &registry->store, error);
+    if (status == FACET_OK) {
+        pthread_mutex_lock(&registry->change);
+        status = registry_restore(registry, error);
+        pthread_mutex_unlock(&registry->change);
+    }
+    if (status != FACET_OK) {
+        registry_close(registry);
+        return status;
+    }
+    *ret_registry = registry;
+    return FACET_OK;
 }

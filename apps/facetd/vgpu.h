@@ -91,16 +91,19 @@ void vgpu_serve(struct registry *registry, struct vgpu *vgpu);
 /* Like vgpu_serve() for one of the list, which others may be reading. */
 void vgpu_serve_again(struct registry *registry, struct vgpu *place);
 
-/* With the change lock (change.c): removes the rest of one that is half made or half removed; then its row. */
+/* removal.c: refuses with FACET_BAD_STATE, and says which device is missing. */
+enum facet_status vgpu_device_missing(const struct vgpu *vgpu, struct facet_error *error);
+
+/* With the change lock (removal.c): removes the rest of one that is half made or half removed; then its row. */
 enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error);
 
 /*
- * With the change lock (create.c): warns of quotas that exceed their device's memory in sum, where the request names a
- * quota, and there is no other warning.
+ * With the change lock (registry.c): warns of quotas that exceed their device's memory in sum, where the request names
+ * a quota, and there is no other warning.
  */
 void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info);
 
-/* With the change lock (create.c): 16 hexadecimal digits, and the present time. */
+/* identity.c: 16 random hexadecimal digits, and the present time. */
 enum facet_status registry_random_id(char ret_id[VGPU_ID_SIZE], struct facet_error *error);
 uint64_t registry_wall_clock_ns(void);
 
@@ -117,8 +120,5 @@ enum facet_status reserve_check(const struct registry *registry, const struct vg
                                 const struct facet_device_record *device, struct facet_error *error);
 void reserve_look(struct registry *registry);
 enum facet_status reserve_restore(struct registry *registry, struct facet_error *error);
-
-/* Start-up: fills the registry from the database (restore.c). */
-enum facet_status registry_restore(struct registry *registry, struct facet_error *error);
 
 #endif
