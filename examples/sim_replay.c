@@ -173,8 +173,7 @@ static void read_json(const char *path, struct trace *trace)
 
     if (!json_is_array(kernels) || !json_is_object(latencies))
         refuse("%s: expected \"kernels\", and \"kernel_latency\" in the profile beside it", path);
-    json_array_foreach(kernels, i, kernel)
-    {
+    json_array_foreach (kernels, i, kernel) {
         const char *name = json_string_value(json_object_get(kernel, "name"));
         json_t *dimensions = json_object_get(kernel, "launch_params");
         json_t *latency = json_object_get(json_object_get(latencies, name ? name : ""), "total_latency");

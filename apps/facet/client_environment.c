@@ -48,8 +48,7 @@ static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)theirs, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)theirs, name, value) {
         const char *our = getenv(name);
 
         if (!our || !*our)

@@ -17,8 +17,9 @@ static void join(const json_t *array, char *buffer, size_t size)
     size_t index, used = 0;
 
     buffer[0] = '\0';
-    json_array_foreach(array, index, value) if (used < size) used +=
-        (size_t)snprintf(buffer + used, size - used, "%s%s", used ? ", " : "", json_string_value(value));
+    json_array_foreach (array, index, value)
+        if (used < size)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? ", " : "", json_string_value(value));
 }
 
 static bool add_text(struct libscols_table *card, const char *name, const json_t *object, const char *member)
@@ -50,8 +51,7 @@ static bool add_modes(struct libscols_table *card, const json_t *device)
     char text[TEXT_SIZE] = "", others[TEXT_SIZE / 4];
     size_t index, used = 0;
 
-    json_array_foreach(json_object_get(device, "modes"), index, mode)
-    {
+    json_array_foreach (json_object_get(device, "modes"), index, mode) {
         const char *name = json_string_value(mode);
         join(json_object_get(groups, name), others, sizeof others);
         if (used < sizeof text)
@@ -75,8 +75,8 @@ static bool add_properties(struct libscols_table *card, const json_t *device)
     json_t *value;
     bool complete = true;
 
-    json_object_foreach(json_object_get(device, "properties"), name, value) complete =
-        complete && add_property(card, name, json_string_value(value));
+    json_object_foreach (json_object_get(device, "properties"), name, value)
+        complete = complete && add_property(card, name, json_string_value(value));
     return complete;
 }
 
@@ -142,8 +142,7 @@ static const char *free_places(const json_t *item, char *buffer)
     buffer[0] = '\0';
     if (!view_has(item, "placements"))
         return "unknown";
-    json_array_foreach(json_object_get(item, "placements"), index, place)
-    {
+    json_array_foreach (json_object_get(item, "placements"), index, place) {
         if (json_is_true(json_object_get(place, "free")) && used < TEXT_SIZE)
             used += (size_t)snprintf(buffer + used, TEXT_SIZE - used, "%s%" PRIu64, used ? "," : "",
                                      view_number(place, "start"));
@@ -201,8 +200,7 @@ static bool print_section(const json_t *device, const struct section *section)
         return true;
     VIEW_CLEANUP_TABLE struct libscols_table *table = view_table(section->columns);
     bool complete = table != NULL;
-    json_array_foreach(items, index, item)
-    {
+    json_array_foreach (items, index, item) {
         section->fill(item, buffers, cells);
         complete = complete && view_row(table, cells, section->count);
     }

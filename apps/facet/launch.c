@@ -71,8 +71,9 @@ static bool prepare_environment(const struct launch_place *place)
     FACET_CLEANUP_FREE char *layers = NULL;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)place->environment, name,
-                        value) if (setenv(name, json_string_value(value), 1) != 0) return false;
+    json_object_foreach ((json_t *)(uintptr_t)place->environment, name, value)
+        if (setenv(name, json_string_value(value), 1) != 0)
+            return false;
     if (asprintf(&layers, before && before[0] ? "%s:%s" : "%s", place->layer, before) < 0) {
         layers = NULL;
         return false;

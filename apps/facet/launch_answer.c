@@ -58,8 +58,7 @@ enum facet_status launch_answer_add_environment(const struct command *self, cons
     const char *name;
     struct facet_error why;
 
-    json_object_foreach(own, name, value)
-    {
+    json_object_foreach (own, name, value) {
         if (!is_ours(name, json_string_value(value), &why))
             command_warn(self, "the program is not given the daemon's %.64s: %s", name, why.message);
         else if (json_object_set(environment, name, value) != 0)

@@ -72,8 +72,9 @@ static bool gather_reason(json_t *gathered, json_t *reason)
     json_t *item, *addresses;
     size_t index;
 
-    json_array_foreach(gathered, index, item) if (is_same(item, reason)) return json_array_append(
-        json_object_get(item, "addresses"), json_object_get(reason, "address")) == 0;
+    json_array_foreach (gathered, index, item)
+        if (is_same(item, reason))
+            return json_array_append(json_object_get(item, "addresses"), json_object_get(reason, "address")) == 0;
     item = json_copy(reason);
     addresses = json_pack("[O]", json_object_get(reason, "address"));
     json_object_set_new(item, "addresses", addresses);
@@ -87,8 +88,9 @@ static json_t *gather_reasons(const json_t *verdicts)
     size_t index, inner;
     bool complete = gathered != NULL;
 
-    json_array_foreach(verdicts, index, verdict) json_array_foreach(json_object_get(verdict, "reasons"), inner, reason)
-        complete = complete && gather_reason(gathered, reason);
+    json_array_foreach (verdicts, index, verdict)
+        json_array_foreach (json_object_get(verdict, "reasons"), inner, reason)
+            complete = complete && gather_reason(gathered, reason);
     if (complete)
         return gathered;
     json_decref(gathered);
@@ -101,8 +103,9 @@ static void print_reason(const json_t *reason)
     size_t index, shown = 4, count = json_array_size(addresses);
 
     printf("  %s: %s (", view_text(reason, "weight"), view_text(reason, "text"));
-    json_array_foreach(addresses, index, address) if (index < shown)
-        printf("%s%s", index ? ", " : "", json_string_value(address));
+    json_array_foreach (addresses, index, address)
+        if (index < shown)
+            printf("%s%s", index ? ", " : "", json_string_value(address));
     if (count > shown)
         printf(" and %zu more", count - shown);
     printf(")\n      %s\n", view_text(reason, "advice"));
@@ -116,8 +119,9 @@ bool pci_print_reasons(const json_t *verdicts)
     size_t index;
 
     for (size_t i = 0; gathered && i < sizeof weights / sizeof weights[0]; i++)
-        json_array_foreach(gathered, index, reason) if (strcmp(view_text(reason, "weight"), weights[i]) == 0)
-            print_reason(reason);
+        json_array_foreach (gathered, index, reason)
+            if (strcmp(view_text(reason, "weight"), weights[i]) == 0)
+                print_reason(reason);
     json_decref(gathered);
     return gathered != NULL;
 }

@@ -233,8 +233,7 @@ static enum facet_status find_id(const struct pci_attachment *attachment, const 
 
     facet_attach_id(function, ret_id);
     devices = json_object_get(json_object_get(info, "config"), "devices");
-    json_array_foreach(devices, index, device)
-    {
+    json_array_foreach (devices, index, device) {
         const char *id = json_string_value(json_object_get(device, "id"));
         if (id && strlen(id) < FACET_ATTACH_ID_SIZE && is_path(device, function))
             snprintf(ret_id, FACET_ATTACH_ID_SIZE, "%s", id);

@@ -134,10 +134,10 @@ static bool print_table(const json_t *scan)
     const json_t *item;
     size_t index;
 
-    json_array_foreach(json_object_get(scan, "functions"), index, item) complete =
-        complete && add_function(table, item);
-    json_array_foreach(json_object_get(scan, "platforms"), index, item) complete =
-        complete && add_platform(table, item);
+    json_array_foreach (json_object_get(scan, "functions"), index, item)
+        complete = complete && add_function(table, item);
+    json_array_foreach (json_object_get(scan, "platforms"), index, item)
+        complete = complete && add_platform(table, item);
     return complete && scols_print_table(table) == 0;
 }
 
@@ -146,7 +146,9 @@ static bool is_told(const json_t *verdicts, const json_t *verdict)
     const json_t *told;
     size_t index;
 
-    json_array_foreach(verdicts, index, told) if (told == verdict) return true;
+    json_array_foreach (verdicts, index, told)
+        if (told == verdict)
+            return true;
     return false;
 }
 
@@ -157,8 +159,7 @@ static bool print_why(const json_t *scan)
     size_t index;
     bool silent = json_array_size(json_object_get(scan, "platforms")) == 0;
 
-    json_array_foreach(json_object_get(scan, "functions"), index, function)
-    {
+    json_array_foreach (json_object_get(scan, "functions"), index, function) {
         verdict = json_object_get(function, "passthrough");
         /* A group's verdict is printed once. */
         if (is_told(verdicts, verdict))
@@ -169,7 +170,7 @@ static bool print_why(const json_t *scan)
     if (!silent)
         printf("\n");
     bool complete = verdicts && pci_print_reasons(verdicts);
-    json_array_foreach(json_object_get(scan, "platforms"), index, platform)
+    json_array_foreach (json_object_get(scan, "platforms"), index, platform)
         printf("  stop: %s is part of the machine's chip, not on PCI\n      use it through its driver\n",
                view_text(platform, "name"));
     json_decref(verdicts);

@@ -40,8 +40,10 @@ static bool add_list(struct libscols_table *card, const char *name, const json_t
     size_t index, used = 0;
 
     text[0] = '\0';
-    json_array_foreach(array, index, item) if (used < sizeof text) used +=
-        (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", json_string_value(item));
+    json_array_foreach (array, index, item)
+        if (used < sizeof text)
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", json_string_value(item));
     return json_array_size(array) == 0 || view_card_add(card, name, text);
 }
 
@@ -62,8 +64,7 @@ static bool add_bars(struct libscols_table *card, const json_t *bars)
     size_t index;
     bool complete = true;
 
-    json_array_foreach(bars, index, bar)
-    {
+    json_array_foreach (bars, index, bar) {
         unsigned number = (unsigned)view_number(bar, "bar");
 
         if (number == FACET_PCI_ROM)
@@ -104,8 +105,7 @@ static bool add_holders(struct libscols_table *card, const json_t *function)
     const json_t *holders = json_object_get(function, "holders"), *holder;
     size_t index, used = 0;
 
-    json_array_foreach(holders, index, holder)
-    {
+    json_array_foreach (holders, index, holder) {
         bool is_same =
             index > 0 && view_number(holder, "pid") == view_number(json_array_get(holders, index - 1), "pid");
 
@@ -129,8 +129,10 @@ static bool add_unread(struct libscols_table *card, json_t *unread)
     size_t used = 0;
 
     text[0] = '\0';
-    json_object_foreach(unread, name, reason) if (used < sizeof text) used += (size_t)snprintf(
-        text + used, sizeof text - used, "%s%s (%s)", used ? ", " : "", name, json_string_value(reason));
+    json_object_foreach (unread, name, reason)
+        if (used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (%s)", used ? ", " : "", name,
+                                     json_string_value(reason));
     return used == 0 || view_card_add(card, "not known", text);
 }
 
@@ -173,8 +175,7 @@ static bool print_types(const json_t *types)
 
     if (json_array_size(types) == 0)
         return true;
-    json_array_foreach(types, index, type)
-    {
+    json_array_foreach (types, index, type) {
         snprintf(available, sizeof available, "%" PRIu64, view_number(type, "available"));
         if (json_is_true(json_object_get(type, "current")))
             snprintf(available, sizeof available, "is one");

@@ -144,7 +144,7 @@ static int print_rendered(const struct command *self, const json_t *answer)
 
     if (!rendered)
         return EXIT_REFUSED;
-    json_array_foreach(json_object_get(rendered, "left"), index, left)
+    json_array_foreach (json_object_get(rendered, "left"), index, left)
         command_warn(self, "left to you: %s: %s", view_text(left, "pointer"), view_text(left, "message"));
     return command_print_json(json_object_get(rendered, "configuration"));
 }

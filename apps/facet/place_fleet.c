@@ -79,8 +79,7 @@ static enum facet_status check_members(const json_t *job, bool placed, struct fa
 
     if (!json_is_object(job))
         return facet_error_set(error, FACET_INVALID_ARGUMENT, "expected a JSON object");
-    json_object_foreach((json_t *)(uintptr_t)job, member, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)job, member, value) {
         size_t i = 0;
         while (i < count && strcmp(known[i], member) != 0)
             i++;

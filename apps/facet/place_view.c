@@ -9,8 +9,7 @@ static bool add_grants(struct libscols_table *table, const json_t *reservation)
     bool complete = true;
     size_t index;
 
-    json_array_foreach(json_object_get(reservation, "grants"), index, grant)
-    {
+    json_array_foreach (json_object_get(reservation, "grants"), index, grant) {
         complete = complete &&
                    view_row(table,
                             (const char *const[]){view_text(reservation, "name"),
@@ -36,6 +35,7 @@ int place_print_table(const struct command *self, const json_t *reservations)
     const json_t *reservation;
     size_t index;
 
-    json_array_foreach(reservations, index, reservation) complete = complete && add_grants(table, reservation);
+    json_array_foreach (reservations, index, reservation)
+        complete = complete && add_grants(table, reservation);
     return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }

@@ -156,8 +156,7 @@ static enum facet_status device_memory(struct client *client, const char *text, 
 
     if (status != FACET_OK)
         return status;
-    json_array_foreach(json_object_get(answer, "devices"), index, device)
-    {
+    json_array_foreach (json_object_get(answer, "devices"), index, device) {
         if (text && !device_is(device, index, text))
             continue;
         const json_t *memory = json_object_get(device, "memory_bytes");

@@ -20,8 +20,9 @@ static const json_t *earlier(const struct top_sample *before, const json_t *vgpu
     const json_t *candidate;
     size_t index;
 
-    json_array_foreach(json_object_get(before->answer, "vgpus"), index,
-                       candidate) if (strcmp(view_text(candidate, "id"), view_text(vgpu, "id")) == 0) return candidate;
+    json_array_foreach (json_object_get(before->answer, "vgpus"), index, candidate)
+        if (strcmp(view_text(candidate, "id"), view_text(vgpu, "id")) == 0)
+            return candidate;
     return NULL;
 }
 
@@ -117,8 +118,8 @@ static struct libscols_table *build(const struct top_sample *before, const struc
     const json_t *vgpu;
     size_t index;
 
-    json_array_foreach(json_object_get(now->answer, "vgpus"), index, vgpu) complete =
-        complete && add_line(table, vgpu, earlier(before, vgpu), now->at_ns - before->at_ns);
+    json_array_foreach (json_object_get(now->answer, "vgpus"), index, vgpu)
+        complete = complete && add_line(table, vgpu, earlier(before, vgpu), now->at_ns - before->at_ns);
     if (complete)
         return table;
     scols_unref_table(table);

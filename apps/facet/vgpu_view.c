@@ -60,7 +60,8 @@ int vgpu_print_list(const struct command *self, const json_t *answer)
     const json_t *vgpu;
     size_t index;
 
-    json_array_foreach(json_object_get(answer, "vgpus"), index, vgpu) complete = complete && add_line(table, vgpu);
+    json_array_foreach (json_object_get(answer, "vgpus"), index, vgpu)
+        complete = complete && add_line(table, vgpu);
     return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }
 

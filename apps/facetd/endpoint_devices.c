@@ -23,7 +23,7 @@ enum facet_status endpoint_devices(const struct daemon *daemon, const struct cal
     json_t *answer = facet_device_table_json(daemon->devices), *object;
     size_t index;
 
-    json_array_foreach(json_object_get(answer, "devices"), index, object)
+    json_array_foreach (json_object_get(answer, "devices"), index, object)
         set_health(daemon, facet_device_table_at(daemon->devices, (uint32_t)index), object);
     return answer_json(200, answer, ret_answer, error);
 }
@@ -47,14 +47,12 @@ static void set_owners(const struct daemon *daemon, const struct facet_device_re
     json_t *part;
     size_t index;
 
-    json_array_foreach(json_object_get(object, "partitions"), index, part)
-    {
+    json_array_foreach (json_object_get(object, "partitions"), index, part) {
         const struct facet_partition_info info = identity_of(part);
         if (registry_partition_owner(daemon->registry, device, &info, name))
             json_object_set_new(part, "vgpu", json_string(name));
     }
-    json_array_foreach(json_object_get(object, "workers"), index, part)
-    {
+    json_array_foreach (json_object_get(object, "workers"), index, part) {
         struct vgpu_info info;
         if (registry_find(daemon->registry, json_string_value(json_object_get(part, "worker")), &info, NULL) ==
             FACET_OK)

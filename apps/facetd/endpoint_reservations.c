@@ -140,7 +140,9 @@ static bool is_empty(const json_t *value)
 
     if (!json_is_object(value))
         return json_is_array(value) && json_array_size(value) == 0;
-    json_object_foreach((json_t *)(uintptr_t)value, name, member) if (!is_empty(member)) return false;
+    json_object_foreach ((json_t *)(uintptr_t)value, name, member)
+        if (!is_empty(member))
+            return false;
     return true;
 }
 

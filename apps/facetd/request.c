@@ -248,8 +248,7 @@ static enum facet_status read_object(const json_t *object, uint32_t allowed, str
 
     if (!json_is_object(object))
         return wrong_type(object, "body", "a JSON object", error);
-    json_object_foreach((json_t *)(uintptr_t)object, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
         enum facet_status status = read_member(name, value, allowed, request, error);
         if (status != FACET_OK)
             return status;

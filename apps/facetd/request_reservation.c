@@ -49,8 +49,7 @@ static enum facet_status read_slots(const json_t *value, struct reservation *wan
 
     if (!json_is_object(value) || json_object_size(value) == 0 || json_object_size(value) > RESERVATION_ITEMS_MOST)
         return wrong("slots", "an object of 1 to 64 slots and their amounts", error);
-    json_object_foreach((json_t *)(uintptr_t)value, slot, amount_json)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)value, slot, amount_json) {
         struct facet_spec_slot_name parts;
         struct facet_error reason;
         int64_t amount = 0;
@@ -122,8 +121,7 @@ static enum facet_status read_object(const json_t *object, struct reservation *w
 
     if (!json_is_object(object))
         return wrong("body", "a JSON object", error);
-    json_object_foreach((json_t *)(uintptr_t)object, member, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)object, member, value) {
         if (status == FACET_OK)
             status = read_member(member, value, wanted, ret_dry_run, error);
     }

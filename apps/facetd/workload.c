@@ -39,7 +39,9 @@ static enum facet_status add_variable(struct building *building, const char *nam
     json_t *values = json_object_get(building->environment, name), *known;
     size_t index;
 
-    json_array_foreach(values, index, known) if (strcmp(json_string_value(known), value) == 0) return FACET_OK;
+    json_array_foreach (values, index, known)
+        if (strcmp(json_string_value(known), value) == 0)
+            return FACET_OK;
     if (!values) {
         values = json_array();
         json_object_set_new(building->environment, name, values);
@@ -178,8 +180,7 @@ static enum facet_status build(struct building *building, const struct reservati
                                     reservation->id, building->error);
     for (uint32_t i = 0; status == FACET_OK && i < reservation->part_count; i++)
         status = add_part(building, &reservation->parts[i]);
-    json_object_foreach(building->environment, name, values)
-    {
+    json_object_foreach (building->environment, name, values) {
         if (status == FACET_OK)
             status = join(building, name, values);
     }

@@ -138,8 +138,7 @@ void sim_json_only(const struct sim_json *at, const char *const *names)
         sim_json_refuse(at, "an object");
         return;
     }
-    json_object_foreach(at->value, name, value)
-    {
+    json_object_foreach (at->value, name, value) {
         if (!is_among(name, names)) {
             struct sim_json member = sim_json_member(at, name);
 

@@ -50,8 +50,7 @@ static void read_products(const struct sim_json *at, struct sim_machine *machine
         sim_json_refuse(at, "memory for its products");
     if (!machine->products)
         return;
-    json_object_foreach(at->value, id, value)
-    {
+    json_object_foreach (at->value, id, value) {
         struct sim_json product = sim_json_member(at, id);
 
         if (strlen(id) >= sizeof machine->products->id)

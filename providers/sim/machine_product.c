@@ -142,8 +142,7 @@ static void read_properties(const struct sim_json *at, struct sim_product *produ
     add_property(product, at, "conformance_image", SIM_CONFORMANCE_IMAGE);
     if (!json_is_object(at->value))
         sim_json_refuse(at, "an object of texts");
-    json_object_foreach(at->value, key, value)
-    {
+    json_object_foreach (at->value, key, value) {
         struct sim_json member = sim_json_member(at, key);
 
         if (key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_")])

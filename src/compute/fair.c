@@ -64,9 +64,9 @@ static uint64_t free_ns(struct facet_fair *fair)
 {
     uint64_t free_ns = fair->last_ns;
 
-    EACH_CLIENT(fair, client)
-    if (facet_fair_by_work(fair) && facet_fair_on_device(client) && !client->overrun)
-        free_ns = facet_max_u64(free_ns, ends_ns(fair, client));
+    EACH_CLIENT (fair, client)
+        if (facet_fair_by_work(fair) && facet_fair_on_device(client) && !client->overrun)
+            free_ns = facet_max_u64(free_ns, ends_ns(fair, client));
     return free_ns;
 }
 
@@ -92,10 +92,10 @@ static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_clien
 {
     if (fair->config.parallel == 1)
         return false;
-    EACH_CLIENT(fair, client)
-    if (client != candidate && (eligible(fair, client) || (facet_fair_on_device(client) && wants(client))) &&
-        rank(fair, candidate) - rank(fair, client) > (int64_t)fair->config.slice_ns)
-        return true;
+    EACH_CLIENT (fair, client)
+        if (client != candidate && (eligible(fair, client) || (facet_fair_on_device(client) && wants(client))) &&
+            rank(fair, candidate) - rank(fair, client) > (int64_t)fair->config.slice_ns)
+            return true;
     return false;
 }
 
@@ -128,8 +128,8 @@ static void set_weights(struct facet_fair *fair)
 {
     uint32_t part = best_effort_milli(fair, false);
 
-    EACH_CLIENT(fair, client)
-    client->weight_milli = client->request_milli ? client->request_milli : part;
+    EACH_CLIENT (fair, client)
+        client->weight_milli = client->request_milli ? client->request_milli : part;
 }
 
 void facet_fair_init(struct facet_fair *fair, const struct facet_fair_config *config, uint64_t now_ns)
@@ -183,9 +183,9 @@ uint64_t facet_fair_clear_ns(struct facet_fair *fair, int client)
 {
     if (!facet_fair_by_work(fair))
         return 0;
-    EACH_CLIENT(fair, other)
-    if (other != &fair->clients[client] && facet_fair_on_device(other))
-        return 1;
+    EACH_CLIENT (fair, other)
+        if (other != &fair->clients[client] && facet_fair_on_device(other))
+            return 1;
     return fair->handed_over_ns;
 }
 
@@ -205,9 +205,9 @@ static void raise_floor(struct facet_fair *fair)
 {
     uint64_t least = UINT64_MAX;
 
-    EACH_CLIENT(fair, client)
-    if (client->active)
-        least = facet_min_u64(least, client->vtime);
+    EACH_CLIENT (fair, client)
+        if (client->active)
+            least = facet_min_u64(least, client->vtime);
     if (least != UINT64_MAX)
         fair->floor = facet_max_u64(fair->floor, least);
 }
@@ -235,8 +235,7 @@ static void account(struct facet_fair *fair, uint64_t now_ns)
 
     facet_fair_charge(fair, now_ns);
     raise_floor(fair);
-    EACH_CLIENT(fair, client)
-    {
+    EACH_CLIENT (fair, client) {
         facet_fair_find_lost(fair, client);
         facet_fair_cap_charge(fair, client, elapsed);
         note_demand(fair, client, now_ns);
@@ -244,8 +243,8 @@ static void account(struct facet_fair *fair, uint64_t now_ns)
     fair->last_ns = now_ns;
     set_weights(fair);
     fair->round_milli = 0;
-    EACH_CLIENT(fair, client)
-    fair->round_milli += client->active ? client->weight_milli : 0;
+    EACH_CLIENT (fair, client)
+        fair->round_milli += client->active ? client->weight_milli : 0;
 }
 
 /* ---- deciding ---- */
@@ -269,9 +268,9 @@ static const struct facet_fair_client *least_ranked(struct facet_fair *fair)
 {
     const struct facet_fair_client *best = NULL;
 
-    EACH_CLIENT(fair, client)
-    if (eligible(fair, client) && !too_far_ahead(fair, client) && (!best || rank(fair, client) < rank(fair, best)))
-        best = client;
+    EACH_CLIENT (fair, client)
+        if (eligible(fair, client) && !too_far_ahead(fair, client) && (!best || rank(fair, client) < rank(fair, best)))
+            best = client;
     return best;
 }
 
@@ -284,11 +283,11 @@ static struct facet_fair_client *next_client(struct facet_fair *fair)
     const struct facet_fair_client *least = least_ranked(fair);
     struct facet_fair_client *next = NULL;
 
-    EACH_CLIENT(fair, client)
-    if (least && eligible(fair, client) && !too_far_ahead(fair, client) &&
-        rank(fair, client) <= rank(fair, least) + (facet_fair_by_work(fair) ? turn_rank(fair, client) / 2 : 0) &&
-        (!next || client->lease_start_ns < next->lease_start_ns))
-        next = client;
+    EACH_CLIENT (fair, client)
+        if (least && eligible(fair, client) && !too_far_ahead(fair, client) &&
+            rank(fair, client) <= rank(fair, least) + (facet_fair_by_work(fair) ? turn_rank(fair, client) / 2 : 0) &&
+            (!next || client->lease_start_ns < next->lease_start_ns))
+            next = client;
     return next;
 }
 
@@ -382,8 +381,7 @@ static uint32_t leases_out(struct facet_fair *fair, uint64_t now_ns)
 {
     uint32_t leases = 0, ending = 0;
 
-    EACH_CLIENT(fair, client)
-    {
+    EACH_CLIENT (fair, client) {
         if (client->draining && now_ns >= client->lease_end_ns + fair->config.overrun_ns)
             client->overrun = true;
         leases += facet_fair_on_device(client) && !client->overrun;
@@ -397,9 +395,9 @@ static uint64_t comes_ns(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t comes = now_ns;
 
-    EACH_CLIENT(fair, client)
-    if (facet_fair_by_work(fair) && client->draining && !client->overrun)
-        comes = facet_max_u64(comes, ends_ns(fair, client));
+    EACH_CLIENT (fair, client)
+        if (facet_fair_by_work(fair) && client->draining && !client->overrun)
+            comes = facet_max_u64(comes, ends_ns(fair, client));
     return comes;
 }
 
@@ -423,8 +421,7 @@ static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
 {
     struct facet_fair_client *only = NULL;
 
-    EACH_CLIENT(fair, client)
-    {
+    EACH_CLIENT (fair, client) {
         if (!facet_fair_on_device(client) && now_ns - client->last_wanted_ns >= fair->config.alone_ns)
             continue;
         if (only)
@@ -443,10 +440,9 @@ static void set_depths(struct facet_fair *fair)
 {
     uint32_t active = 0;
 
-    EACH_CLIENT(fair, client)
-    active += client->active;
-    EACH_CLIENT(fair, client)
-    {
+    EACH_CLIENT (fair, client)
+        active += client->active;
+    EACH_CLIENT (fair, client) {
         uint64_t credit_ns = client->cap_credit_ns > 0 ? (uint64_t)client->cap_credit_ns : 0;
 
         client->depth_ns = turn_ns(fair, client);
@@ -508,17 +504,17 @@ uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
     fair->free_ns = free_ns(fair);
 
     const struct facet_fair_client *other = next_client(fair);
-    EACH_CLIENT(fair, client)
-    if (client->gate != FACET_FAIR_CLOSED)
-        review(fair, client, other, now_ns);
+    EACH_CLIENT (fair, client)
+        if (client->gate != FACET_FAIR_CLOSED)
+            review(fair, client, other, now_ns);
     grant(fair, now_ns);
     open_if_alone(fair, now_ns);
     set_depths(fair);
 
     bool contended = false;
-    EACH_CLIENT(fair, client)
-    contended = contended || eligible(fair, client) || (fair->config.parallel > 1 && wants(client));
-    EACH_CLIENT(fair, client)
-    deadline = facet_min_u64(deadline, client_deadline(fair, client, contended, now_ns));
+    EACH_CLIENT (fair, client)
+        contended = contended || eligible(fair, client) || (fair->config.parallel > 1 && wants(client));
+    EACH_CLIENT (fair, client)
+        deadline = facet_min_u64(deadline, client_deadline(fair, client, contended, now_ns));
     return deadline;
 }

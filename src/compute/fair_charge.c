@@ -29,8 +29,7 @@ static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t 
 {
     uint64_t change = now_ns, sharers = 0;
 
-    EACH_CLIENT(fair, client)
-    {
+    EACH_CLIENT (fair, client) {
         uint64_t until_ns = had_until(fair, client, now_ns);
 
         if (!facet_fair_on_device(client))
@@ -62,8 +61,7 @@ static uint64_t alike_until(struct facet_fair *fair, const struct facet_fair_cli
     uint64_t until_ns = fair->last_ns;
 
     *ret_others = 0;
-    EACH_CLIENT(fair, client)
-    {
+    EACH_CLIENT (fair, client) {
         *ret_others += was_beside(client, ended, from_ns);
         if (client->lease_start_ns > from_ns && was_beside(client, ended, client->lease_start_ns))
             until_ns = facet_min_u64(until_ns, client->lease_start_ns);
@@ -90,9 +88,9 @@ static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, 
         int64_t each_ns = others ? part_ns / (int64_t)others : 0;
 
         correct(ended, -part_ns);
-        EACH_CLIENT(fair, client)
-        if (was_beside(client, ended, from_ns))
-            correct(client, each_ns);
+        EACH_CLIENT (fair, client)
+            if (was_beside(client, ended, from_ns))
+                correct(client, each_ns);
     }
 }
 
@@ -104,8 +102,7 @@ static void put_ends_right(struct facet_fair *fair)
 {
     uint64_t earliest_ns = fair->last_ns - facet_min_u64(fair->last_ns, fair->config.handover_ns);
 
-    EACH_CLIENT(fair, client)
-    {
+    EACH_CLIENT (fair, client) {
         uint64_t end_ns = facet_max_u64(client->demand.idle_since_ns, client->lease_start_ns);
 
         if (client->draining && !client->demand.inflight && !client->overrun && end_ns < fair->last_ns)
@@ -120,8 +117,7 @@ void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns)
     put_ends_right(fair);
     for (uint64_t from_ns = fair->last_ns; from_ns < now_ns; from_ns = to_ns) {
         to_ns = next_change(fair, from_ns, now_ns, &sharers);
-        EACH_CLIENT(fair, client)
-        {
+        EACH_CLIENT (fair, client) {
             if (!had_at(fair, client, from_ns, now_ns))
                 continue;
             client->charged_ns += (to_ns - from_ns) / sharers;

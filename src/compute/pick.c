@@ -260,8 +260,7 @@ static void raise_floor(struct facet_pick *pick)
 {
     uint64_t least = UINT64_MAX;
 
-    EACH_WANTING(pick, walk, number)
-    {
+    EACH_WANTING (pick, walk, number) {
         const struct facet_pick_entity *entity = &pick->entities[number];
 
         if (!entity->dry && entity->vtime < least)
@@ -338,8 +337,7 @@ int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_agai
     struct facet_pick_entity *best = NULL;
     uint64_t again = FACET_PICK_NEVER;
 
-    EACH_WANTING(pick, walk, number)
-    {
+    EACH_WANTING (pick, walk, number) {
         struct facet_pick_entity *entity = &pick->entities[number];
 
         if (entity->want != FACET_PICK_READY)
@@ -363,8 +361,7 @@ bool facet_pick_waits(struct facet_pick *pick, uint64_t now_ns)
 {
     if (pick->ready == 0)
         return false;
-    EACH_WANTING(pick, walk, number)
-    {
+    EACH_WANTING (pick, walk, number) {
         struct facet_pick_entity *entity = &pick->entities[number];
 
         if (entity->want == FACET_PICK_READY && is_open(pick, entity, now_ns))

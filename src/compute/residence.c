@@ -109,8 +109,7 @@ static void watch(struct facet_residence *residence, uint64_t now_ns)
 {
     uint64_t patience_ns = residence->config.patience_ns;
 
-    EACH_CLIENT(residence, client)
-    {
+    EACH_CLIENT (residence, client) {
         bool gives = client->demand.resident_bytes < client->seen_bytes, was_stuck = client->stuck;
 
         client->seen_bytes = client->demand.resident_bytes;
@@ -133,10 +132,10 @@ static uint64_t patience_ends_ns(struct facet_residence *residence)
 
     if (!residence->config.patience_ns)
         return soonest;
-    EACH_CLIENT(residence, client)
-    if (owes(client) && !client->stuck)
-        soonest = facet_min_u64(soonest, facet_max_u64(client->owes_since_ns, residence->last_ns) +
-                                             residence->config.patience_ns);
+    EACH_CLIENT (residence, client)
+        if (owes(client) && !client->stuck)
+            soonest = facet_min_u64(soonest, facet_max_u64(client->owes_since_ns, residence->last_ns) +
+                                                 residence->config.patience_ns);
     return soonest;
 }
 
@@ -146,9 +145,9 @@ static uint64_t least_active_vtime(struct facet_residence *residence)
 {
     uint64_t least = UINT64_MAX;
 
-    EACH_CLIENT(residence, client)
-    if (client->active)
-        least = facet_min_u64(least, client->vtime);
+    EACH_CLIENT (residence, client)
+        if (client->active)
+            least = facet_min_u64(least, client->vtime);
     return least == UINT64_MAX ? 0 : least;
 }
 
@@ -160,8 +159,7 @@ static void account(struct facet_residence *residence, uint64_t now_ns)
 {
     uint64_t floor = least_active_vtime(residence), elapsed = now_ns - residence->last_ns;
 
-    EACH_CLIENT(residence, client)
-    {
+    EACH_CLIENT (residence, client) {
         bool uses = is_whole(client) && client->demand.set_bytes && !is_idle(residence, client, now_ns);
 
         if (uses)
@@ -181,9 +179,9 @@ static uint32_t least_weight(struct facet_residence *residence)
 {
     uint32_t least = UINT32_MAX;
 
-    EACH_CLIENT(residence, client)
-    if (client->active)
-        least = client->weight_milli < least ? client->weight_milli : least;
+    EACH_CLIENT (residence, client)
+        if (client->active)
+            least = client->weight_milli < least ? client->weight_milli : least;
     return least;
 }
 
@@ -205,9 +203,9 @@ static bool head_steps_back(struct facet_residence *residence, uint64_t now_ns)
 {
     if (in_turn(&residence->clients[residence->head], now_ns))
         return false;
-    EACH_CLIENT(residence, client)
-    if (waits(client) && in_turn(client, now_ns))
-        return true;
+    EACH_CLIENT (residence, client)
+        if (waits(client) && in_turn(client, now_ns))
+            return true;
     return false;
 }
 
@@ -235,9 +233,9 @@ static void choose_head(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *best = NULL;
 
-    EACH_CLIENT(residence, client)
-    if (waits(client) && (!best || goes_before(client, best, now_ns)))
-        best = client;
+    EACH_CLIENT (residence, client)
+        if (waits(client) && (!best || goes_before(client, best, now_ns)))
+            best = client;
     if (!best || best - residence->clients == residence->head)
         return;
     residence->head = (int)(best - residence->clients);
@@ -252,8 +250,7 @@ static void choose_head(struct facet_residence *residence, uint64_t now_ns)
  */
 static void hold_others(struct facet_residence *residence)
 {
-    EACH_CLIENT(residence, client)
-    {
+    EACH_CLIENT (residence, client) {
         if (client == &residence->clients[residence->head])
             continue;
         if (client->demand.stays)
@@ -287,8 +284,7 @@ static struct facet_residence_client *next_to_go(struct facet_residence *residen
     struct facet_residence_client *best = NULL;
     enum readiness best_is = STAYS;
 
-    EACH_CLIENT(residence, client)
-    {
+    EACH_CLIENT (residence, client) {
         enum readiness is = readiness_of(residence, client, now_ns);
 
         if (!can_go(residence, client) || is == STAYS)
@@ -306,9 +302,9 @@ static uint64_t on_the_way(struct facet_residence *residence)
 {
     uint64_t bytes = 0;
 
-    EACH_CLIENT(residence, client)
-    if (client != &residence->clients[residence->head] && !client->stuck)
-        bytes += client->demand.resident_bytes - keeps(client);
+    EACH_CLIENT (residence, client)
+        if (client != &residence->clients[residence->head] && !client->stuck)
+            bytes += client->demand.resident_bytes - keeps(client);
     return bytes;
 }
 
@@ -317,8 +313,7 @@ static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
 {
     uint64_t soonest = FACET_RESIDENCE_NEVER;
 
-    EACH_CLIENT(residence, client)
-    {
+    EACH_CLIENT (residence, client) {
         if (!can_go(residence, client))
             continue;
         soonest = facet_min_u64(soonest, client->turn_end_ns);
@@ -330,9 +325,9 @@ static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
 
 static bool others_keep(struct facet_residence *residence)
 {
-    EACH_CLIENT(residence, client)
-    if (can_go(residence, client))
-        return true;
+    EACH_CLIENT (residence, client)
+        if (can_go(residence, client))
+            return true;
     return false;
 }
 

@@ -75,16 +75,15 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
 {
     settle_wide sum = 0;
 
-    EACH_CLIENT(settle, client)
-    {
+    EACH_CLIENT (settle, client) {
         client->wanted_ns = wanted_ns(client, elapsed_ns, now_ns);
         sum += client->wanted_ns;
         if (client->demand.charged_ns > client->seen_charged_ns)
             client->seen_charged_ns = client->demand.charged_ns;
     }
-    EACH_CLIENT(settle, client)
-    client->credit_ns +=
-        sum > elapsed_ns ? (uint64_t)((settle_wide)client->wanted_ns * elapsed_ns / sum) : client->wanted_ns;
+    EACH_CLIENT (settle, client)
+        client->credit_ns +=
+            sum > elapsed_ns ? (uint64_t)((settle_wide)client->wanted_ns * elapsed_ns / sum) : client->wanted_ns;
 }
 
 /* Gives the time without a scheduler to the first clients that report work from then. */
@@ -118,16 +117,15 @@ static uint32_t behind(struct facet_settle *settle)
 {
     uint32_t count = 0;
 
-    EACH_CLIENT(settle, client)
-    count += lag_ns(client) > 0;
+    EACH_CLIENT (settle, client)
+        count += lag_ns(client) > 0;
     return count;
 }
 
 /* One round: a client whose lag is at most an equal part of the rest is published in full. Returns the rest. */
 static uint64_t publish_small(struct facet_settle *settle, uint64_t left_ns, uint64_t part_ns)
 {
-    EACH_CLIENT(settle, client)
-    {
+    EACH_CLIENT (settle, client) {
         uint64_t lag = lag_ns(client);
 
         if (lag > part_ns)
@@ -149,8 +147,8 @@ void facet_settle_publish(struct facet_settle *settle, uint64_t now_ns)
         before = count;
         left_ns = publish_small(settle, left_ns, left_ns / count);
     }
-    EACH_CLIENT(settle, client)
-    client->total.published_ns += facet_min_u64(lag_ns(client), count ? left_ns / count : 0);
+    EACH_CLIENT (settle, client)
+        client->total.published_ns += facet_min_u64(lag_ns(client), count ? left_ns / count : 0);
 }
 
 void facet_settle_init(struct facet_settle *settle, uint64_t now_ns)
@@ -199,7 +197,7 @@ void facet_settle_step(struct facet_settle *settle, uint64_t now_ns)
 
     settle->last_ns += elapsed_ns;
     give_credit(settle, elapsed_ns, settle->last_ns);
-    EACH_CLIENT(settle, client)
-    settle_client(settle, client, settle->last_ns);
+    EACH_CLIENT (settle, client)
+        settle_client(settle, client, settle->last_ns);
     facet_settle_publish(settle, settle->last_ns);
 }

@@ -72,8 +72,7 @@ static enum facet_status read_bits(const json_t *object, const char *where, cons
 
     if (list && !json_is_array(list))
         return refuse(error, where, member, "a list of words");
-    json_array_foreach(list, place, word)
-    {
+    json_array_foreach (list, place, word) {
         if (!json_is_string(word))
             return refuse(error, where, member, "a list of words");
         if (find_word(json_string_value(word), words, &index))
@@ -147,8 +146,7 @@ static enum facet_status read_arguments(const json_t *list, struct facet_host_ke
     uint32_t end = 0;
     size_t index;
 
-    json_array_foreach(list, index, object)
-    {
+    json_array_foreach (list, index, object) {
         enum facet_status status =
             read_argument(object, kernel->name, kernel->argument_bytes, &end, &arguments[index], error);
         if (status != FACET_OK)
@@ -218,8 +216,7 @@ static enum facet_status count_arguments(const json_t *kernels, size_t *ret_coun
     const json_t *object;
     size_t index, count = 0;
 
-    json_array_foreach(kernels, index, object)
-    {
+    json_array_foreach (kernels, index, object) {
         const json_t *arguments = json_object_get(object, "arguments");
         if (!json_is_array(arguments) || json_array_size(arguments) > FACET_IMAGE_ARGUMENTS_MOST)
             return refuse(error, "a kernel", "arguments", "a list of up to 1024");
@@ -243,8 +240,7 @@ enum facet_status facet_image_describe(struct facet_image *image, struct facet_e
     image->arguments = calloc(arguments + 1, sizeof *image->arguments);
     if (!image->kernels || !image->arguments)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an image's description");
-    json_array_foreach(kernels, index, object)
-    {
+    json_array_foreach (kernels, index, object) {
         status = read_kernel(image, object, (uint32_t)index, image->arguments + used, error);
         if (status != FACET_OK)
             return status;

@@ -187,8 +187,7 @@ static enum facet_status read_slots(const struct reading *reading, const char *v
     if (status != FACET_OK || !json_is_object(slots))
         return status == FACET_NO_MEMORY ? facet_json_no_memory(reading->error)
                                          : damaged(reading, "SLOTS", "an object of amounts", value);
-    json_object_foreach(slots, name, amount)
-    {
+    json_object_foreach (slots, name, amount) {
         struct facet_resources_record record = {.kind = FACET_RESOURCES_REQUEST, .text = {name}};
         const char *text = json_string_value(amount);
         if (status == FACET_OK && (!text || facet_amount_parse(text, "amount", &record.number, NULL) != FACET_OK))
@@ -211,8 +210,7 @@ static enum facet_status read_unified(const struct reading *reading, const char 
     if (status != FACET_OK || !json_is_array(pairs))
         return status == FACET_NO_MEMORY ? facet_json_no_memory(reading->error)
                                          : damaged(reading, "UNIFIED_DEVICES", "a list of pairs", value);
-    json_array_foreach(pairs, index, pair)
-    {
+    json_array_foreach (pairs, index, pair) {
         struct facet_resources_record record = {
             .kind = FACET_RESOURCES_UNIFIED,
             .text = {json_string_value(json_array_get(pair, 0)), json_string_value(json_array_get(pair, 1))}};
@@ -275,8 +273,9 @@ enum facet_status facet_resources_parse_legacy(const char *text, size_t bytes, f
     for (size_t i = 0; status == FACET_OK && i < sizeof required / sizeof required[0]; i++)
         if (!json_object_get(lines, required[i]))
             status = damaged(&reading, required[i], "this line", "nothing");
-    json_object_foreach(lines, key, value) if (status == FACET_OK) status =
-        read_value(&reading, key, json_string_value(value));
+    json_object_foreach (lines, key, value)
+        if (status == FACET_OK)
+            status = read_value(&reading, key, json_string_value(value));
     if (status == FACET_OK)
         *ret_resources = FACET_TAKE_PTR(resources);
     return status;

@@ -44,8 +44,7 @@ static enum facet_status merge_object(const struct merge *merge, json_t *into, c
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)from, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)from, name, value) {
         json_t *old = json_object_get(into, name);
         const struct facet_step at = {.parent = step, .key = name};
         if (status == FACET_OK && old)
@@ -61,7 +60,9 @@ static bool contains(const json_t *array, const json_t *value)
     size_t index;
     json_t *item;
 
-    json_array_foreach((json_t *)(uintptr_t)array, index, item) if (json_equal(item, value)) return true;
+    json_array_foreach ((json_t *)(uintptr_t)array, index, item)
+        if (json_equal(item, value))
+            return true;
     return false;
 }
 
@@ -73,8 +74,7 @@ static enum facet_status merge_array(const struct merge *merge, json_t *into, co
     size_t index, place;
     json_t *value;
 
-    json_array_foreach((json_t *)(uintptr_t)from, index, value)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)from, index, value) {
         place = key ? facet_json_find(into, key, facet_json_text(value, key)) : json_array_size(into);
         const struct facet_step at = {.parent = step, .index = place};
         if (status != FACET_OK || contains(into, value))

@@ -101,13 +101,13 @@ static char *join_hooks(struct facet_rendering *rendering, const char *before, c
     size_t index, size = strlen(before) + 1, used;
     json_t *hook;
 
-    json_array_foreach((json_t *)(uintptr_t)hooks, index, hook) size += strlen(facet_json_text(hook, member)) + 1;
+    json_array_foreach ((json_t *)(uintptr_t)hooks, index, hook)
+        size += strlen(facet_json_text(hook, member)) + 1;
     char *text = malloc(size);
     if (!text)
         return NULL;
     used = (size_t)snprintf(text, size, "%s", before);
-    json_array_foreach((json_t *)(uintptr_t)hooks, index, hook)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)hooks, index, hook) {
         const char *path = facet_json_text(hook, member);
         if (is_parted(path))
             facet_render_leave(rendering, "hooks", "LD_PRELOAD is parted at colons and spaces");
@@ -123,8 +123,9 @@ void facet_render_environment(struct facet_rendering *rendering, const char *pat
     const char *before = facet_json_text(environment, "LD_PRELOAD"), *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)environment, name, value) if (strcmp(name, "LD_PRELOAD") != 0)
-        append_pair(rendering, path, name, json_string_value(value));
+    json_object_foreach ((json_t *)(uintptr_t)environment, name, value)
+        if (strcmp(name, "LD_PRELOAD") != 0)
+            append_pair(rendering, path, name, json_string_value(value));
     FACET_CLEANUP_FREE char *preload = join_hooks(rendering, before ? before : "", inside ? "target" : "source");
     if (!preload)
         rendering->failed = true;
@@ -190,9 +191,9 @@ static void leave_members(struct facet_rendering *rendering, const json_t *schem
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)object, name,
-                        value) if (strncmp(name, "x-", 2) != 0 && !json_object_get(known, name))
-        facet_render_leave(rendering, setting ? setting : name, "this version does not know all of it");
+    json_object_foreach ((json_t *)(uintptr_t)object, name, value)
+        if (strncmp(name, "x-", 2) != 0 && !json_object_get(known, name))
+            facet_render_leave(rendering, setting ? setting : name, "this version does not know all of it");
 }
 
 /* Of one setting: an object, a list of objects, or a map of them. */
@@ -207,9 +208,11 @@ static void leave_inner(struct facet_rendering *rendering, const json_t *schema,
     if (json_object_get(schema, "properties"))
         leave_members(rendering, schema, setting, name);
     if (json_object_get(items, "properties"))
-        json_array_foreach((json_t *)(uintptr_t)setting, index, item) leave_members(rendering, items, item, name);
+        json_array_foreach ((json_t *)(uintptr_t)setting, index, item)
+            leave_members(rendering, items, item, name);
     if (json_object_get(values, "properties"))
-        json_object_foreach((json_t *)(uintptr_t)setting, key, item) leave_members(rendering, values, item, name);
+        json_object_foreach ((json_t *)(uintptr_t)setting, key, item)
+            leave_members(rendering, values, item, name);
 }
 
 /* Unknown settings may restrict a workload: it is not started without them unless the caller is told. */
@@ -220,7 +223,7 @@ static void leave_unknown(struct facet_rendering *rendering, const json_t *schem
     json_t *setting;
 
     leave_members(rendering, schema, rendering->from, NULL);
-    json_object_foreach((json_t *)(uintptr_t)rendering->from, name, setting)
+    json_object_foreach ((json_t *)(uintptr_t)rendering->from, name, setting)
         leave_inner(rendering, json_object_get(known, name), setting, name);
 }
 

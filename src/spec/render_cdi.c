@@ -13,8 +13,7 @@ static void put_nodes(struct facet_rendering *rendering, json_t *edits)
     size_t index;
     json_t *node;
 
-    json_array_foreach(json_object_get(rendering->from, "device_nodes"), index, node)
-    {
+    json_array_foreach (json_object_get(rendering->from, "device_nodes"), index, node) {
         json_t *item = json_pack("{s:O, s:o*, s:o*, s:o*, s:o*, s:o*}", "path", json_object_get(node, "path"),
                                  "hostPath", facet_render_share(json_object_get(node, "host_path")), "type",
                                  facet_render_share(json_object_get(node, "type")), "major",
@@ -57,8 +56,7 @@ static void put_mounts(struct facet_rendering *rendering, json_t *edits)
     size_t index;
     json_t *item;
 
-    json_array_foreach(json_object_get(rendering->from, "mounts"), index, item)
-    {
+    json_array_foreach (json_object_get(rendering->from, "mounts"), index, item) {
         const char *type = facet_json_text(item, "type"), *target = facet_json_text(item, "target");
         if (strcmp(type, "bind") == 0)
             put_mount(rendering, mounts, facet_json_text(item, "source"), target, NULL,
@@ -68,7 +66,7 @@ static void put_mounts(struct facet_rendering *rendering, json_t *edits)
         else
             facet_render_leave(rendering, "mounts", "CDI knows paths, not volumes");
     }
-    json_array_foreach(json_object_get(rendering->from, "hooks"), index, item)
+    json_array_foreach (json_object_get(rendering->from, "hooks"), index, item)
         put_mount(rendering, mounts, facet_json_text(item, "source"), facet_json_text(item, "target"), NULL,
                   json_pack("[s, s, s, s]", "nosuid", "nodev", "rbind", "ro"));
     if (json_array_size(mounts) && json_object_set(edits, "mounts", mounts) < 0)
@@ -120,8 +118,7 @@ static void put_groups(struct facet_rendering *rendering, json_t *edits)
     size_t index;
     json_t *group;
 
-    json_array_foreach(json_object_get(rendering->from, "group_ids"), index, group)
-    {
+    json_array_foreach (json_object_get(rendering->from, "group_ids"), index, group) {
         if (json_integer_value(group) == 0)
             facet_render_leave(rendering, "group_ids", "CDI cannot give group 0");
         else if (json_array_append(groups, group) < 0)
@@ -160,14 +157,12 @@ void facet_render_plain(struct facet_rendering *rendering)
 
     facet_render_array(rendering, "env");
     facet_render_environment(rendering, "env", false);
-    json_array_foreach(json_object_get(rendering->from, "device_nodes"), index, item)
-    {
+    json_array_foreach (json_object_get(rendering->from, "device_nodes"), index, item) {
         const char *host = facet_json_text(item, "host_path");
         if (host && strcmp(host, facet_json_text(item, "path")) != 0)
             facet_render_leave(rendering, "device_nodes", "a process sees nodes under the host's names");
     }
-    json_array_foreach(json_object_get(rendering->from, "mounts"), index, item)
-    {
+    json_array_foreach (json_object_get(rendering->from, "mounts"), index, item) {
         const char *source = facet_json_text(item, "source");
         if (!source || strcmp(source, facet_json_text(item, "target")) != 0)
             facet_render_leave(rendering, "mounts", "a process sees files under the host's names");

@@ -61,8 +61,7 @@ static void put_mount(struct facet_rendering *rendering, const json_t *from)
     size_t index;
     json_t *option;
 
-    json_array_foreach(json_object_get(from, "options"), index, option)
-    {
+    json_array_foreach (json_object_get(from, "options"), index, option) {
         const char *text = json_string_value(option);
         if (!put_option(rendering, mount, type, text))
             facet_render_leave(rendering, "mounts", "Docker has no such option for this type of mount");
@@ -75,8 +74,9 @@ static void put_mounts(struct facet_rendering *rendering)
     size_t index;
     json_t *item;
 
-    json_array_foreach(json_object_get(rendering->from, "mounts"), index, item) put_mount(rendering, item);
-    json_array_foreach(json_object_get(rendering->from, "hooks"), index, item)
+    json_array_foreach (json_object_get(rendering->from, "mounts"), index, item)
+        put_mount(rendering, item);
+    json_array_foreach (json_object_get(rendering->from, "hooks"), index, item)
         facet_render_append(rendering, HOST "/Mounts",
                             json_pack("{s:s, s:O, s:O, s:b}", "Type", "bind", "Source", json_object_get(item, "source"),
                                       "Target", json_object_get(item, "target"), "ReadOnly", 1));
@@ -107,9 +107,9 @@ static void put_devices(struct facet_rendering *rendering)
     size_t index;
     json_t *item;
 
-    json_array_foreach(json_object_get(rendering->from, "device_nodes"), index, item) put_node(rendering, item);
-    json_array_foreach(json_object_get(rendering->from, "device_cgroup_rules"), index, item)
-    {
+    json_array_foreach (json_object_get(rendering->from, "device_nodes"), index, item)
+        put_node(rendering, item);
+    json_array_foreach (json_object_get(rendering->from, "device_cgroup_rules"), index, item) {
         put_number(major, sizeof major, json_object_get(item, "major"));
         put_number(minor, sizeof minor, json_object_get(item, "minor"));
         facet_render_append(rendering, HOST "/DeviceCgroupRules",
@@ -126,9 +126,10 @@ static void put_groups(struct facet_rendering *rendering)
     size_t index;
     json_t *item;
 
-    json_array_foreach(json_object_get(rendering->from, "group_ids"), index, item) facet_render_append(
-        rendering, HOST "/GroupAdd", json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(item)));
-    json_array_foreach(json_object_get(rendering->from, "group_names"), index, item)
+    json_array_foreach (json_object_get(rendering->from, "group_ids"), index, item)
+        facet_render_append(rendering, HOST "/GroupAdd",
+                            json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(item)));
+    json_array_foreach (json_object_get(rendering->from, "group_names"), index, item)
         facet_render_append(rendering, HOST "/GroupAdd", facet_render_share(item));
 }
 
@@ -137,8 +138,7 @@ static void put_limits(struct facet_rendering *rendering)
     const char *name;
     json_t *limit;
 
-    json_object_foreach(json_object_get(rendering->from, "ulimits"), name, limit)
-    {
+    json_object_foreach (json_object_get(rendering->from, "ulimits"), name, limit) {
         if (strcmp(name, "as") == 0)
             facet_render_leave(rendering, "ulimits", "Docker has no limit 'as'");
         else
@@ -166,7 +166,7 @@ static void put_networks(struct facet_rendering *rendering)
     size_t index;
     json_t *name;
 
-    json_array_foreach(json_object_get(rendering->from, "networks"), index, name)
+    json_array_foreach (json_object_get(rendering->from, "networks"), index, name)
         facet_render_set(rendering, "NetworkingConfig/EndpointsConfig", json_string_value(name), json_object());
 }
 

@@ -15,8 +15,8 @@ static json_t *mount_options(struct facet_rendering *rendering, const json_t *mo
     bool good = options && (!bind || json_array_append_new(options, json_string("rbind")) == 0) &&
                 json_array_append_new(options, json_string(facet_json_text(mount, "permission"))) == 0;
 
-    json_array_foreach(json_object_get(mount, "options"), index, option) good =
-        good && json_array_append(options, option) == 0;
+    json_array_foreach (json_object_get(mount, "options"), index, option)
+        good = good && json_array_append(options, option) == 0;
     rendering->failed = rendering->failed || !good;
     return options;
 }
@@ -39,11 +39,13 @@ static void put_mounts(struct facet_rendering *rendering)
     size_t index;
     json_t *item;
 
-    json_array_foreach(json_object_get(rendering->from, "mounts"), index, item) put_mount(rendering, item);
-    json_array_foreach(json_object_get(rendering->from, "hooks"), index, item) facet_render_append(
-        rendering, "mounts",
-        json_pack("{s:O, s:s, s:O, s:[s, s]}", "destination", json_object_get(item, "target"), "type", "bind", "source",
-                  json_object_get(item, "source"), "options", "rbind", "ro"));
+    json_array_foreach (json_object_get(rendering->from, "mounts"), index, item)
+        put_mount(rendering, item);
+    json_array_foreach (json_object_get(rendering->from, "hooks"), index, item)
+        facet_render_append(rendering, "mounts",
+                            json_pack("{s:O, s:s, s:O, s:[s, s]}", "destination", json_object_get(item, "target"),
+                                      "type", "bind", "source", json_object_get(item, "source"), "options", "rbind",
+                                      "ro"));
 }
 
 /* The node, and the right to use it: runtimes derive neither from the other. */
@@ -70,12 +72,14 @@ static void put_devices(struct facet_rendering *rendering)
     size_t index;
     json_t *item;
 
-    json_array_foreach(json_object_get(rendering->from, "device_nodes"), index, item) put_node(rendering, item);
-    json_array_foreach(json_object_get(rendering->from, "device_cgroup_rules"), index, item) facet_render_append(
-        rendering, RESOURCES "/devices",
-        json_pack("{s:b, s:O, s:o*, s:o*, s:O}", "allow", 1, "type", json_object_get(item, "type"), "major",
-                  facet_render_share(json_object_get(item, "major")), "minor",
-                  facet_render_share(json_object_get(item, "minor")), "access", json_object_get(item, "permissions")));
+    json_array_foreach (json_object_get(rendering->from, "device_nodes"), index, item)
+        put_node(rendering, item);
+    json_array_foreach (json_object_get(rendering->from, "device_cgroup_rules"), index, item)
+        facet_render_append(rendering, RESOURCES "/devices",
+                            json_pack("{s:b, s:O, s:o*, s:o*, s:O}", "allow", 1, "type", json_object_get(item, "type"),
+                                      "major", facet_render_share(json_object_get(item, "major")), "minor",
+                                      facet_render_share(json_object_get(item, "minor")), "access",
+                                      json_object_get(item, "permissions")));
 }
 
 static void put_process(struct facet_rendering *rendering)
@@ -140,9 +144,11 @@ static void put_resources(struct facet_rendering *rendering)
         if (json_object_get(rendering->from, same[i].from))
             facet_render_set(rendering, same[i].path, same[i].key,
                              facet_render_share(json_object_get(rendering->from, same[i].from)));
-    json_object_foreach(json_object_get(rendering->from, "hugepages"), name, value) facet_render_append(
-        rendering, RESOURCES "/hugepageLimits", json_pack("{s:s, s:O}", "pageSize", name, "limit", value));
-    json_object_foreach(json_object_get(rendering->from, "ulimits"), name, value) put_limit(rendering, name, value);
+    json_object_foreach (json_object_get(rendering->from, "hugepages"), name, value)
+        facet_render_append(rendering, RESOURCES "/hugepageLimits",
+                            json_pack("{s:s, s:O}", "pageSize", name, "limit", value));
+    json_object_foreach (json_object_get(rendering->from, "ulimits"), name, value)
+        put_limit(rendering, name, value);
 }
 
 /* Docker's profiles allow some calls to those with a capability or kernel only. A runtime does not look at that, and
@@ -154,8 +160,7 @@ static bool has_conditions(const json_t *profile)
 
     if (json_object_get(profile, "archMap"))
         return true;
-    json_array_foreach(json_object_get(profile, "syscalls"), index, rule)
-    {
+    json_array_foreach (json_object_get(profile, "syscalls"), index, rule) {
         if (json_object_size(json_object_get(rule, "includes")) || json_object_size(json_object_get(rule, "excludes")))
             return true;
     }

@@ -39,8 +39,7 @@ void facet_rules_once(const json_t *array, const struct facet_step *parent, cons
     size_t index;
     json_t *item;
 
-    json_array_foreach((json_t *)(uintptr_t)array, index, item)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)array, index, item) {
         const struct facet_step at = {.parent = parent, .index = index};
         const struct facet_step step = {.parent = &at, .key = key};
         FACET_CLEANUP_FREE char *name = identity(item, key, second, violations);
@@ -116,8 +115,7 @@ static bool judge_shares(const struct slot *slot, int64_t *ret_sum)
     size_t index;
     json_t *share;
 
-    json_array_foreach((json_t *)(uintptr_t)shares, index, share)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)shares, index, share) {
         const struct facet_step at = {.parent = &list, .index = index};
         judge_share(slot, share, &at);
         known = known && amount_of(slot, share, &at, &micro) && !__builtin_add_overflow(sum, micro, &sum);
@@ -189,8 +187,7 @@ static json_t *index_devices(const json_t *devices, struct facet_violations *vio
     size_t index;
     json_t *device;
 
-    json_array_foreach((json_t *)(uintptr_t)devices, index, device)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)devices, index, device) {
         FACET_CLEANUP_FREE char *name = identity(device, "device_id", "device_name", violations);
         if (name && json_object_set(names, name, device) < 0)
             facet_violations_break(violations);
@@ -210,13 +207,11 @@ void facet_rules_node(const json_t *node, struct facet_violations *violations)
     size_t index;
     json_t *item;
 
-    json_array_foreach((json_t *)(uintptr_t)slots, index, item)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)slots, index, item) {
         const struct facet_step at = {.parent = &slot_list, .index = index};
         judge_slot(&(struct slot){.json = item, .step = &at, .devices = names, .violations = violations});
     }
-    json_array_foreach((json_t *)(uintptr_t)devices, index, item)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)devices, index, item) {
         const struct facet_step at = {.parent = &device_list, .index = index};
         judge_device(item, &at, names, violations);
     }

@@ -17,8 +17,7 @@ static void judge_options(const json_t *mount, const struct facet_step *at, stru
     size_t index;
     json_t *option;
 
-    json_array_foreach(json_object_get(mount, "options"), index, option)
-    {
+    json_array_foreach (json_object_get(mount, "options"), index, option) {
         const struct facet_step step = {.parent = &list, .index = index};
         const char *text = json_string_value(option);
         if (text && (strcmp(text, "ro") == 0 || strcmp(text, "rw") == 0))
@@ -70,14 +69,12 @@ static void judge_targets(const json_t *workload, const struct facet_step *hooks
     size_t index;
     json_t *item;
 
-    json_array_foreach(json_object_get(workload, "mounts"), index, item)
-    {
+    json_array_foreach (json_object_get(workload, "mounts"), index, item) {
         const char *target = facet_json_text(item, "target");
         if (target && json_object_set_new(mounted, target, json_true()) < 0)
             facet_violations_break(violations);
     }
-    json_array_foreach(json_object_get(workload, "hooks"), index, item)
-    {
+    json_array_foreach (json_object_get(workload, "hooks"), index, item) {
         const struct facet_step at = {.parent = hooks, .index = index};
         const char *target = facet_json_text(item, "target");
         if (target && json_object_get(mounted, target))
@@ -96,13 +93,11 @@ void facet_rules_workload(const json_t *workload, struct facet_violations *viola
     size_t index;
     json_t *item;
 
-    json_array_foreach(json_object_get(workload, "mounts"), index, item)
-    {
+    json_array_foreach (json_object_get(workload, "mounts"), index, item) {
         const struct facet_step at = {.parent = &mounts, .index = index};
         judge_mount(item, &at, violations);
     }
-    json_object_foreach(json_object_get(workload, "ulimits"), name, item)
-    {
+    json_object_foreach (json_object_get(workload, "ulimits"), name, item) {
         const struct facet_step at = {.parent = &limits, .key = name};
         judge_limit(item, &at, violations);
     }

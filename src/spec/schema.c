@@ -57,8 +57,7 @@ static void judge_enum(const struct look *look)
     size_t index, used = 0;
     json_t *item;
 
-    json_array_foreach((json_t *)(uintptr_t)look->rule, index, item)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)look->rule, index, item) {
         if (json_equal(item, look->value))
             return;
         if (used < sizeof known)
@@ -87,9 +86,9 @@ static void judge_required(const struct look *look)
 
     if (!json_is_object(look->value))
         return;
-    json_array_foreach((json_t *)(uintptr_t)look->rule, index,
-                       name) if (!json_object_get(look->value, json_string_value(name)))
-        REPORT(look, "expected the member '%s', which is missing", json_string_value(name));
+    json_array_foreach ((json_t *)(uintptr_t)look->rule, index, name)
+        if (!json_object_get(look->value, json_string_value(name)))
+            REPORT(look, "expected the member '%s', which is missing", json_string_value(name));
 }
 
 static void judge_properties(const struct look *look)
@@ -97,8 +96,7 @@ static void judge_properties(const struct look *look)
     const char *name;
     json_t *schema;
 
-    json_object_foreach((json_t *)(uintptr_t)look->rule, name, schema)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)look->rule, name, schema) {
         const json_t *value = json_object_get(look->value, name);
         const struct facet_step step = {.parent = look->step, .key = name};
         if (value)
@@ -113,8 +111,7 @@ static void judge_additional(const struct look *look)
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)look->value, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)look->value, name, value) {
         const struct facet_step step = {.parent = look->step, .key = name};
         if (!json_object_get(named, name))
             judge_value(look->judge, look->rule, value, &step);
@@ -126,8 +123,7 @@ static void judge_names(const struct look *look)
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)look->value, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)look->value, name, value) {
         const struct facet_step step = {.parent = look->step, .key = name};
         FACET_CLEANUP_JSON json_t *text = json_string(name);
         if (text)
@@ -142,8 +138,7 @@ static void judge_items(const struct look *look)
     size_t index;
     json_t *value;
 
-    json_array_foreach((json_t *)(uintptr_t)look->value, index, value)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)look->value, index, value) {
         const struct facet_step step = {.parent = look->step, .index = index};
         judge_value(look->judge, look->rule, value, &step);
     }
@@ -158,8 +153,7 @@ static void judge_unique(const struct look *look)
     size_t index;
     json_t *value;
 
-    json_array_foreach((json_t *)(uintptr_t)look->value, index, value)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)look->value, index, value) {
         const struct facet_step step = {.parent = look->step, .index = index};
         char number[32];
 
@@ -287,8 +281,7 @@ static void judge_value(struct judge *judge, const json_t *schema, const json_t 
         return;
     }
     judge->depth++;
-    json_object_foreach((json_t *)(uintptr_t)schema, name, rule)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)schema, name, rule) {
         look.rule = rule;
         judge_keyword(&look, name);
     }

@@ -225,8 +225,7 @@ uint32_t facet_spec_health(const struct facet_spec *spec)
     json_t *item;
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        json_array_foreach((json_t *)(uintptr_t)lists[i], index, item)
-        {
+        json_array_foreach ((json_t *)(uintptr_t)lists[i], index, item) {
             component = (struct facet_spec_component){0};
             facet_fields_get(&facet_component_fields, item, &component);
             worst = component.health > worst ? component.health : worst;

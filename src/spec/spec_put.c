@@ -144,8 +144,7 @@ static size_t find_device(const json_t *devices, const struct facet_spec_device 
     size_t index;
     json_t *item;
 
-    json_array_foreach((json_t *)(uintptr_t)devices, index, item)
-    {
+    json_array_foreach ((json_t *)(uintptr_t)devices, index, item) {
         const char *id = facet_json_text(item, "device_id"), *name = facet_json_text(item, "device_name");
         if (id && name && strcmp(id, device->device_id) == 0 && strcmp(name, device->device_name) == 0)
             return index;

@@ -58,8 +58,9 @@ enum facet_status facet_spec_legacy_devices(const struct facet_spec *spec, char 
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "spec", "spec: expected a document and a result");
     if (!list)
         return facet_json_no_memory(error);
-    json_array_foreach(facet_spec_items(spec, "devices"), index, device) if (status == FACET_OK) status =
-        add_legacy(list, device, error);
+    json_array_foreach (facet_spec_items(spec, "devices"), index, device)
+        if (status == FACET_OK)
+            status = add_legacy(list, device, error);
     return status == FACET_OK ? facet_json_write(list, ret_text, error) : status;
 }
 
@@ -112,8 +113,7 @@ static enum facet_status check_grant(const struct facet_spec *spec, const struct
     if (!find_slot(spec, grant->slot_name, &unified))
         return facet_error_argument(error, FACET_NOT_FOUND, "slot_name", "slot '%.130s' is not in the document",
                                     grant->slot_name);
-    json_array_foreach(facet_spec_items(spec, "devices"), index, device)
-    {
+    json_array_foreach (facet_spec_items(spec, "devices"), index, device) {
         const char *id = facet_json_text(device, "device_id");
         if (id && strcmp(id, grant->device_id) == 0 && is_of(device, grant->slot_name))
             return FACET_OK;
@@ -129,8 +129,7 @@ static bool is_unified(const struct facet_spec *spec, const json_t *device)
     size_t index;
     json_t *slot;
 
-    json_array_foreach(facet_spec_items(spec, "resource_specs"), index, slot)
-    {
+    json_array_foreach (facet_spec_items(spec, "resource_specs"), index, slot) {
         const char *type = facet_json_text(slot, "type"), *name = facet_json_text(slot, "slot_name");
         const json_t *shares = json_object_get(slot, "shares");
         size_t count = json_array_size(shares);
@@ -175,8 +174,7 @@ enum facet_status facet_spec_device_list(const struct facet_spec *spec, const st
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "spec", "spec: expected a document and a result");
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
         status = check_grant(spec, &grants[i], error);
-    json_array_foreach(facet_spec_items(spec, "devices"), index, device)
-    {
+    json_array_foreach (facet_spec_items(spec, "devices"), index, device) {
         FACET_CLEANUP_JSON json_t *slots = json_object();
         if (status == FACET_OK)
             status = slots ? slots_of(device, grants, count, slots, error) : facet_json_no_memory(error);

@@ -27,9 +27,9 @@ enum facet_status facet_qmp_list(struct facet_qmp *qmp, const char *path, json_t
         return status;
     if (!json_is_array(value))
         return corrupt(error, "qom-list");
-    json_array_foreach(value, index,
-                       member) if (!json_is_string(json_object_get(member, "name")) ||
-                                   !json_is_string(json_object_get(member, "type"))) return corrupt(error, "qom-list");
+    json_array_foreach (value, index, member)
+        if (!json_is_string(json_object_get(member, "name")) || !json_is_string(json_object_get(member, "type")))
+            return corrupt(error, "qom-list");
     *ret_members = json_incref(value);
     return FACET_OK;
 }
@@ -46,8 +46,9 @@ const char *facet_qmp_type_of(const json_t *members, const char *id)
     size_t index;
     const json_t *member;
 
-    json_array_foreach(members, index, member) if (strcmp(json_string_value(json_object_get(member, "name")), id) ==
-                                                   0) return json_string_value(json_object_get(member, "type"));
+    json_array_foreach (members, index, member)
+        if (strcmp(json_string_value(json_object_get(member, "name")), id) == 0)
+            return json_string_value(json_object_get(member, "type"));
     return NULL;
 }
 
@@ -69,7 +70,8 @@ static enum facet_status count_devices(struct facet_qmp *qmp, const char *bus, u
     enum facet_status status = facet_qmp_list(qmp, bus, &members, error);
     if (status != FACET_OK)
         return status;
-    json_array_foreach(members, index, member) count += is_child(member);
+    json_array_foreach (members, index, member)
+        count += is_child(member);
     *ret_count = count;
     return FACET_OK;
 }
@@ -83,8 +85,7 @@ enum facet_status facet_qmp_bus_devices(struct facet_qmp *qmp, const char *bus, 
     const json_t *member;
 
     enum facet_status status = facet_qmp_list(qmp, bus, &members, error);
-    json_array_foreach(members, index, member)
-    {
+    json_array_foreach (members, index, member) {
         json_t *path = NULL;
         if (!is_child(member))
             continue;
@@ -178,8 +179,7 @@ static const char *next_port(const json_t *peripherals, const char *after)
     size_t index;
     const json_t *member;
 
-    json_array_foreach(peripherals, index, member)
-    {
+    json_array_foreach (peripherals, index, member) {
         const char *name = json_string_value(json_object_get(member, "name"));
         if (is_port(json_string_value(json_object_get(member, "type"))) && strlen(name) < FACET_ATTACH_ID_SIZE &&
             (!after || compare_names(name, after) > 0) && (!best || compare_names(name, best) < 0))

@@ -222,8 +222,7 @@ static const json_t *find_device(const json_t *devices, const char *id)
     size_t index;
     const json_t *device;
 
-    json_array_foreach(devices, index, device)
-    {
+    json_array_foreach (devices, index, device) {
         const char *name = json_string_value(json_object_get(device, "qdev_id"));
         if (name && strcmp(name, id) == 0)
             return device;
@@ -242,8 +241,7 @@ static uint32_t is_used(const json_t *device)
     size_t index;
     const json_t *region;
 
-    json_array_foreach(json_object_get(device, "regions"), index, region)
-    {
+    json_array_foreach (json_object_get(device, "regions"), index, region) {
         const json_t *address = json_object_get(region, "address");
         if (json_is_integer(address) && json_integer_value(address) != -1)
             return FACET_PCI_YES;
@@ -265,8 +263,8 @@ static enum facet_status look(struct plugging *plugging, struct facet_attach_rep
         return status;
     for (uint32_t i = 0; i < plugging->request->count; i++) {
         const json_t *device = NULL;
-        json_array_foreach(buses, index, bus) device =
-            device ? device : find_device(json_object_get(bus, "devices"), plugging->layout.ids[i]);
+        json_array_foreach (buses, index, bus)
+            device = device ? device : find_device(json_object_get(bus, "devices"), plugging->layout.ids[i]);
         reports[i].used = device ? is_used(device) : (uint32_t)FACET_PCI_NO;
         all = all && reports[i].used != FACET_PCI_NO;
     }

@@ -108,8 +108,7 @@ static enum facet_status search(struct facet_qmp *qmp, const json_t *peripherals
     size_t index;
     const json_t *member;
 
-    json_array_foreach(peripherals, index, member)
-    {
+    json_array_foreach (peripherals, index, member) {
         const char *name = json_string_value(json_object_get(member, "name"));
         const char *type = json_string_value(json_object_get(member, "type"));
         bool is = false;
@@ -186,8 +185,7 @@ static enum facet_status check_slot(struct facet_qmp *qmp, char (*ids)[FACET_ATT
         status = facet_error_set(error, FACET_CORRUPT, "qom-get: a bus without a path");
     if (status == FACET_OK)
         status = facet_qmp_bus_devices(qmp, json_string_value(bus), &neighbours, error);
-    json_array_foreach(neighbours, i, neighbour)
-    {
+    json_array_foreach (neighbours, i, neighbour) {
         const char *name = json_string_value(neighbour);
         if (is_named(ids, count, name))
             continue;

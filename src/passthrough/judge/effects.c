@@ -36,10 +36,10 @@ void judge_reset(struct judgement *judgement, const struct facet_pci_function *f
         judgement_add(judgement, function, FACET_PASSTHROUGH_NO_RESET, "the kernel knows no way to reset it");
     if (function->reset_methods == 0 || function->reset_methods & ~shared)
         return;
-    JUDGEMENT_EACH(judgement, other)
-    if (is_hit_by_reset(function, other) && !judgement_names(judgement, other))
-        judgement_add(judgement, function, FACET_PASSTHROUGH_BUS_RESET,
-                      "only its whole bus can be reset, which hits %s", judgement_print(&other->address, text));
+    JUDGEMENT_EACH (judgement, other)
+        if (is_hit_by_reset(function, other) && !judgement_names(judgement, other))
+            judgement_add(judgement, function, FACET_PASSTHROUGH_BUS_RESET,
+                          "only its whole bus can be reset, which hits %s", judgement_print(&other->address, text));
 }
 
 void judge_companions(struct judgement *judgement, const struct facet_pci_function *function)
@@ -49,11 +49,12 @@ void judge_companions(struct judgement *judgement, const struct facet_pci_functi
 
     if (function->is_virtual || !facet_pci_is_accelerator(function))
         return;
-    JUDGEMENT_EACH(judgement, other)
-    if (is_sibling(function, other) && !other->is_virtual && !judgement_names(judgement, other) &&
-        other->kind != FACET_PCI_KIND_BRIDGE)
-        judgement_add(judgement, function, FACET_PASSTHROUGH_COMPANION, "%s (%s) is part of the same device and stays",
-                      judgement_print(&other->address, text), facet_pci_kind_name(other->kind));
+    JUDGEMENT_EACH (judgement, other)
+        if (is_sibling(function, other) && !other->is_virtual && !judgement_names(judgement, other) &&
+            other->kind != FACET_PCI_KIND_BRIDGE)
+            judgement_add(judgement, function, FACET_PASSTHROUGH_COMPANION,
+                          "%s (%s) is part of the same device and stays", judgement_print(&other->address, text),
+                          facet_pci_kind_name(other->kind));
 }
 
 void judge_power(struct judgement *judgement, const struct facet_pci_function *function)
@@ -90,10 +91,10 @@ static uint64_t bytes_of_bars(const struct judgement *judgement)
     const struct facet_pci_function *function;
     uint64_t bytes = 0;
 
-    JUDGEMENT_EACH(judgement, function)
-    for (uint32_t i = 0; i < FACET_PCI_ROM && judgement_names(judgement, function); i++)
-        if (function->bars[i].is_memory)
-            bytes = add_up(bytes, function->bars[i].bytes);
+    JUDGEMENT_EACH (judgement, function)
+        for (uint32_t i = 0; i < FACET_PCI_ROM && judgement_names(judgement, function); i++)
+            if (function->bars[i].is_memory)
+                bytes = add_up(bytes, function->bars[i].bytes);
     return bytes;
 }
 

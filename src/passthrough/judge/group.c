@@ -49,8 +49,7 @@ void judge_group(struct judgement *judgement, const struct facet_pci_function *f
     const struct facet_pci_function *member;
     char text[FACET_PCI_ADDRESS_SIZE];
 
-    JUDGEMENT_EACH(judgement, member)
-    {
+    JUDGEMENT_EACH (judgement, member) {
         if (may_share_group(function, member))
             judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD,
                           "%s may be of the same group: its own could not be read",

@@ -42,9 +42,9 @@ static enum facet_status choose_functions(struct judgement *judgement, struct fa
     verdict->functions = calloc(facet_pci_snapshot_count(judgement->snapshot), sizeof *verdict->functions);
     if (!verdict->functions)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a judgement");
-    JUDGEMENT_EACH(judgement, function)
-    if (wants(judgement, function))
-        verdict->functions[verdict->function_count++] = function->address;
+    JUDGEMENT_EACH (judgement, function)
+        if (wants(judgement, function))
+            verdict->functions[verdict->function_count++] = function->address;
     qsort(verdict->functions, verdict->function_count, sizeof *verdict->functions, judgement_compare);
     return FACET_OK;
 }

@@ -88,9 +88,9 @@ void judge_screen(struct judgement *judgement, const struct facet_pci_function *
     if (!can_show(function) || judgement->wish->flags & FACET_PASSTHROUGH_HEADLESS)
         return;
     judgement_need_if_any(judgement, function, FACET_PCI_BOOT_VGA);
-    JUDGEMENT_EACH(judgement, other)
-    remains = remains ||
-              (can_show(other) && judgement_is_read(other, FACET_PCI_DRIVER) && !judgement_names(judgement, other));
+    JUDGEMENT_EACH (judgement, other)
+        remains = remains ||
+                  (can_show(other) && judgement_is_read(other, FACET_PCI_DRIVER) && !judgement_names(judgement, other));
     if (!remains)
         judgement_add(judgement, function, FACET_PASSTHROUGH_ONLY_GPU,
                       "is the last GPU that can show the host's screen");

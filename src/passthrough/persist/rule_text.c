@@ -147,8 +147,7 @@ static enum facet_status refuse_unknown(json_t *all, struct facet_error *error)
     const char *key;
     json_t *value;
 
-    json_object_foreach(all, key, value)
-    {
+    json_object_foreach (all, key, value) {
         bool is_known = false;
 
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)

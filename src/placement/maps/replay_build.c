@@ -136,7 +136,8 @@ static bool read_kernel(const struct replay_at *vector, struct parts *parts)
 
         done = read_named(vector, replay_string(&item), parts);
     }
-    json_object_foreach(maps.value, name, value) done = done && read_named(vector, name, parts);
+    json_object_foreach (maps.value, name, value)
+        done = done && read_named(vector, name, parts);
     return done;
 }
 

@@ -152,8 +152,7 @@ static bool read_devices(struct replay_run *run, const struct replay_at *at, con
 
     if (!replay_object(at))
         return true;
-    json_object_foreach(at->value, id, value)
-    {
+    json_object_foreach (at->value, id, value) {
         struct replay_at member = replay_member(at, id);
         uint32_t place = 0;
         int64_t amount = 0;
@@ -176,8 +175,7 @@ static bool read_slots(struct replay_run *run, const struct replay_at *at, int64
 
     if (!replay_object(at))
         return true;
-    json_object_foreach(at->value, slot, value)
-    {
+    json_object_foreach (at->value, slot, value) {
         struct replay_at member = replay_member(at, slot);
 
         known = read_devices(run, &member, slot, amounts) && known;
@@ -196,8 +194,7 @@ bool replay_allocation(struct replay_run *run, const struct replay_at *at, int64
         return read_slots(run, at, amounts);
     if (!replay_object(at))
         return true;
-    json_object_foreach(at->value, map, value)
-    {
+    json_object_foreach (at->value, map, value) {
         struct replay_at member = replay_member(at, map);
 
         known = read_slots(run, &member, amounts) && known;

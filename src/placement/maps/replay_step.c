@@ -35,8 +35,7 @@ static bool read_request(struct replay_run *run, const struct replay_at *at, str
         replay_refuse(at, "fewer slots");
         return true;
     }
-    json_object_foreach(at->value, slot, value)
-    {
+    json_object_foreach (at->value, slot, value) {
         struct replay_at member = replay_member(at, slot);
         struct facet_maps_item *item = &run->items[run->item_count++];
 

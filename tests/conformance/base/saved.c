@@ -77,16 +77,16 @@ static void put_all(FILE *file, struct facet_provider_instance *instance, const 
     for (int i = 0; i < BASE_CONTEXTS; i++)
         if (leaving[i])
             put(file, &instance->contexts[i], sizeof instance->contexts[i], &count[CONTEXTS]);
-    FOR_LEAVING(one, reservations, BASE_RESERVATIONS)
-    put(file, one, sizeof *one, &count[RESERVATIONS]);
-    FOR_LEAVING(one, streams, BASE_STREAMS)
-    put(file, one, sizeof *one, &count[STREAMS]);
-    FOR_LEAVING(one, pages, BASE_PAGES)
-    put(file, one, sizeof *one, &count[PAGES]);
-    FOR_LEAVING(one, maps, BASE_MAPS)
-    put_map(file, one, &count[MAPS]);
-    FOR_LEAVING(one, pages, BASE_PAGES)
-    put(file, one->data, one->bytes, &contents);
+    FOR_LEAVING (one, reservations, BASE_RESERVATIONS)
+        put(file, one, sizeof *one, &count[RESERVATIONS]);
+    FOR_LEAVING (one, streams, BASE_STREAMS)
+        put(file, one, sizeof *one, &count[STREAMS]);
+    FOR_LEAVING (one, pages, BASE_PAGES)
+        put(file, one, sizeof *one, &count[PAGES]);
+    FOR_LEAVING (one, maps, BASE_MAPS)
+        put_map(file, one, &count[MAPS]);
+    FOR_LEAVING (one, pages, BASE_PAGES)
+        put(file, one->data, one->bytes, &contents);
 }
 
 /* Header and content in one piece, to free(); NULL without memory. */
@@ -317,14 +317,14 @@ static void reserve_numbers(struct facet_provider_instance *instance, const bool
 {
     for (int i = 0; i < BASE_CONTEXTS; i++)
         bump(&instance->last_number, instance->contexts[i].number);
-    FOR_LEAVING(one, streams, BASE_STREAMS)
-    bump(&instance->last_number, one->number);
-    FOR_LEAVING(one, pages, BASE_PAGES)
-    bump(&instance->last_number, one->number);
-    FOR_LEAVING(one, maps, BASE_MAPS)
-    bump(&instance->last_address, (one->address + one->bytes) / BASE_PAGE * BASE_PAGE + 2 * BASE_PAGE);
-    FOR_LEAVING(one, reservations, BASE_RESERVATIONS)
-    bump(&instance->last_address, one->address + one->bytes + 2 * BASE_PAGE);
+    FOR_LEAVING (one, streams, BASE_STREAMS)
+        bump(&instance->last_number, one->number);
+    FOR_LEAVING (one, pages, BASE_PAGES)
+        bump(&instance->last_number, one->number);
+    FOR_LEAVING (one, maps, BASE_MAPS)
+        bump(&instance->last_address, (one->address + one->bytes) / BASE_PAGE * BASE_PAGE + 2 * BASE_PAGE);
+    FOR_LEAVING (one, reservations, BASE_RESERVATIONS)
+        bump(&instance->last_address, one->address + one->bytes + 2 * BASE_PAGE);
 }
 
 /* Gives pages their content, and maps their pages. False without memory, and then each has some or NULL. */
@@ -332,8 +332,7 @@ static bool fill_in(struct facet_provider_instance *instance, const bool *leavin
 {
     bool filled = true;
 
-    FOR_LEAVING(one, pages, BASE_PAGES)
-    {
+    FOR_LEAVING (one, pages, BASE_PAGES) {
         one->data = malloc(one->bytes);
         filled = filled && one->data;
         if (one->data)

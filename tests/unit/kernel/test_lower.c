@@ -70,8 +70,7 @@ static void test_bound(void **state)
     static float x[MOST], y[MOST];
 
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "scaled", scaled_arguments);
         struct block block = {.first = x, .second = y, .b = 3 * size[0] - 2};
         float two = 2;
@@ -90,8 +89,7 @@ static void test_bound(void **state)
 static void test_barriers_in_loop(void **state)
 {
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "sums", local_arguments);
         struct block block = {.first = input, .second = output};
         int sum = 0;
@@ -128,8 +126,7 @@ static uint32_t steps_of(uint32_t value, uint32_t index)
 static void test_divergent_loop(void **state)
 {
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "steps", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
@@ -151,8 +148,7 @@ static int compare(const void *a, const void *b)
 static void test_private_memory(void **state)
 {
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "sorted", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
@@ -168,8 +164,7 @@ static void test_private_memory(void **state)
 static void test_atomics(void **state)
 {
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "counts", lowered_pointers);
         int most = -1, expect[16] = {0}, expect_most = -1, in_group[16];
         struct block block = {.first = input, .second = output, .third = &most};
@@ -219,8 +214,7 @@ static void test_state_across_barriers(void **state)
     static int expect[MOST];
 
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         uint32_t items = size[0] * size[1];
         struct loaded loaded = load(way, "rotated", local_arguments);
         struct block block = {.first = input, .second = output, .b = 9};
@@ -236,8 +230,7 @@ static void test_state_across_barriers(void **state)
 static void test_divergent_barrier_ends(void **state)
 {
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "parted", lowered_pointers);
         struct block block = {.first = output};
 
@@ -250,8 +243,7 @@ static void test_divergent_barrier_ends(void **state)
 static void test_dimensions(void **state)
 {
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "asked", asked_arguments);
 
         for (uint32_t d = 0; d < 4; d++) {
@@ -272,8 +264,7 @@ static void test_dimensions(void **state)
 static void test_division(void **state)
 {
     (void)state;
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "divided", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
@@ -306,8 +297,7 @@ static void test_inside(void **state)
 
     (void)state;
     lowered_fill(3, 1000);
-    FOR_EACH_WAY(way, size)
-    {
+    FOR_EACH_WAY (way, size) {
         struct loaded loaded = load(way, "inside", scaled_arguments);
 
         for (size_t place = 0; place < sizeof(places) / sizeof(*places); place++) {

@@ -121,8 +121,7 @@ static void try_missing(json_t *document, const json_t *schema, json_t *object, 
     const char *member;
     json_t *about;
 
-    json_object_foreach(json_object_get(schema, "properties"), member, about)
-    {
+    json_object_foreach (json_object_get(schema, "properties"), member, about) {
         json_t *value = json_object_get(object, member);
         char inner[160];
         bool needed = false;
@@ -163,8 +162,7 @@ static void walk_object(json_t *document, const json_t *schema, json_t *object, 
         check_refused(document, patterns ? "Surprise!" : "surprise", "a member nobody knows");
         json_object_del(object, patterns ? "Surprise!" : "surprise");
     }
-    json_object_foreach_safe(object, next, member, value)
-    {
+    json_object_foreach_safe (object, next, member, value) {
         const json_t *about = json_object_get(properties, member);
         char inner[160];
 

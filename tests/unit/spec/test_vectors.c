@@ -65,25 +65,23 @@ static struct facet_resources *from_input(const json_t *input)
     must_add(resources, (struct facet_resources_record){
                             .kind = FACET_RESOURCES_SCRATCH,
                             .number = json_integer_value(json_object_get(input, "scratch_disk_size"))});
-    json_object_foreach(json_object_get(input, "slots"), name, value)
+    json_object_foreach (json_object_get(input, "slots"), name, value)
         must_add(resources, amount((struct facet_resources_record){.kind = FACET_RESOURCES_REQUEST, .text = {name}},
                                    json_string_value(value)));
-    json_array_foreach(json_object_get(input, "unified_devices"), index, value)
+    json_array_foreach (json_object_get(input, "unified_devices"), index, value)
         must_add(resources, (struct facet_resources_record){.kind = FACET_RESOURCES_UNIFIED,
                                                             .text = {json_string_value(json_array_get(value, 0)),
                                                                      json_string_value(json_array_get(value, 1))}});
-    json_object_foreach(json_object_get(input, "allocations"), name, slots)
-    {
-        json_object_foreach(slots, slot, devices)
-        {
+    json_object_foreach (json_object_get(input, "allocations"), name, slots) {
+        json_object_foreach (slots, slot, devices) {
             must_add(resources, (struct facet_resources_record){.kind = FACET_RESOURCES_ALLOCATION, .text = {slot}});
-            json_object_foreach(devices, id, share) must_add(
-                resources, amount((struct facet_resources_record){.kind = FACET_RESOURCES_GRANT, .text = {slot, id}},
-                                  json_string_value(share)));
+            json_object_foreach (devices, id, share)
+                must_add(resources,
+                         amount((struct facet_resources_record){.kind = FACET_RESOURCES_GRANT, .text = {slot, id}},
+                                json_string_value(share)));
         }
     }
-    json_array_foreach(json_object_get(input, "mounts"), index, value)
-    {
+    json_array_foreach (json_object_get(input, "mounts"), index, value) {
         const char *type = text_of(value, "type");
         struct facet_resources_record mount = {
             .kind = FACET_RESOURCES_MOUNT,
@@ -103,10 +101,10 @@ static void assert_allocations(const struct facet_resources *resources, const js
     const char *name, *slot;
     json_t *slots, *devices;
 
-    json_object_foreach((json_t *)(uintptr_t)expected, name, slots)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)expected, name, slots) {
         slots_expected += json_object_size(slots);
-        json_object_foreach(slots, slot, devices) grants_expected += json_object_size(devices);
+        json_object_foreach (slots, slot, devices)
+            grants_expected += json_object_size(devices);
     }
     for (uint32_t i = 0; facet_resources_get(resources, i, &record, NULL) == FACET_OK; i++) {
         char device[128];
@@ -144,8 +142,7 @@ static void test_cases(void **state)
     size_t index;
     json_t *one;
 
-    json_array_foreach(json_object_get(vectors, "cases"), index, one)
-    {
+    json_array_foreach (json_object_get(vectors, "cases"), index, one) {
         const char *id = text_of(one, "id"), *text = text_of(one, "text");
         struct facet_resources *resources, *again;
         struct facet_error error = {0};
@@ -169,8 +166,7 @@ static void test_read_only(void **state)
     size_t index;
     json_t *one;
 
-    json_array_foreach(json_object_get(vectors, "read_only_cases"), index, one)
-    {
+    json_array_foreach (json_object_get(vectors, "read_only_cases"), index, one) {
         const char *id = text_of(one, "id"), *text = text_of(one, "text");
         json_t *types = json_object_get(one, "known_slot_types");
         struct facet_resources *resources = NULL;
@@ -197,8 +193,7 @@ static void test_defects(void **state)
     size_t index;
     json_t *one;
 
-    json_array_foreach(json_object_get(vectors, "cases"), index, one)
-    {
+    json_array_foreach (json_object_get(vectors, "cases"), index, one) {
         const char *id = text_of(one, "id");
         struct facet_resources *resources = from_input(json_object_get(one, "input")), *again;
         char *text = NULL, *second = NULL;
@@ -230,16 +225,14 @@ static void test_sizes(void **state)
     json_t *one;
     int64_t bytes;
 
-    json_array_foreach(json_object_get(vectors, "binary_size_parse"), index, one)
-    {
+    json_array_foreach (json_object_get(vectors, "binary_size_parse"), index, one) {
         enum facet_status status = facet_spec_parse_binary(text_of(one, "text"), &bytes, NULL);
         if (json_is_integer(json_object_get(one, "value")))
             assert_true(status == FACET_OK && bytes == json_integer_value(json_object_get(one, "value")));
         else /* errors, and "inf", which is no number of bytes */
             assert_int_equal(status, FACET_INVALID_ARGUMENT);
     }
-    json_array_foreach(json_object_get(vectors, "binary_size_format"), index, one)
-    {
+    json_array_foreach (json_object_get(vectors, "binary_size_format"), index, one) {
         json_int_t size = json_integer_value(json_object_get(one, "bytes"));
         facet_spec_format_binary(size, text);
         if (json_integer_value(json_object_get(one, "reparsed_from_s")) == size)
