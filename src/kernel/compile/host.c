@@ -10,6 +10,9 @@
 #include "base/cleanup.h"
 #include "kernel/compile/compile.h"
 #include "kernel/compile/lower.h"
+#include "kernel/compile/shims.h"
+
+enum { LOOP_MOST = 256 }; /* blocks; see shim_loops.cc */
 
 /* Building constants. */
 struct table {
@@ -276,6 +279,7 @@ enum facet_status facet_compile_host(struct facet_compilation *compilation, stru
     if (status != FACET_OK)
         return status;
     facet_compile_attach(compilation);
+    facet_shim_divide_loops(compilation->module, LOOP_MOST);
     divide_by_instruction(compilation);
     choose_generator(compilation);
     status = facet_compile_emit(compilation, compilation->module, LLVMObjectFile, &object, error);

@@ -8,7 +8,7 @@
 
 #include <sys/resource.h>
 
-enum { LINES = 1200, TIMES_MOST = 12, LARGER = 4, LARGER_MOST = 10, SPARSE = 2000, BARRIERS = 50 };
+enum { LINES = 1200, TIMES_MOST = 12, LARGER = 4, LARGER_MOST = 10, SPARSE = 2000, BARRIERS = 50, BRANCHES = 400 };
 
 static double seconds(void)
 {
@@ -85,6 +85,13 @@ static void growing_barriers(void **state)
                          "", BARRIERS);
 }
 
+static void growing_branches(void **state)
+{
+    (void)state;
+    expect_in_proportion("branches", "", "if (r > %3$u) r = r * %2$u + in[i + %1$u]; else r ^= in[i + %4$u];\n", "",
+                         BRANCHES);
+}
+
 static void switches(void **state)
 {
     (void)state;
@@ -112,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(switches),         cmocka_unit_test(comparisons),      cmocka_unit_test(jumps),
-        cmocka_unit_test(growing_switches), cmocka_unit_test(growing_barriers),
+        cmocka_unit_test(growing_switches), cmocka_unit_test(growing_barriers), cmocka_unit_test(growing_branches),
     };
 
     return cmocka_run_group_tests(tests, open_backend, NULL);

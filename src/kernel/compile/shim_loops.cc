@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the bodies of loops with very many blocks as functions of their own.
+ * Never: changes what a loop computes, or moves a body out of which no function can be made.
+ *
+ * The code generator hoists each constant that a vector instruction needs to before the loop. Of thousands of them every
+ * one is then live in all blocks of the loop, and the register allocator's work is their product. In a function that
+ * holds the body alone there is no loop to hoist them out of; loops in the body still have their constants before them.
+ */
+#include "kernel/compile/shims.h"
+
+#include <set>
+#include <vector>
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/CodeExtractor.h>
+
+namespace
+{
+
+using Headers = std::set<llvm::BasicBlock *>;
+
+/* A loop that is too large, of which no inner loop is. */
+llvm::Loop *find_large(const llvm::LoopInfo &loops, size_t most, const Headers &tried)
+{
+    for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+        bool inner = loop->getNumBlocks() > most && !tried.count(loop->getHeader());
+
+        for (const llvm::Loop *below : loop->getSubLoops())
+            inner = inner && below->getNumBlocks() <= most;
+        if (inner)
+            return loop;
+    }
+    return nullptr;
+}
+
+/* Of the loop only its phis and its last branch stay behind. */
+void take_body(llvm::Function &function, llvm::Loop *loop, llvm::DominatorTree &tree, llvm::LoopInfo &loops)
+{
+    llvm::BasicBlock *header = loop->getHeader(), *latch = loop->getLoopLatch();
+
+    if (!latch || latch == header)
+        return;
+    llvm::BasicBlock *first = llvm::SplitBlock(header, header->getFirstNonPHIIt(), &tree, &loops);
+    if (latch->getTerminator() != &*latch->getFirstNonPHIIt())
+        latch = llvm::SplitBlock(latch, latch->getTerminator(), &tree, &loops);
+    std::vector<llvm::BasicBlock *> body = {first};
+    for (llvm::BasicBlock *block : loop->blocks())
+        if (block != header && block != latch && block != first)
+            body.push_back(block);
+    llvm::CodeExtractorAnalysisCache cache(function);
+    llvm::CodeExtractor extractor(body, &tree);
+    llvm::Function *made = extractor.isEligible() ? extractor.extractCodeRegion(cache) : nullptr;
+    if (made)
+        made->addFnAttr(llvm::Attribute::NoInline);
+}
+
+void divide(llvm::Function &function, size_t most)
+{
+    for (Headers tried; function.size() > most;) {
+        llvm::DominatorTree tree(function);
+        llvm::LoopInfo loops(tree);
+        llvm::Loop *loop = find_large(loops, most, tried);
+
+        if (!loop)
+            return;
+        tried.insert(loop->getHeader());
+        take_body(function, loop, tree, loops);
+    }
+}
+
+} // namespace
+
+void facet_shim_divide_loops(LLVMModuleRef module, size_t most)
+{
+    std::vector<llvm::Function *> functions;
+
+    for (llvm::Function &function : *llvm::unwrap(module))
+        functions.push_back(&function); /* those that are made are not looked at again */
+    for (llvm::Function *function : functions)
+        divide(*function, most);
+}
