@@ -19,6 +19,7 @@ struct text {
 struct headers {
     uint32_t count;
     bool length, host, encoded;
+    bool must_have_host; /* RFC 9112, 3.2: of HTTP/1.1 */
 };
 
 static bool is_token(char byte)
@@ -124,7 +125,7 @@ static bool judge_version(struct text version, struct head_refusal *refusal)
     return true;
 }
 
-static bool judge_first(struct text line, struct head_refusal *refusal)
+static bool judge_first(struct text line, struct headers *headers, struct head_refusal *refusal)
 {
     const char *end = line.at + line.length, *path = memchr(line.at, ' ', line.length);
     const char *version = path ? memchr(path + 1, ' ', (size_t)(end - path - 1)) : NULL;
@@ -135,6 +136,7 @@ static bool judge_first(struct text line, struct head_refusal *refusal)
         path = is_token(*at) ? path : NULL;
     if (!path || path == line.at || !version)
         return bad(refusal, "request", "the first line of the request: expected 'METHOD PATH HTTP/1.1'");
+    headers->must_have_host = end[-1] != '0';
     refusal->no_body = path - line.at == 4 && memcmp(line.at, "HEAD", 4) == 0;
     return judge_target((struct text){path + 1, (size_t)(version - path - 1)}, refusal) &&
            judge_version((struct text){version + 1, (size_t)(end - version - 1)}, refusal);
@@ -202,6 +204,8 @@ static bool judge_line(struct text line, struct headers *headers, struct head_re
 /* A body without a length would be answered by the library itself if it is malformed. */
 static bool judge_all(const struct headers *headers, struct head_refusal *refusal)
 {
+    if (headers->must_have_host && !headers->host)
+        return bad(refusal, "headers", "Host is not there: expected one in a request of HTTP/1.1");
     if (headers->encoded && headers->length)
         return bad(refusal, "body", "Content-Length beside Transfer-Encoding: expected Content-Length alone");
     if (headers->encoded)
@@ -233,7 +237,7 @@ enum head_verdict head_judge(const char *data, size_t size, struct head_refusal 
         at++;
     if (!next_line(at, end, &line, &at))
         return too_long((size_t)(end - at), true, ret_refusal);
-    if (!judge_first(line, ret_refusal))
+    if (!judge_first(line, &headers, ret_refusal))
         return HEAD_BAD;
     while (next_line(at, end, &line, &at) && (size_t)(at - data) <= HEAD_MAX) {
         if (!line.length)

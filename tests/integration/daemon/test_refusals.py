@@ -210,6 +210,7 @@ MALFORMED = (
     ("G" * 40000, 414, "out_of_range", "path"),
     (GET + "A: " + "a" * 20000 + "\r\n\r\n", 431, "out_of_range", "headers"),
     (GET + "A: b\r\n" * 20000 + "\r\n", 431, "out_of_range", "headers"),
+    ("GET /v1/vgpus HTTP/1.1\r\n\r\n", 400, "invalid_argument", "headers"),
     (GET + "Host: y\r\n\r\n", 400, "invalid_argument", "headers"),
     (GET + "A : b\r\n\r\n", 400, "invalid_argument", "headers"),
     (GET + "A: b\r\n c\r\n\r\n", 400, "invalid_argument", "headers"),

@@ -11,10 +11,11 @@
 #include "head.h"
 
 static const char *const good[] = {
-    "GET / HTTP/1.1\r\n\r\n",
+    "GET / HTTP/1.1\r\nhost:\r\n\r\n",
+    "GET / HTTP/1.0\r\n\r\n",
     "GET /v1/vgpus HTTP/1.0\r\nHost: x\r\n\r\n",
     "\r\n\r\nDELETE /v1/vgpus/a%20b?force=1 HTTP/1.1\r\nHost: x\r\nUser-Agent: a (b; c)\t\r\nX:\r\n\r\n",
-    "POST /v1/vgpus HTTP/1.1\r\nContent-Length:  65536\r\nExpect: 100-Continue\r\n\r\n",
+    "POST /v1/vgpus HTTP/1.1\r\nHost: x\r\nContent-Length:  65536\r\nExpect: 100-Continue\r\n\r\n",
     "GET /v1/health HTTP/1.1\nHost: x\n\n",
 };
 
@@ -45,7 +46,7 @@ static void test_no_part_of_a_good_head_is_refused(void **state)
 
 static void test_what_comes_behind_is_not_judged(void **state)
 {
-    static const char both[] = "GET / HTTP/1.1\r\n\r\n\0\1\2";
+    static const char both[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n\0\1\2";
     struct head_refusal refusal;
 
     assert_int_equal(judge(both, sizeof both, &refusal), HEAD_GOOD);
@@ -72,8 +73,10 @@ static void test_refusals_say_what_is_wrong(void **state)
         {"GET / HTTP/1.1\r\nContent-Length: 1 \r\n", "body", 400},
         {"GET / HTTP/1.1\r\nContent-Length: 1\t\n", "body", 400},
         {"GET / HTTP/1.1\r\nContent-Length: 1\r\ncontent-length: 1\r\n", "body", 400},
-        {"GET / HTTP/1.1\r\nTransfer-Encoding: identity\r\n\r\n", "body", 411},
+        {"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n", "body", 411},
         {"GET / HTTP/1.1\r\n: x\r\n", "headers", 400},
+        {"GET / HTTP/1.1\r\n\r\n", "headers", 400},
+        {"GET / HTTP/1.2\r\nHosts: x\r\n\r\n", "headers", 400},
         {"GET / HTTP/1.1\r\nA: \x7f\r\n", "headers", 400},
         {"GET / HTTP/1.1\r\nA: b\rc\r\n", "headers", 400},
     };
