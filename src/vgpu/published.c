@@ -241,14 +241,67 @@ static enum facet_status read_all(const struct form *form, const json_t *array, 
     return status;
 }
 
-/* Those are on devices of this driver. */
-static enum facet_status check_devices(const struct facet_published *driver, struct facet_error *error)
+/* Two numbers of which the first is never above the second. */
+struct order {
+    const char *name, *most_name;
+    uint64_t value, most;
+};
+
+static enum facet_status check_order(const char *list, uint32_t index, const struct order *orders, size_t count,
+                                     struct facet_error *error)
 {
-    for (uint32_t i = 0; i < driver->vgpus; i++)
-        if (driver->vgpu[i].device >= driver->devices)
-            return facet_error_set(error, FACET_CORRUPT, "vgpus[%u].device: %u, of %u devices", i,
-                                   driver->vgpu[i].device, driver->devices);
+    for (size_t i = 0; i < count; i++)
+        if (orders[i].value > orders[i].most)
+            return facet_error_set(error, FACET_CORRUPT, "%s[%u].%s: %" PRIu64 ", above %s, %" PRIu64, list, index,
+                                   orders[i].name, orders[i].value, orders[i].most_name, orders[i].most);
     return FACET_OK;
+}
+
+static enum facet_status check_device(const struct facet_published *driver, uint32_t index, struct facet_error *error)
+{
+    const struct facet_driver_device *device = &driver->device[index];
+    const struct order order = {"memory_used_bytes", "memory_bytes", device->memory_used_bytes, device->memory_bytes};
+
+    for (uint32_t i = 0; i < index; i++)
+        if (strcmp(driver->device[i].id, device->id) == 0)
+            return facet_error_set(error, FACET_CORRUPT, "devices[%u].id: '%s', that of devices[%u], too", index,
+                                   device->id, i);
+    return check_order("devices", index, &order, 1, error);
+}
+
+/*
+ * Numbers that the driver reads together. The sum of the shares is no rule: a share is a weight, and vGPUs may be
+ * promised more than the whole.
+ */
+static enum facet_status check_vgpu(const struct facet_published *driver, uint32_t index, struct facet_error *error)
+{
+    const struct facet_vgpu_info *vgpu = &driver->vgpu[index];
+    const struct order orders[] = {
+        {"request_milli", "limit_milli", vgpu->request_milli, vgpu->limit_milli},
+        {"completed_total", "launched_total", vgpu->completed_total, vgpu->launched_total},
+        {"memory_reserved_bytes", "memory_peak_bytes", vgpu->memory_reserved_bytes, vgpu->memory_peak_bytes},
+        {"memory_reserved_bytes", "memory_limit_bytes", vgpu->memory_reserved_bytes, vgpu->memory_limit_bytes},
+    };
+
+    if (vgpu->device >= driver->devices)
+        return facet_error_set(error, FACET_CORRUPT, "vgpus[%u].device: %u, of %u devices", index, vgpu->device,
+                               driver->devices);
+    for (uint32_t i = 0; i < index; i++)
+        if (driver->vgpu[i].id == vgpu->id)
+            return facet_error_set(error, FACET_CORRUPT, "vgpus[%u].id: %u, that of vgpus[%u], too", index, vgpu->id,
+                                   i);
+    return check_order("vgpus", index, orders, COUNT(orders), error);
+}
+
+static enum facet_status check_sense(const struct facet_published *driver, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; i < driver->devices && status == FACET_OK; i++)
+        status = check_device(driver, i, error);
+    for (uint32_t i = 0; i < driver->vgpus && status == FACET_OK; i++)
+        status = check_vgpu(driver, i, error);
+    return status;
 }
 
 static enum facet_status read_head(const json_t *object, struct facet_published *driver, struct facet_error *error)
@@ -281,7 +334,7 @@ enum facet_status facet_published_parse(const char *text, size_t length, struct 
     driver.vgpu = vgpus;
     json_decref(object);
     if (status == FACET_OK)
-        status = check_devices(&driver, error);
+        status = check_sense(&driver, error);
     if (status != FACET_OK)
         facet_published_clear(&driver);
     else

@@ -7,7 +7,8 @@
  *
  * Owns: the folder, the format of the files, and removal of the files that a killed process left.
  * Never: trusts a file: a field that is missing, of another type, negative or out of range counts as unknown, where a
- * validity bit can say so; where none can, the whole driver is refused with the reason.
+ * validity bit can say so; where none can, the whole driver is refused with the reason. So is one whose numbers
+ * contradict each other: there is no telling which of them is wrong.
  */
 #ifndef FACET_VGPU_PUBLISHED_H
 #define FACET_VGPU_PUBLISHED_H

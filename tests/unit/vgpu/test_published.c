@@ -150,6 +150,52 @@ static void test_vgpus_are_on_devices_that_there_are(void **state)
     assert_non_null(strstr(error.message, "vgpus[0].device"));
 }
 
+static void expect_contradiction(const struct member *member, uint64_t value, const char *said)
+{
+    struct facet_published driver = {0};
+    struct facet_error error = {0};
+
+    assert_int_equal(parse_with(member, json_integer((json_int_t)value), &driver, &error), FACET_CORRUPT);
+    if (!strstr(error.message, member->name) || !strstr(error.message, said))
+        fail_msg("%s: '%s'; expected '%s'", member->name, error.message, said);
+}
+
+static void test_numbers_that_contradict_each_other(void **state)
+{
+    static const struct member used = {"devices", "memory_used_bytes", 0, false},
+                               request = {"vgpus", "request_milli", 0, false},
+                               completed = {"vgpus", "completed_total", 0, false},
+                               reserved = {"vgpus", "memory_reserved_bytes", 0, false},
+                               peak = {"vgpus", "memory_peak_bytes", 0, false},
+                               limit = {"vgpus", "limit_milli", 0, false};
+
+    expect_contradiction(&used, 67108865, "memory_bytes");
+    expect_contradiction(&request, 1000 + 1, "1000");
+    expect_contradiction(&limit, 399, "request_milli: 400, above limit_milli, 399");
+    expect_contradiction(&completed, 6, "launched_total, 5");
+    expect_contradiction(&reserved, 65537, "memory_peak_bytes");
+    expect_contradiction(&peak, 65535, "memory_reserved_bytes");
+}
+
+/* The only vGPU, or device, is there again. */
+static void expect_no_second(const char *list, const char *said)
+{
+    struct facet_published driver = {0};
+    struct facet_error error = {0};
+    json_t *object = json_loads(whole, 0, NULL), *array = json_object_get(object, list);
+
+    json_array_append(array, json_array_get(array, 0));
+    assert_int_equal(parse(object, &driver, &error), FACET_CORRUPT);
+    assert_non_null(strstr(error.message, said));
+    json_decref(object);
+}
+
+static void test_nothing_is_there_twice(void **state)
+{
+    expect_no_second("vgpus", "vgpus[1].id");
+    expect_no_second("devices", "devices[1].id");
+}
+
 static void test_heads_and_lists(void **state)
 {
     static const char *const texts[] = {
@@ -176,6 +222,8 @@ int main(void)
         cmocka_unit_test(test_what_is_missing_or_of_another_type),
         cmocka_unit_test(test_what_is_negative_or_absurd),
         cmocka_unit_test(test_vgpus_are_on_devices_that_there_are),
+        cmocka_unit_test(test_numbers_that_contradict_each_other),
+        cmocka_unit_test(test_nothing_is_there_twice),
         cmocka_unit_test(test_heads_and_lists),
     };
 
