@@ -107,7 +107,7 @@ static enum facet_status tell_failure(enum facet_status status, const char *kern
 
     if (status != FACET_TIMEOUT)
         return facet_error_set(error, status, "the launch failed: %s", facet_status_text(status));
-    if (!limit)
+    if (!limit || !limit[0])
         return facet_error_set(error, status,
                                "kernel %s: a work-group took longer than the device lets one run, and "
                                "was ended",

@@ -28,7 +28,7 @@ static void tell(const struct facet_error *error)
     char line[FACET_REFUSED_RECORD + 128];
     int32_t self = getpid();
 
-    if (atomic_exchange(&told, self) == self || (quiet && quiet[0] && strcmp(quiet, "0") != 0))
+    if (atomic_exchange(&told, self) == self || (quiet && strcmp(quiet, "1") == 0))
         return;
     int length =
         snprintf(line, sizeof line, "facet: process %d sees no device: %.*s (" FACET_ENV_QUIET "=1 silences this)\n",

@@ -158,6 +158,8 @@ enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char 
                                        struct facet_error *error);
 /* The setting in the environment; 0 when it is not there. FACET_INVALID_ARGUMENT. */
 enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error);
+/* 0, 1, or not there, which is off. FACET_INVALID_ARGUMENT. */
+enum facet_status cpu_switch(const char *name, bool *ret_on, struct facet_error *error);
 
 /* --- instance.c --- */
 

@@ -72,8 +72,8 @@ static enum facet_status open_executor(struct facet_provider_instance *instance,
 /* Twice the memory: gaps between pages may make the file longer than its contents. */
 static enum facet_status open_pool(struct facet_provider_instance *instance, struct facet_error *error)
 {
-    uint64_t commit = 0;
-    enum facet_status status = cpu_setting("FACET_CPU_COMMIT", 1, &commit, error);
+    bool commit = false;
+    enum facet_status status = cpu_switch("FACET_CPU_COMMIT", &commit, error);
 
     if (status == FACET_OK)
         status = cpu_pool_open(&instance->pool, commit ? 2 * instance->info.memory_bytes : 0, error);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/processor.h"
@@ -29,6 +30,16 @@ enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_val
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "%s '%.64s': expected a number from 1 to %" PRIu64, name,
                               text, most);
     *ret_value = value;
+    return FACET_OK;
+}
+
+enum facet_status cpu_switch(const char *name, bool *ret_on, struct facet_error *error)
+{
+    const char *text = getenv(name);
+
+    if (text && *text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "%s '%.64s': expected 0 or 1", name, text);
+    *ret_on = text && *text == '1';
     return FACET_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <facet/limits.h>
@@ -31,17 +32,31 @@ static enum facet_status parse_number(const struct facet_setting *setting, const
     return FACET_OK;
 }
 
+/* As a user may type it: "64K", "1024T". */
+static const char *typed(uint64_t bytes, char *text, size_t size)
+{
+    static const char units[] = "KMGT";
+    uint32_t unit = 0;
+
+    for (bytes /= 1024; units[unit + 1] && bytes % 1024 == 0; unit++)
+        bytes /= 1024;
+    snprintf(text, size, "%" PRIu64 "%c", bytes, units[unit]);
+    return text;
+}
+
+/* One range, whichever limit of a size's grammar is met first. */
 static enum facet_status parse_size(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
                                     struct facet_error *error)
 {
-    uint64_t value;
+    char least[32], most[32];
+    uint64_t value = 0;
     enum facet_status status = facet_parse_size(text, setting->variable, 0, &value, error);
 
-    if (status != FACET_OK)
+    if (status != FACET_OK && status != FACET_OUT_OF_RANGE)
         return status;
-    if (value < setting->least || value > setting->most)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable, "%s '%.64s': expected 64K to 1024T",
-                                    setting->variable, text);
+    if (status != FACET_OK || value < setting->least || value > setting->most)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable, "%s '%.64s': expected %s to %s",
+                                    setting->variable, text, typed(setting->least, least, sizeof least), typed(setting->most, most, sizeof most));
     *ret_value = value;
     return FACET_OK;
 }

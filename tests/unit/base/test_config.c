@@ -86,6 +86,21 @@ static void malformed_values_are_refused(void **state)
     }
 }
 
+/* Zero and more than 64 bits are refused by the grammar of sizes, the others by the setting: the user sees one range. */
+static void a_size_has_one_range(void **state)
+{
+    static const char *const wrong[] = {"0", "1", "65535", "1025T", "99999999999T"};
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const struct facet_setting *setting = facet_config_setting(FACET_SETTING_CACHE_SIZE);
+        struct facet_error error = {0};
+        uint64_t value;
+
+        assert_int_equal(setting->parse(setting, wrong[i], &value, &error), FACET_OUT_OF_RANGE);
+        assert_non_null(strstr(error.message, "expected 64K to 1024T"));
+    }
+}
+
 /* Words of a message that are no values. */
 static bool is_value(const char *word)
 {
@@ -189,6 +204,7 @@ int main(void)
         cmocka_unit_test_setup(every_setting_is_complete, clear_environment),
         cmocka_unit_test_setup(the_environment_wins_and_empty_means_unset, clear_environment),
         cmocka_unit_test_setup(malformed_values_are_refused, clear_environment),
+        cmocka_unit_test_setup(a_size_has_one_range, clear_environment),
         cmocka_unit_test_setup(what_a_refusal_names_is_taken, clear_environment),
         cmocka_unit_test_setup(a_text_is_no_number, clear_environment),
         cmocka_unit_test_setup(the_level_decides_what_is_said, clear_environment),

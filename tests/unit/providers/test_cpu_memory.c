@@ -183,6 +183,32 @@ static void settings_are_read_and_judged(void **state)
     assert_null(instance);
 }
 
+/* Off and on by 0 and 1, as all switches. */
+static void a_switch_takes_0_and_1(void **state)
+{
+    static const char *const right[] = {"0", "1", ""}, *const wrong[] = {"2", "00", "on", "-1"};
+    const char *before = getenv("FACET_CPU_COMMIT");
+    struct facet_provider_instance *instance = NULL;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        setenv("FACET_CPU_COMMIT", right[i], 1);
+        OK(&world, world.provider->device->open(&instance, &world.error));
+        world.provider->device->close(instance);
+    }
+    instance = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        setenv("FACET_CPU_COMMIT", wrong[i], 1);
+        assert_int_equal(world.provider->device->open(&instance, &world.error), FACET_INVALID_ARGUMENT);
+        assert_non_null(strstr(world.error.message, "expected 0 or 1"));
+    }
+    assert_null(instance);
+    if (before)
+        setenv("FACET_CPU_COMMIT", before, 1);
+    else
+        unsetenv("FACET_CPU_COMMIT");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_mapping_is_cut_anywhere, begin, end),
         cmocka_unit_test_setup_teardown(memory_freed_under_a_kernel_stays_until_it_ends, begin, end),
         cmocka_unit_test_setup_teardown(settings_are_read_and_judged, begin, end),
+        cmocka_unit_test_setup_teardown(a_switch_takes_0_and_1, begin, end),
         cmocka_unit_test_setup_teardown(units_are_granted_whole_and_once, begin, end),
     };
 
