@@ -9,15 +9,18 @@
 #include "base/paths.h"
 #include "base/variables.h"
 #include "command.h"
+#include "launch_variable.h"
+#include "unknown.h"
 #include "view.h"
 
 enum { LINE_WIDTH = 80, INDENT = 4 };
 
-/* One setting as it is now. */
+/* One setting or variable as it is now. */
 struct row {
-    const struct facet_setting *setting;
+    const struct facet_setting *setting; /* NULL: of a variable */
+    const char *variable, *help;
     char value[FACET_PATH_SIZE]; /* empty when there is none */
-    const char *from;            /* "environment", "default", or "invalid" */
+    const char *from;            /* "environment", "default", "unset", or "invalid" */
     struct facet_error error;    /* of an invalid one */
 };
 
@@ -44,7 +47,10 @@ static void look_up(uint32_t id, struct row *row)
     const char *text = facet_config_text((enum facet_setting_id)id);
     const struct facet_setting *setting = facet_config_setting(id);
 
-    *row = (struct row){.setting = setting, .from = text && text != setting->fallback ? "environment" : "default"};
+    *row = (struct row){.setting = setting,
+                        .variable = setting->variable,
+                        .help = setting->help,
+                        .from = text && text != setting->fallback ? "environment" : "default"};
     if (!text)
         work_out(id, row->value, sizeof row->value);
     else
@@ -53,35 +59,75 @@ static void look_up(uint32_t id, struct row *row)
         row->from = "invalid";
 }
 
-static json_t *row_json(const struct row *row)
+/* An absolute path that has none of Facet's files is refused by all that look there. */
+static void check_lib_dir(struct row *row)
 {
-    return json_pack("{s:s, s:s, s:s*, s:s, s:s}", "name", row->setting->name, "variable", row->setting->variable,
-                     "value", row->value[0] ? row->value : NULL, "from", row->from, "help", row->setting->help);
+    char path[FACET_PATH_SIZE];
+
+    if (strcmp(row->from, "environment") == 0 &&
+        facet_path_shipped("facetd", path, sizeof path, &row->error) != FACET_OK)
+        row->from = "invalid";
 }
 
-/* Of a provider, an interposer or an integration: the code that reads the variable checks its value. */
-static json_t *variable_json(const struct facet_variable *variable)
+static void look_up_variable(const struct facet_variable *variable, struct row *row)
 {
     const char *value = getenv(variable->name);
+    bool is_set = value && *value;
 
-    return json_pack("{s:s, s:s*, s:s}", "variable", variable->name, "value", value && *value ? value : NULL, "help",
-                     variable->help);
+    *row = (struct row){.variable = variable->name, .help = variable->help, .from = is_set ? "environment" : "unset"};
+    snprintf(row->value, sizeof row->value, "%s", is_set ? value : "");
+    enum facet_status status = facet_variable_check(variable, value, &row->error);
+    if (status == FACET_OK && variable->form == FACET_VARIABLE_LIBRARY)
+        status = launch_check_library(variable->name, &row->error);
+    if (status != FACET_OK)
+        row->from = "invalid";
+}
+
+/* False past the last one: first the settings, then the variables. */
+static bool row_at(uint32_t index, struct row *row)
+{
+    const struct facet_variable *variable = NULL;
+
+    if (index < FACET_SETTING_COUNT)
+        look_up(index, row);
+    else if ((variable = facet_variable_at(index - FACET_SETTING_COUNT)))
+        look_up_variable(variable, row);
+    if (index == FACET_SETTING_LIB_DIR)
+        check_lib_dir(row);
+    return index < FACET_SETTING_COUNT || variable;
+}
+
+static json_t *row_json(const struct row *row)
+{
+    bool invalid = strcmp(row->from, "invalid") == 0;
+
+    return json_pack("{s:s*, s:s, s:s*, s:s, s:s*, s:s}", "name", row->setting ? row->setting->name : NULL, "variable",
+                     row->variable, "value", row->value[0] ? row->value : NULL, "from", row->from, "reason",
+                     invalid ? row->error.message : NULL, "help", row->help);
+}
+
+static json_t *unknown_json(void)
+{
+    json_t *list = json_array();
+    char name[UNKNOWN_NAME_SIZE];
+    const char *value, *nearest;
+
+    for (size_t at = 0; unknown_next(&at, name, &value, &nearest);)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s*}", "variable", name, "value", value, "did_you_mean", nearest));
+    return list;
 }
 
 static int print_json(const struct command *self)
 {
     json_t *list = json_array(), *variables = json_array();
-    const struct facet_variable *variable;
     struct row row;
     int failed = 0;
 
-    for (uint32_t id = 0; facet_config_setting(id); id++) {
-        look_up(id, &row);
-        failed |= json_array_append_new(list, row_json(&row));
-    }
-    for (uint32_t i = 0; (variable = facet_variable_at(i)); i++)
-        failed |= json_array_append_new(variables, variable_json(variable));
-    json_t *settings = json_pack("{s:o, s:o}", "settings", list, "variables", variables);
+    for (uint32_t i = 0; row_at(i, &row); i++)
+        failed |= json_array_append_new(row.setting ? list : variables, row_json(&row));
+    json_t *settings =
+        json_pack("{s:o, s:o, s:o}", "settings", list, "variables", variables, "unknown", unknown_json());
     int status = settings && !failed ? command_print_json(settings) : command_out_of_memory(self);
     json_decref(settings);
     return status;
@@ -92,19 +138,14 @@ static int print_table(const struct command *self)
     static const struct view_column columns[] = {{"VARIABLE", 0}, {"VALUE", 0}, {"FROM", 0}, {NULL, 0}};
     VIEW_CLEANUP_TABLE struct libscols_table *table = view_table(columns);
     bool complete = table != NULL;
-    const struct facet_variable *variable;
+    char name[UNKNOWN_NAME_SIZE];
+    const char *value, *nearest;
     struct row row;
 
-    for (uint32_t id = 0; complete && facet_config_setting(id); id++) {
-        look_up(id, &row);
-        complete = view_row(table, (const char *const[]){row.setting->variable, row.value, row.from}, 3);
-    }
-    for (uint32_t i = 0; complete && (variable = facet_variable_at(i)); i++) {
-        const char *value = getenv(variable->name);
-        bool is_set = value && *value;
-        complete = view_row(
-            table, (const char *const[]){variable->name, is_set ? value : "", is_set ? "environment" : "unset"}, 3);
-    }
+    for (uint32_t i = 0; complete && row_at(i, &row); i++)
+        complete = view_row(table, (const char *const[]){row.variable, row.value, row.from}, 3);
+    for (size_t at = 0; complete && unknown_next(&at, name, &value, &nearest);)
+        complete = view_row(table, (const char *const[]){name, value, "unknown"}, 3);
     return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }
 
@@ -128,24 +169,32 @@ static void print_paragraph(const char *text)
 
 static void print_help(void)
 {
-    const struct facet_setting *setting;
-    const struct facet_variable *variable;
+    struct row row;
 
-    for (uint32_t id = 0; (setting = facet_config_setting(id)); id++) {
-        printf("\n%s\n", setting->variable);
-        print_paragraph(setting->help);
+    for (uint32_t i = 0; row_at(i, &row); i++) {
+        printf("\n%s\n", row.variable);
+        print_paragraph(row.help);
     }
-    for (uint32_t i = 0; (variable = facet_variable_at(i)); i++) {
-        printf("\n%s\n", variable->name);
-        print_paragraph(variable->help);
-    }
+}
+
+/* The exit status of the first that is refused; a line for each. */
+static int refuse_invalid(const struct command *self)
+{
+    int status = EXIT_DONE;
+    struct row row;
+
+    for (uint32_t i = 0; row_at(i, &row); i++)
+        if (strcmp(row.from, "invalid") == 0) {
+            int refused = command_refuse(self, false, &row.error, NULL);
+            status = status == EXIT_DONE ? refused : status;
+        }
+    return status;
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
     bool json = false;
     int status = EXIT_DONE;
-    struct facet_error error = {0};
 
     if (!command_options_plain(self, argc, argv, &json, &status))
         return status;
@@ -154,9 +203,9 @@ static int run(const struct command *self, int argc, char **argv)
     status = json ? print_json(self) : print_table(self);
     if (status == EXIT_DONE && !json)
         print_help();
-    if (status == EXIT_DONE && facet_config_check(&error) != FACET_OK)
-        return command_refuse(self, false, &error, NULL);
-    return status;
+    if (status == EXIT_DONE)
+        unknown_warn(self);
+    return status == EXIT_DONE ? refuse_invalid(self) : status;
 }
 
 const struct command command_config = {

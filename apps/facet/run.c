@@ -19,6 +19,7 @@
 #include "report.h"
 #include "request.h"
 #include "run_advice.h"
+#include "unknown.h"
 #include "view.h"
 
 #define LAYER_FILE "libfacet-opencl-layer.so"
@@ -463,6 +464,8 @@ static int run_run(const struct command *self, int argc, char **argv)
     if (!check_usage(self, argc, &run.options))
         return EXIT_USAGE;
     run.command = argv + optind;
+    if (run.options.verbose)
+        unknown_warn(self);
     launch_begin();
     return run_command(&run);
 }

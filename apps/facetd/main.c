@@ -9,13 +9,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/surroundings.h"
+#include "base/variables.h"
 #include "books.h"
 #include "bus_error.h"
 #include "detach.h"
@@ -275,6 +278,15 @@ static void tell_rest(const struct options *options)
                   rest);
 }
 
+/* A private daemon has none of them: its environment is made of the names that Facet knows. */
+static void tell_unknown(void)
+{
+    for (char **entry = environ; entry && *entry; entry++)
+        if (facet_variable_is_unknown(*entry))
+            facet_log(FACET_LOG_WARNING, "%.*s is no variable of Facet; 'facet config' lists them all",
+                      (int)strcspn(*entry, "="), *entry);
+}
+
 /*
  * The user who starts a private daemon does not know that it serves other shells too: one that could not is not
  * started.
@@ -326,6 +338,7 @@ static enum facet_status run(struct options *options, struct ready *ready, struc
     if (status != FACET_OK || lock < 0)
         return status;
     tell_rest(options);
+    tell_unknown();
     return serve(options, &signals, lock, ready, error);
 }
 

@@ -23,11 +23,13 @@
 #include <facet/host_kernel.h>
 #include <facet/provider.h>
 
+#include "base/variables.h"
+
 struct cpu_executor;
 struct cpu_tenant;
 struct cpu_stream;
 
-#define CPU_UNITS_MOST 256u
+#define CPU_UNITS_MOST FACET_VARIABLE_UNITS_MOST
 
 struct cpu_executor_options {
     uint32_t units;       /* threads; 1 to CPU_UNITS_MOST */

@@ -56,7 +56,8 @@ static enum facet_status parse_size(const struct facet_setting *setting, const c
         return status;
     if (status != FACET_OK || value < setting->least || value > setting->most)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable, "%s '%.64s': expected %s to %s",
-                                    setting->variable, text, typed(setting->least, least, sizeof least), typed(setting->most, most, sizeof most));
+                                    setting->variable, text, typed(setting->least, least, sizeof least),
+                                    typed(setting->most, most, sizeof most));
     *ret_value = value;
     return FACET_OK;
 }
@@ -80,6 +81,23 @@ static enum facet_status parse_folder(const struct facet_setting *setting, const
     if (text[0] != '/')
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
                                     "%s '%.200s': expected an absolute path", setting->variable, text);
+    *ret_value = 0;
+    return FACET_OK;
+}
+
+/* A '*' stands behind the beginning of names. A name with anything else in it is that of no variable. */
+static enum facet_status parse_names(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
+                                     struct facet_error *error)
+{
+    for (const char *at = text; *at; at++) {
+        bool is_first = at == text || at[-1] == ',', is_last = !at[1] || at[1] == ',';
+        bool is_letter = (*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z') || *at == '_';
+
+        if (!is_letter && *at != ',' && !(*at >= '0' && *at <= '9' && !is_first) && !(*at == '*' && is_last))
+            return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
+                                        "%s '%.200s': expected names of variables such as LD_LIBRARY_PATH,OCL_ICD_*",
+                                        setting->variable, text);
+    }
     *ret_value = 0;
     return FACET_OK;
 }
@@ -163,7 +181,8 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
     [FACET_SETTING_KEEP_ENV] = {.name = "keep_env",
                                 .variable = "FACET_KEEP_ENV",
                                 .help = "names of further variables, separated by commas, with which a private daemon "
-                                        "and the lists of devices open drivers: LD_LIBRARY_PATH,OCL_ICD_*"},
+                                        "and the lists of devices open drivers: LD_LIBRARY_PATH,OCL_ICD_*",
+                                .parse = parse_names},
 };
 
 const struct facet_setting *facet_config_setting(uint32_t id)

@@ -2,54 +2,140 @@
 /* Owns: the table of variables.h. Never: more than one line of help each; the documents have the rest. */
 #include "base/variables.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/config.h"
 
+/* The last members of a variable's line. */
+#define TEXT             FACET_VARIABLE_TEXT, 0, 0
+#define SWITCH           FACET_VARIABLE_SWITCH, 0, 1
+#define FOLDER           FACET_VARIABLE_FOLDER, 0, 0
+#define LIBRARY          FACET_VARIABLE_LIBRARY, 0, 0
+#define PLACE            FACET_VARIABLE_PLACE, 0, 0
+#define NUMBER(from, to) FACET_VARIABLE_NUMBER, (from), (to)
+
 static const struct facet_variable variables[] = {
-    {"FACET_ASCEND_ACL", true, true, "path of Huawei's libascendcl.so"},
-    {"FACET_ASCEND_DCMI", true, true, "path of Huawei's libdcmi.so"},
-    {"FACET_ASCEND_ROOT", true, true, "put before the paths of the files that a container with an Ascend NPU is given"},
-    {"FACET_CPU_COMMIT", true, false, "1: provider cpu takes pages from the kernel when they are created"},
-    {"FACET_CPU_GROUP_LIMIT", true, false, "milliseconds of a processor after which a work-group on cpu is ended"},
-    {"FACET_CPU_MEMORY", true, false, "bytes of memory of device cpu:0; default half of the machine's"},
-    {"FACET_CPU_UNITS", true, false, "compute units of device cpu:0; default the processors of the affinity mask"},
-    {"FACET_CPU_WATCHDOG", true, false, "milliseconds after which a work-group that still runs on cpu is reported"},
-    {"FACET_CUDA_CUBLASLT", true, true, "path of NVIDIA's libcublasLt.so"},
-    {"FACET_CUDA_CUDNN", true, true, "path of NVIDIA's libcudnn.so"},
-    {"FACET_CUDA_DRIVER", true, true, "path of the libcuda.so.1 that provider cuda opens"},
-    {"FACET_CUDA_MPS_CONTROL", true, true, "path of nvidia-cuda-mps-control"},
-    {"FACET_CUDA_NVML", true, true, "path of the libnvidia-ml.so.1 that provider cuda opens"},
-    {"FACET_CUDA_ROOT", true, true, "put before the path of the file in which NVIDIA's driver lists capabilities"},
-    {"FACET_PCI_RULES_DIR", false, false, "folder that 'facet pci persist' writes to, for tests and images"},
-    {"FACET_QUIET", false, false, "1: a program that cannot enter its virtual GPU does not say so on standard error"},
-    {"FACET_REAL_CUDA", false, false, "path of the driver behind our libcuda.so.1, in programs of CUDA"},
-    {"FACET_REAL_HIP", false, false, "path of the runtime behind our libamdhip64.so, in programs of HIP"},
-    {"FACET_REAL_NVML", false, false, "path of the library behind our libnvidia-ml.so.1, in programs of CUDA"},
-    {"FACET_ROCM_CONFORMANCE_IMAGE", true, true, "path of the kernels with which provider rocm is checked"},
-    {"FACET_ROCM_HIP", true, true, "path of the libamdhip64.so that provider rocm opens"},
-    {"FACET_ROCM_HIPBLASLT", true, true, "path of AMD's libhipblaslt.so"},
-    {"FACET_ROCM_MIOPEN", true, true, "path of AMD's libMIOpen.so"},
-    {"FACET_ROCM_PARTITIONS", true, false, "1: provider rocm may cut GPUs into the partitions of a mode"},
-    {"FACET_ROCM_ROOT", true, true, "put before the paths in /sys and /dev at which AMD's GPUs are looked for"},
-    {"FACET_ROCM_SMI", true, true, "path of AMD's libamd_smi.so"},
+    {"FACET_ASCEND_ACL", true, true, "path of Huawei's libascendcl.so", TEXT},
+    {"FACET_ASCEND_DCMI", true, true, "path of Huawei's libdcmi.so", TEXT},
+    {"FACET_ASCEND_ROOT", true, true, "put before the paths of the files that a container with an Ascend NPU is given",
+     TEXT},
+    {"FACET_CPU_COMMIT", true, false, "1: provider cpu takes pages from the kernel when they are created", SWITCH},
+    {"FACET_CPU_GROUP_LIMIT", true, false, "milliseconds of a processor after which a work-group on cpu is ended",
+     NUMBER(1, FACET_VARIABLE_MS_MOST)},
+    {"FACET_CPU_MEMORY", true, false, "bytes of memory of device cpu:0; default half of the machine's",
+     NUMBER(FACET_VARIABLE_MEMORY_LEAST, FACET_VARIABLE_MEMORY_MOST)},
+    {"FACET_CPU_UNITS", true, false, "compute units of device cpu:0; default the processors of the affinity mask",
+     NUMBER(1, FACET_VARIABLE_UNITS_MOST)},
+    {"FACET_CPU_WATCHDOG", true, false, "milliseconds after which a work-group that still runs on cpu is reported",
+     NUMBER(1, FACET_VARIABLE_MS_MOST)},
+    {"FACET_CUDA_CUBLASLT", true, true, "path of NVIDIA's libcublasLt.so", TEXT},
+    {"FACET_CUDA_CUDNN", true, true, "path of NVIDIA's libcudnn.so", TEXT},
+    {"FACET_CUDA_DRIVER", true, true, "path of the libcuda.so.1 that provider cuda opens", TEXT},
+    {"FACET_CUDA_MPS_CONTROL", true, true, "path of nvidia-cuda-mps-control", TEXT},
+    {"FACET_CUDA_NVML", true, true, "path of the libnvidia-ml.so.1 that provider cuda opens", TEXT},
+    {"FACET_CUDA_ROOT", true, true, "put before the path of the file in which NVIDIA's driver lists capabilities",
+     TEXT},
+    {"FACET_PCI_RULES_DIR", false, false, "folder that 'facet pci persist' writes to, for tests and images", FOLDER},
+    {"FACET_QUIET", false, false, "1: a program that cannot enter its virtual GPU does not say so on standard error",
+     SWITCH},
+    {"FACET_REAL_CUDA", false, false, "path of the driver behind our libcuda.so.1, in programs of CUDA", LIBRARY},
+    {"FACET_REAL_HIP", false, false, "path of the runtime behind our libamdhip64.so, in programs of HIP", LIBRARY},
+    {"FACET_REAL_NVML", false, false, "path of the library behind our libnvidia-ml.so.1, in programs of CUDA", LIBRARY},
+    {"FACET_ROCM_CONFORMANCE_IMAGE", true, true, "path of the kernels with which provider rocm is checked", TEXT},
+    {"FACET_ROCM_HIP", true, true, "path of the libamdhip64.so that provider rocm opens", TEXT},
+    {"FACET_ROCM_HIPBLASLT", true, true, "path of AMD's libhipblaslt.so", TEXT},
+    {"FACET_ROCM_MIOPEN", true, true, "path of AMD's libMIOpen.so", TEXT},
+    {"FACET_ROCM_PARTITIONS", true, false, "1: provider rocm may cut GPUs into the partitions of a mode", SWITCH},
+    {"FACET_ROCM_ROOT", true, true, "put before the paths in /sys and /dev at which AMD's GPUs are looked for", TEXT},
+    {"FACET_ROCM_SMI", true, true, "path of AMD's libamd_smi.so", TEXT},
     {"FACET_ROCM_STATE", true, false,
-     "folder of the files that say whose the partitions are; default the runtime folder"},
-    {"FACET_SIM_CLOCK", true, false, "how the clock of simulated devices runs; see facet-sim(7)"},
-    {"FACET_SIM_FAULTS", true, false, "faults of simulated devices; see facet-sim(7)"},
-    {"FACET_SIM_PROFILE", true, false, "the simulated devices, by the name or path of a profile; see facet-sim(7)"},
-    {"FACET_SIM_STATE", true, false, "folder in which simulated devices remember; see facet-sim(7)"},
-    {"FACET_SIM_VISIBLE_DEVICES", true, false, "which simulated devices are shown; see facet-sim(7)"},
-    {"FACET_TENSORFUSION_IDLE_MS", false, false, "milliseconds after which AutoFreeze freezes, behind TensorFusion"},
+     "folder of the files that say whose the partitions are; default the runtime folder", FOLDER},
+    {"FACET_SIM_CLOCK", true, false, "how the clock of simulated devices runs; see facet-sim(7)", TEXT},
+    {"FACET_SIM_FAULTS", true, false, "faults of simulated devices; see facet-sim(7)", TEXT},
+    {"FACET_SIM_PROFILE", true, false, "the simulated devices, by the name or path of a profile; see facet-sim(7)",
+     TEXT},
+    {"FACET_SIM_STATE", true, false, "folder in which simulated devices remember; see facet-sim(7)", FOLDER},
+    {"FACET_SIM_VISIBLE_DEVICES", true, false, "which simulated devices are shown; see facet-sim(7)", TEXT},
+    {"FACET_TENSORFUSION_IDLE_MS", false, false, "milliseconds after which AutoFreeze freezes, behind TensorFusion",
+     NUMBER(1, FACET_VARIABLE_MS_MOST)},
     {"FACET_TENSORFUSION_PLACE", false, false,
-     "child or process: where providers run behind TensorFusion; default child"},
-    {"FACET_VGPU_DIR", false, false, "the segments of the virtual GPUs that a program is in; 'facet run' sets it"},
+     "child or process: where providers run behind TensorFusion; default child", PLACE},
+    {"FACET_VGPU_DIR", false, false, "the segments of the virtual GPUs that a program is in; 'facet run' sets it",
+     TEXT},
 };
 
 const struct facet_variable *facet_variable_at(uint32_t index)
 {
     return index < sizeof variables / sizeof variables[0] ? &variables[index] : NULL;
+}
+
+static enum facet_status check_number(const struct facet_variable *variable, const char *text,
+                                      struct facet_error *error)
+{
+    char *end;
+
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    bool is_number = *text >= '0' && *text <= '9' && !*end;
+
+    if (is_number && !errno && value >= variable->least && value <= variable->most)
+        return FACET_OK;
+    return facet_error_argument(error, is_number ? FACET_OUT_OF_RANGE : FACET_INVALID_ARGUMENT, variable->name,
+                                "%s '%.64s': expected a number from %" PRIu64 " to %" PRIu64, variable->name, text,
+                                variable->least, variable->most);
+}
+
+/* A name without '/' is for the linker to find. */
+static enum facet_status check_path(const struct facet_variable *variable, const char *text, struct facet_error *error)
+{
+    struct stat info;
+    bool is_folder = variable->form == FACET_VARIABLE_FOLDER, is_there = stat(text, &info) == 0;
+
+    if (!is_there && errno != ENOENT)
+        return facet_error_argument(error, FACET_NOT_FOUND, variable->name, "%s '%.200s': %s", variable->name, text,
+                                    strerror(errno));
+    if (!is_there && !is_folder && strchr(text, '/'))
+        return facet_error_argument(error, FACET_NOT_FOUND, variable->name, "%s '%.200s': no such file", variable->name,
+                                    text);
+    if (is_there && is_folder && !S_ISDIR(info.st_mode))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, variable->name, "%s '%.200s': expected a folder",
+                                    variable->name, text);
+    return FACET_OK;
+}
+
+static enum facet_status check_words(const struct facet_variable *variable, const char *text, const char *one,
+                                     const char *other, struct facet_error *error)
+{
+    if (strcmp(text, one) == 0 || strcmp(text, other) == 0)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, variable->name, "%s '%.64s': expected %s or %s",
+                                variable->name, text, one, other);
+}
+
+enum facet_status facet_variable_check(const struct facet_variable *variable, const char *text,
+                                       struct facet_error *error)
+{
+    if (!text || !*text)
+        return FACET_OK;
+    switch (variable->form) {
+    case FACET_VARIABLE_SWITCH:
+        return check_words(variable, text, "0", "1", error);
+    case FACET_VARIABLE_NUMBER:
+        return check_number(variable, text, error);
+    case FACET_VARIABLE_PLACE:
+        return check_words(variable, text, "child", "process", error);
+    case FACET_VARIABLE_FOLDER:
+        return check_path(variable, text, error);
+    case FACET_VARIABLE_TEXT:
+    case FACET_VARIABLE_LIBRARY:
+        break;
+    }
+    return variable->is_path ? check_path(variable, text, error) : FACET_OK;
 }
 
 static bool is_named(const char *name, size_t length, const char *wanted)
@@ -68,6 +154,23 @@ static bool is_listed(const char *list, const char *name, size_t length)
             return true;
     }
     return false;
+}
+
+/* Facet gives these to the containers of a reservation; the last two are for its own tests. */
+static const char others[] = "FACET_GLOBAL_DEVICE_IDS,FACET_HANDLE,FACET_MEMORY_LIMITS,FACET_OWNER,FACET_RESERVATION,"
+                             "FACET_RESOURCE_VIRTUALIZED,FACET_BUILD_DIR,FACET_TEST_*";
+
+bool facet_variable_is_unknown(const char *entry)
+{
+    static const char prefix[] = "FACET_";
+    size_t length = strcspn(entry, "=");
+    bool known = strncmp(entry, prefix, sizeof prefix - 1) != 0 || is_listed(others, entry, length);
+
+    for (uint32_t i = 0; !known && i < sizeof variables / sizeof variables[0]; i++)
+        known = is_named(entry, length, variables[i].name);
+    for (uint32_t id = 0; !known && facet_config_setting(id); id++)
+        known = is_named(entry, length, facet_config_setting(id)->variable);
+    return !known;
 }
 
 bool facet_variable_is_of_devices(const char *entry)

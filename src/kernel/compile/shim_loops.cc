@@ -3,9 +3,10 @@
  * Owns: the bodies of loops with very many blocks as functions of their own.
  * Never: changes what a loop computes, or moves a body out of which no function can be made.
  *
- * The code generator hoists each constant that a vector instruction needs to before the loop. Of thousands of them every
- * one is then live in all blocks of the loop, and the register allocator's work is their product. In a function that
- * holds the body alone there is no loop to hoist them out of; loops in the body still have their constants before them.
+ * The code generator hoists each constant that a vector instruction needs to before the loop. Of thousands of them
+ * every one is then live in all blocks of the loop, and the register allocator's work is their product. In a function
+ * that holds the body alone there is no loop to hoist them out of; loops in the body still have their constants before
+ * them.
  */
 #include "kernel/compile/shims.h"
 

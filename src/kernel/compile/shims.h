@@ -65,7 +65,7 @@ typedef void (*facet_feature_func)(void *context, const char *name);
 void facet_shim_features(const char *triple, const char *processor, const char *features, facet_feature_func each,
                          void *context);
 
-/* Makes functions of the bodies of loops that have more blocks: the generator's time is quadratic in a loop's blocks. */
+/* Makes functions of the bodies of loops that have more blocks, in which the generator's time is quadratic. */
 void facet_shim_divide_loops(LLVMModuleRef module, size_t most);
 
 /* Where loops begin, at multiples of so many bytes. */

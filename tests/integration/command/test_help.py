@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Help texts, and whether help, man pages and completion agree with the command."""
+import json
 import os
 import re
 import shutil
 import subprocess
 
 from golden import matches_golden
-from place import FACET, SOURCE, Place
+from place import BUILD, FACET, SOURCE, Place
 from tap import Skip, contains, equal, main, test
 
 COMMANDS = [[], ["devices"], ["run"], ["vgpu"], ["vgpu", "create"], ["vgpu", "list"], ["vgpu", "show"], ["vgpu", "set"],
@@ -109,6 +110,81 @@ def config_lists_every_variable_that_is_read():
     equal(re.search(r"^FACET_CPU_UNITS +3 +environment$", shown, re.M) is not None, True, shown)
     # A table of variables that no code reads is as wrong.
     equal([variable for variable in listed if not is_used(variable)], [])
+
+
+# A value that the variable's user refuses, and a part of the reason.
+WRONG = (
+    ("FACET_CPU_COMMIT", "on", "expected 0 or 1"),
+    ("FACET_CPU_GROUP_LIMIT", "0", "from 1 to 86400000"),
+    ("FACET_CPU_MEMORY", "1024", "from 2097152 to"),
+    ("FACET_CPU_UNITS", "257", "from 1 to 256"),
+    ("FACET_CPU_WATCHDOG", "ten", "from 1 to 86400000"),
+    ("FACET_CUDA_DRIVER", "/nowhere/libcuda.so.1", "no such file"),
+    ("FACET_KEEP_ENV", "LD_LIBRARY_PATH, HOME", "expected names of variables"),
+    ("FACET_LIB_DIR", "/", "facetd is not in /"),
+    ("FACET_PCI_RULES_DIR", "/dev/null", "expected a folder"),
+    ("FACET_QUIET", "yes", "expected 0 or 1"),
+    ("FACET_REAL_CUDA", "/dev/null", "no shared library"),
+    ("FACET_ROCM_PARTITIONS", "2", "expected 0 or 1"),
+    ("FACET_ROCM_STATE", "/dev/null", "expected a folder"),
+    ("FACET_SIM_STATE", "/dev/null", "expected a folder"),
+    ("FACET_TENSORFUSION_IDLE_MS", "0", "from 1 to 86400000"),
+    ("FACET_TENSORFUSION_PLACE", "thread", "expected child or process"),
+)
+
+
+@test
+def config_shows_what_is_refused():
+    with Place() as place:
+        for variable, value, reason in WRONG:
+            done = place.facet("config", "--json", env={variable: value})
+            shown = json.loads(done.stdout)
+            row = next(row for row in shown["settings"] + shown["variables"] if row["variable"] == variable)
+            equal((done.returncode > 0, row["from"], row["value"]), (True, "invalid", value), f"{row}")
+            contains(row["reason"], variable)
+            contains(row["reason"], reason)
+            contains(done.stderr, reason)
+        done = place.facet("config", env={"FACET_CPU_UNITS": "257", "FACET_CPU_COMMIT": "on"})
+        equal(re.search(r"^FACET_CPU_UNITS +257 +invalid$", done.stdout, re.M) is not None, True, done.stdout)
+        equal(done.stderr.count("expected"), 2, done.stderr)
+        right = {"FACET_CPU_COMMIT": "0", "FACET_CPU_UNITS": "256", "FACET_QUIET": "1", "FACET_SIM_STATE": "/nowhere/x"}
+        done = place.facet("config", "--json", env=right)
+        equal((done.returncode, done.stderr), (0, ""))
+        equal([row for row in json.loads(done.stdout)["variables"] if "reason" in row], [])
+
+
+@test
+def provider_cpu_refuses_what_config_refuses():
+    cpu = os.path.join(BUILD, "facet-provider-cpu.so")
+    with Place() as place:
+        for variable, values in (("FACET_CPU_COMMIT", ("0", "1", "2", "x")), ("FACET_CPU_UNITS", ("0", "1", "256", "257")),
+                                 ("FACET_CPU_MEMORY", ("2097151", "2097152", "1x", str(2**46 + 1))),
+                                 ("FACET_CPU_WATCHDOG", ("0", "1", "86400000", "86400001"))):
+            for value in values:
+                env = {"FACET_PROVIDER_PATH": cpu, "FACET_LIB_DIR": BUILD, "FACET_CPU_MEMORY": "64000000", variable: value}
+                done = place.facet("provider", "list", "--json", env=env)
+                said = done.stdout + done.stderr
+                shown = json.loads(place.facet("config", "--json", env={variable: value}).stdout)
+                row = next(row for row in shown["variables"] if row["variable"] == variable)
+                equal(row["from"] == "invalid", variable in said, f"{variable}={value}: {row}, {said}")
+
+
+@test
+def an_unknown_variable_is_shown_with_the_one_that_was_meant():
+    env = {"FACET_CPU_UNIST": "3", "FACET_TYPO": "1", "FACET_RESERVATION": "7"}
+    with Place() as place:
+        done = place.facet("config", "--json", env=env)
+        equal(done.returncode, 0, done.stderr)
+        equal(sorted(json.loads(done.stdout)["unknown"], key=lambda row: row["variable"]),
+              [{"variable": "FACET_CPU_UNIST", "value": "3", "did_you_mean": "FACET_CPU_UNITS"},
+               {"variable": "FACET_TYPO", "value": "1"}])
+        contains(done.stderr, "FACET_CPU_UNIST is no variable of Facet; did you mean 'FACET_CPU_UNITS'?")
+        shown = place.facet("config", env=env).stdout
+        equal(re.search(r"^FACET_TYPO +1 +unknown$", shown, re.M) is not None, True, shown)
+        equal(json.loads(place.facet("config", "--json").stdout)["unknown"], [])
+        done = place.facet("run", "-v", "true", env=env)
+        equal(done.stderr.count("FACET_TYPO is no variable of Facet"), 1, done.stderr)
+        equal("FACET_TYPO" in place.facet("run", "true", env=env).stderr, False)
 
 
 def is_used(variable):

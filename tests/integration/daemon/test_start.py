@@ -116,8 +116,12 @@ def a_variable_that_is_named_is_kept():
     with Shell() as place:
         for names in ("FACET_TEST_DEVICES", "A,FACET_TEST_*", "FACET_TEST_DEVICES,B"):
             equal(ids(place, env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV": names}), ["test:0"], names)
-        for names in ("FACET_TEST_DEVICE", "*FACET_TEST_DEVICES", "FACET_TEST_DEVICES_", "A", ""):
+        for names in ("FACET_TEST_DEVICE", "FACET_TEST_DEVICES_", "A", ""):
             equal(ids(place, env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV": names}), ["test:0", "test:1"], names)
+        for names in ("*FACET_TEST_DEVICES", "A, B", "A;B", "7A", "A*B"):
+            done = place.facet("devices", env={"FACET_KEEP_ENV": names})
+            equal(done.returncode, 2, names)
+            contains(done.stderr, f"FACET_KEEP_ENV '{names}': expected names of variables")
         done = place.facet("vgpu", "create", "-d", "test:1", env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV":
                                                                   "FACET_TEST_*"})
         contains(done.stderr, "device 'test:1': expected one of test:0")

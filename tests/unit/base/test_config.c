@@ -86,7 +86,7 @@ static void malformed_values_are_refused(void **state)
     }
 }
 
-/* Zero and more than 64 bits are refused by the grammar of sizes, the others by the setting: the user sees one range. */
+/* The grammar of sizes refuses zero and more than 64 bits, the setting the others: the user sees one range. */
 static void a_size_has_one_range(void **state)
 {
     static const char *const wrong[] = {"0", "1", "65535", "1025T", "99999999999T"};
