@@ -40,7 +40,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
         }
     }
     if (attachment->target == PCI_TARGET_NONE) {
-        *ret_exit = command_usage(self, "from whom? expected one of " TARGETS);
+        *ret_exit = command_usage(self, "from which machine? expected one of " TARGETS);
         return false;
     }
     if (!pci_attachment_operands(self, argc, argv, attachment, ret_exit))

@@ -117,7 +117,7 @@ static bool add_holders(struct libscols_table *card, const json_t *function)
         snprintf(text + used, used < sizeof text ? sizeof text - used : 0,
                  "%scannot be told: the device nodes of its driver are not known", used ? "; who else " : "");
     else if (holders && !used)
-        snprintf(text, sizeof text, "nobody");
+        snprintf(text, sizeof text, "no process");
     return !text[0] || view_card_add(card, "held by", text);
 }
 

@@ -57,7 +57,7 @@ const struct command command_pci_state = {
             "\n"
             "  host       with one of the host's drivers, or with none\n"
             "  detaching  being bound, or a transaction was interrupted\n"
-            "  ready      with vfio, and nobody has it open\n"
+            "  ready      with vfio, and no process has it open\n"
             "  in_vm      with vfio, and a virtual machine has it open\n"
             "  returning  being given back, or that was interrupted\n"
             "  stuck      the kernel has not come back from a write\n"

@@ -63,7 +63,7 @@ static const struct command list = {
             "\n"
             "Lists the providers that were found, the refused ones with the reason. A\n"
             "provider is tried out in a process of its own first, so that one that crashes\n"
-            "harms nobody.\n"
+            "harms no other program.\n"
             "\n"
             "  --json    print path, version and ABI too, as JSON\n",
     .run = run_list,

@@ -226,7 +226,7 @@ const struct command command_provider_check = {
             "it. Exit status 0 when nothing failed, 1 when something did.\n"
             "\n"
             "The checks create and remove partitions, limits and contexts: give them devices\n"
-            "that nobody uses. What they find there before they begin, they leave alone.\n"
+            "that no program uses. What is there before they begin, they leave alone.\n"
             "\n"
             "  --isolated      run the provider in a process of its own, as the daemon does\n"
             "  --deadline S    how long one answer may take (10)\n"

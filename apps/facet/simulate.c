@@ -373,7 +373,7 @@ const struct command command_simulate = {
             "\n"
             "Places jobs on the nodes of a fleet, policy by policy, and says how much of its\n"
             "GPUs is allocated. Jobs arrive in a random order, then again at random from the\n"
-            "list until the last load is reached; nobody leaves, and what fits nowhere is\n"
+            "list until the last load is reached; no job ends, and one that fits nowhere is\n"
             "dropped. Numbers are means over the seeds.\n"
             "\n"
             "  --nodes FILE       CSV: sn, cpu_milli, memory_mib, gpu, model\n"

@@ -77,7 +77,7 @@ void residence_note(const struct facet_residence *residence, int index, const ch
     if (is != *stuck)
         facet_log(is ? FACET_LOG_WARNING : FACET_LOG_INFO, "vGPU %s on %s %s", vgpu_id, device_id,
                   is ? "gives no memory back: a program of it is stopped, captures a stream or runs a kernel that does "
-                       "not end; nobody waits for it any longer"
+                       "not end; the others do not wait for it any longer"
                      : "gives memory back again");
     *stuck = is;
 }

@@ -49,7 +49,7 @@ static enum facet_status limit_memory(struct facet_provider_instance *instance, 
     }
     cpu_worker_settle(instance, worker);
     return facet_kit_fail(error, FACET_NO_SPACE,
-                          "bytes %" PRIu64 ": expected at most the %" PRIu64 " that nobody was promised or uses", bytes,
+                          "bytes %" PRIu64 ": expected at most the %" PRIu64 " that is neither promised nor used", bytes,
                           cpu_memory_free(instance));
 }
 

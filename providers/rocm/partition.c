@@ -419,7 +419,8 @@ enum facet_status rocm_check_whole(const struct facet_provider_instance *instanc
     if (gpu->dies < 2 || !rocm_modes_read(&instance->smi, gpu, &modes) ||
         rocm_mode_parts(modes.compute, gpu->dies) == 1)
         return FACET_OK;
-    return facet_kit_fail(error, FACET_BUSY, "device %" PRIu32 " was cut (mode %s), and is nobody's as a whole", device,
+    return facet_kit_fail(error, FACET_BUSY,
+                          "device %" PRIu32 " is cut into partitions (mode %s): expected one of them", device,
                           modes.compute);
 }
 

@@ -162,14 +162,14 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                    .variable = "FACET_SWAP_FACTOR",
                                    .fallback = "20",
                                    .help = "an oversubscribed vGPU keeps memory that was brought in for so many times "
-                                           "as long as that took; 0: nobody keeps any",
+                                           "as long as that took; 0: it keeps none",
                                    .parse = parse_number,
                                    .most = 10000},
     [FACET_SETTING_SWAP_PATIENCE_S] = {.name = "swap_patience_s",
                                        .variable = "FACET_SWAP_PATIENCE_S",
                                        .fallback = "30",
                                        .help = "seconds that an oversubscribed vGPU may take to begin giving memory "
-                                               "back before nobody waits for it; 0: they wait for ever",
+                                               "back before the others stop waiting; 0: they wait for ever",
                                        .parse = parse_number,
                                        .most = 86400},
     [FACET_SETTING_IDLE_EXIT_S] = {.name = "idle_exit_s",

@@ -121,8 +121,8 @@ static void others_memory(struct area *area)
                   ops->fill(instance, area->other, stream, area->address, 0xcc, 16, &check->error));
     EXPECT_STATUS(check, "execution.copy: another context's stream is not found", FACET_NOT_FOUND,
                   ops->copy(instance, area->other, area->stream, area->address, area->address, 16, &check->error));
-    EXPECT_OK(check, "memory.read: after somebody else's transfers", wait_and_read(area));
-    expect_bytes(area, "execution.write, copy, fill: somebody else's changed nothing");
+    EXPECT_OK(check, "memory.read: after another context's transfers", wait_and_read(area));
+    expect_bytes(area, "execution.write, copy, fill: another context's changed nothing");
 }
 
 static void counted(struct area *area)

@@ -219,7 +219,7 @@ static void use(struct facet_check *check, const struct facet_partition_info *ma
                    sizeof none,
                    memory->create_context(check->instance, check->device, "no such partition", FACET_CHECK_WORKER,
                                           &none, &check->error));
-    EXPECT_NUMBER(check, "partition.list: one that nobody has is not in use", 0, use_of(check, made->uuid));
+    EXPECT_NUMBER(check, "partition.list: a partition without contexts is not in use", 0, use_of(check, made->uuid));
     if (!EXPECT_OK(check, "memory.create_context: on a partition",
                    memory->create_context(check->instance, check->device, made->uuid, FACET_CHECK_WORKER, &context,
                                           &check->error)))

@@ -109,7 +109,8 @@ static void outliving(struct shared *shared, uint64_t before)
 
     facet_check_drop_context(check, shared->owner);
     shared->owner = 0;
-    expect_word(shared, "memory.destroy_context: who has its shared pages mapped keeps them", shared->there, 0x5a);
+    expect_word(shared, "memory.destroy_context: a context that has its shared pages mapped keeps them", shared->there,
+                0x5a);
     used = facet_check_used(check, shared->other);
     EXPECT_TRUE(check, "memory.destroy_context: they stay in use", used >= before + 2 * shared->page,
                 "expected: at least %" PRIu64 "\ngot: %" PRIu64, before + 2 * shared->page, used);

@@ -304,7 +304,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
             for name in [name for name in list(self._lost) if name not in names]:
                 self._lost.pop(name, None)
         except FacetError as error:  # tried again later
-            log.warning("facet: vGPUs that nobody uses stay: %s", error)
+            log.warning("facet: vGPUs that no program uses stay: %s", error)
 
     async def generate_mounts(self, source_path, device_alloc):
         """They are in HostConfig.Mounts of generate_docker_args() already."""

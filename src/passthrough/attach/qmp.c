@@ -98,7 +98,7 @@ enum facet_status facet_qmp_listen(struct facet_qmp *qmp, uint64_t until_ns, str
         return status;
     const char *event = json_string_value(json_object_get(message, "event"));
     if (!event)
-        return corrupt(error, "an answer that nobody asked for");
+        return corrupt(error, "an answer to no request");
     note_event(qmp, message, event);
     return FACET_OK;
 }
@@ -125,7 +125,7 @@ static enum facet_status read_answer(const struct facet_qmp *qmp, const json_t *
     if (fault && !serial)
         return refusal(fault, error);
     if (!json_is_integer(serial) || json_integer_value(serial) != qmp->serial || (!fault && !value))
-        return corrupt(error, "an answer that nobody asked for");
+        return corrupt(error, "an answer to no request");
     if (fault)
         return refusal(fault, error);
     if (ret_value)

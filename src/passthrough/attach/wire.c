@@ -31,7 +31,7 @@ static enum facet_status connect_until(int fd, const struct sockaddr_un *address
 
     while (connect(fd, (const struct sockaddr *)address, sizeof *address) < 0) {
         if (errno == ECONNREFUSED)
-            return facet_error_set(error, FACET_IO, "nobody listens");
+            return facet_error_set(error, FACET_IO, "no process listens there");
         if (errno != EAGAIN && errno != EINTR)
             return facet_error_errno(error, errno, "cannot connect");
         if (facet_clock_now_ns() >= deadline_ns)

@@ -108,7 +108,7 @@ static enum facet_status explain_descriptor(const struct facet_vfio_device *devi
         return facet_error_set(error, FACET_BAD_STATE, "%s: group %d is open, but this function has %s%s, not vfio-pci",
                                device->address, device->group->number, driver[0] ? "the driver " : "no driver", driver);
     case EBUSY:
-        return facet_error_set(error, FACET_BUSY, "%s: group %d is open, but somebody else has this function",
+        return facet_error_set(error, FACET_BUSY, "%s: group %d is open, but another process has this function open",
                                device->address, device->group->number);
     default:
         return facet_error_errno(error, failed, "%s: opening the function in group %d", device->address,

@@ -38,7 +38,7 @@ for node in /dev/nvme0n1 /dev/other /dev/nvme0; do
     kill "$holder"
     wait "$holder" 2>/dev/null
 done
-check "who shows the disk says that nobody has it" sh -c "facet pci show $nvme | tee /dev/stderr | grep -q 'held by *nobody'"
+check "a look at the disk opens no device of it" sh -c "facet pci show $nvme | tee /dev/stderr | grep -q 'held by *no process'"
 
 # ---- planning ----
 check "a plan" sh -c "facet pci plan $nvme >/tmp/plan; cat /tmp/plan"
