@@ -52,7 +52,7 @@ void books_close(struct books *books)
     free(books);
 }
 
-static const struct entry *find(const struct books *books, const char *id)
+static const struct entry *find_entry(const struct books *books, const char *id)
 {
     for (size_t i = 0; i < books->count; i++)
         if (strcmp(books->entries[i].id, id) == 0)
@@ -63,7 +63,7 @@ static const struct entry *find(const struct books *books, const char *id)
 bool books_of(struct books *books, const char *vgpu_id, struct book *ret_book)
 {
     pthread_mutex_lock(&books->lock);
-    const struct entry *entry = find(books, vgpu_id);
+    const struct entry *entry = find_entry(books, vgpu_id);
     bool known = entry && entry->listed;
     if (known)
         *ret_book = entry->book;
@@ -99,9 +99,9 @@ static bool is_above(uint64_t driver_bytes, uint64_t charged)
     return more > SLACK_BYTES && more > charged / SLACK_PART;
 }
 
-static void judge(const struct books *books, const struct vgpu_info *info, uint64_t now_ns, struct entry *entry)
+static void judge_use(const struct books *books, const struct vgpu_info *info, uint64_t now_ns, struct entry *entry)
 {
-    const struct entry *before = find(books, info->row.id);
+    const struct entry *before = find_entry(books, info->row.id);
 
     memcpy(entry->id, info->row.id, sizeof entry->id);
     if (!entry->listed || !(info->view.believed & FACET_BELIEVED_MEMORY) ||
@@ -115,8 +115,8 @@ static void judge(const struct books *books, const struct vgpu_info *info, uint6
                   (unsigned long long)entry->book.driver_bytes, (unsigned long long)info->view.totals.memory_bytes);
 }
 
-static void compare(struct books *books, const struct daemon *daemon, const struct vgpu_info *infos, size_t count,
-                    uint64_t now_ns)
+static void compare_books(struct books *books, const struct daemon *daemon, const struct vgpu_info *infos, size_t count,
+                          uint64_t now_ns)
 {
     struct entry *entries = calloc(count ? count : 1, sizeof *entries), *old = entries;
     struct tenants tenants = {0};
@@ -125,7 +125,7 @@ static void compare(struct books *books, const struct daemon *daemon, const stru
         for (uint32_t i = 0; tenants.count && i < facet_device_table_count(daemon->devices); i++)
             add_device(daemon, facet_device_table_at(daemon->devices, i), &tenants, infos, entries);
         for (size_t i = 0; i < count; i++)
-            judge(books, &infos[i], now_ns, &entries[i]);
+            judge_use(books, &infos[i], now_ns, &entries[i]);
         pthread_mutex_lock(&books->lock);
         old = books->entries;
         books->entries = entries;
@@ -161,6 +161,6 @@ void books_look(struct books *books, const struct daemon *daemon, uint64_t now_n
             sessions_watch(daemon->sessions);
             break;
         }
-    compare(books, daemon, infos, count, now_ns);
+    compare_books(books, daemon, infos, count, now_ns);
     free(infos);
 }

@@ -25,8 +25,8 @@ static enum facet_status look_up(const struct registry *registry, const char *re
 /* --- changing --------------------------------------------------------------------------------------------------- */
 
 /* Passes the row's limits to the scheduler. Both calls fail only for a vGPU that it does not have. */
-static enum facet_status apply(struct registry *registry, const struct vgpu *vgpu, const struct vgpu_row *row,
-                               struct facet_error *error)
+static enum facet_status apply_row(struct registry *registry, const struct vgpu *vgpu, const struct vgpu_row *row,
+                                   struct facet_error *error)
 {
     struct scheduler *scheduler = registry->parts.scheduler;
 
@@ -39,8 +39,8 @@ static enum facet_status apply(struct registry *registry, const struct vgpu *vgp
     return status == FACET_OK ? scheduler_set_frozen(scheduler, row->id, row->frozen, error) : status;
 }
 
-static enum facet_status replace(struct registry *registry, struct vgpu *place, const struct vgpu_row *row,
-                                 struct facet_error *error)
+static enum facet_status replace_row(struct registry *registry, struct vgpu *place, const struct vgpu_row *row,
+                                     struct facet_error *error)
 {
     struct vgpu vgpu = *place;
     enum facet_status status = store_begin(registry->store, error);
@@ -49,12 +49,12 @@ static enum facet_status replace(struct registry *registry, struct vgpu *place, 
         return status;
     status = store_update(registry->store, row, error);
     if (status == FACET_OK)
-        status = apply(registry, place, row, error);
+        status = apply_row(registry, place, row, error);
     if (status == FACET_OK)
         status = store_commit(registry->store, error);
     if (status != FACET_OK) {
         store_rollback(registry->store);
-        apply(registry, place, &place->row, NULL);
+        apply_row(registry, place, &place->row, NULL);
         return status;
     }
     vgpu.row = *row;
@@ -82,7 +82,7 @@ static enum facet_status change_limits(struct registry *registry, struct vgpu *v
         status = plan_change(request, vgpu->device, &vgpu->row.limits, &row.limits, error);
     if (request->present & REQUEST_IDLE_FREEZE)
         row.idle_freeze_s = request->idle_freeze_s;
-    return status == FACET_OK ? replace(registry, vgpu, &row, error) : status;
+    return status == FACET_OK ? replace_row(registry, vgpu, &row, error) : status;
 }
 
 enum facet_status registry_change(struct registry *registry, const char *ref, const struct request *request,
@@ -109,7 +109,7 @@ static enum facet_status set_frozen(struct registry *registry, struct vgpu *vgpu
     enum facet_status status = check_ready(vgpu, error);
 
     row.frozen = frozen;
-    return status == FACET_OK && vgpu->row.frozen != frozen ? replace(registry, vgpu, &row, error) : status;
+    return status == FACET_OK && vgpu->row.frozen != frozen ? replace_row(registry, vgpu, &row, error) : status;
 }
 
 enum facet_status registry_set_frozen(struct registry *registry, const char *ref, bool frozen,
@@ -130,7 +130,7 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
 /* --- removing --------------------------------------------------------------------------------------------------- */
 
 /* The segment goes last: one that cannot be removed is a stray, which the next start removes. */
-static void withdraw(struct registry *registry, const struct vgpu *place)
+static void withdraw_vgpu(struct registry *registry, const struct vgpu *place)
 {
     struct facet_error stray;
     struct vgpu vgpu = *place;
@@ -143,8 +143,9 @@ static void withdraw(struct registry *registry, const struct vgpu *place)
  * Its provider cannot be asked now: the removal is recorded, no tenant is admitted any more, and the rest follows
  * later.
  */
-static enum facet_status postpone(struct registry *registry, struct vgpu *place, const struct facet_error *reason,
-                                  struct vgpu_removal *removal, struct facet_error *error)
+static enum facet_status postpone_removal(struct registry *registry, struct vgpu *place,
+                                          const struct facet_error *reason, struct vgpu_removal *removal,
+                                          struct facet_error *error)
 {
     struct vgpu vgpu = *place;
 
@@ -152,7 +153,7 @@ static enum facet_status postpone(struct registry *registry, struct vgpu *place,
     enum facet_status status = registry_write_row(registry, store_update, &vgpu.row, error);
     if (status != FACET_OK)
         return status;
-    withdraw(registry, place);
+    withdraw_vgpu(registry, place);
     vgpu.scheduled = false;
     vgpu.retry_after_ns = facet_clock_now_ns() + RETRY_NS;
     snprintf(vgpu.trouble, sizeof vgpu.trouble, "its part of the device goes when the %s is back: %.180s",
@@ -192,14 +193,14 @@ static bool can_postpone(const struct vgpu *vgpu, enum facet_status status, bool
  * The provider's part first, because it may refuse; then the row: once that is on disk the vGPU is gone. A daemon that
  * is killed in between leaves a row without a part, which the next start takes again.
  */
-static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, bool force, struct vgpu_removal *removal,
-                                 struct facet_error *error)
+static enum facet_status destroy_vgpu(struct registry *registry, struct vgpu *vgpu, bool force,
+                                      struct vgpu_removal *removal, struct facet_error *error)
 {
     struct facet_error reason = {0};
     enum facet_status status = give_back(registry, vgpu, removal, &reason);
 
     if (can_postpone(vgpu, status, force))
-        return postpone(registry, vgpu, &reason, removal, error);
+        return postpone_removal(registry, vgpu, &reason, removal, error);
     if (status != FACET_OK) {
         if (error)
             *error = reason;
@@ -211,7 +212,7 @@ static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, b
             vgpu_serve_again(registry, vgpu);
         return status;
     }
-    withdraw(registry, vgpu);
+    withdraw_vgpu(registry, vgpu);
     registry_forget(registry, vgpu);
     return FACET_OK;
 }
@@ -220,8 +221,8 @@ static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, b
  * The rest of one that is half made or half removed. With force, the part on a device that never comes back is left
  * there.
  */
-static enum facet_status finish(struct registry *registry, struct vgpu *vgpu, bool force, struct vgpu_removal *removal,
-                                struct facet_error *error)
+static enum facet_status finish_removal(struct registry *registry, struct vgpu *vgpu, bool force,
+                                        struct vgpu_removal *removal, struct facet_error *error)
 {
     bool abandoned = force && !vgpu->device;
     enum facet_status status =
@@ -243,11 +244,11 @@ static enum facet_status remove_vgpu(struct registry *registry, struct vgpu *vgp
                                      struct vgpu_removal *removal, struct facet_error *error)
 {
     if (vgpu->row.state != ROW_READY)
-        return finish(registry, vgpu, force, removal, error);
+        return finish_removal(registry, vgpu, force, removal, error);
     if (!force && vgpu_in_use(registry, vgpu))
         return facet_error_argument(error, FACET_BUSY, "vgpu", "vGPU %s is in use; end its processes, or use force",
                                     vgpu->row.name);
-    return destroy(registry, vgpu, force, removal, error);
+    return destroy_vgpu(registry, vgpu, force, removal, error);
 }
 
 enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force,
@@ -275,7 +276,7 @@ static void put_off(struct registry *registry, struct vgpu *place, uint64_t unti
     pthread_mutex_unlock(&registry->lock);
 }
 
-static void tidy(struct registry *registry, struct vgpu *vgpu, uint64_t now_ns)
+static void tidy_vgpu(struct registry *registry, struct vgpu *vgpu, uint64_t now_ns)
 {
     struct facet_error error;
     struct vgpu_removal removal;
@@ -302,7 +303,7 @@ void registry_tidy(struct registry *registry, uint64_t now_ns)
     /* From the end, since removing one moves those after it. */
     for (size_t i = registry->count; i-- > 0;)
         if (now_ns >= registry->vgpus[i].retry_after_ns)
-            tidy(registry, &registry->vgpus[i], now_ns);
+            tidy_vgpu(registry, &registry->vgpus[i], now_ns);
     pthread_mutex_unlock(&registry->change);
 }
 
@@ -319,7 +320,7 @@ void registry_reconcile(struct registry *registry, const struct facet_provider_r
             continue;
         if (vgpu->row.state == ROW_READY)
             vgpu_serve_again(registry, vgpu);
-        else if (finish(registry, vgpu, false, &removal, &error) != FACET_OK)
+        else if (finish_removal(registry, vgpu, false, &removal, &error) != FACET_OK)
             facet_log(FACET_LOG_WARNING, "cannot remove vGPU %s: %s", vgpu->row.name, error.message);
     }
     reserve_look(registry);

@@ -205,8 +205,8 @@ static enum facet_status need_programs(const struct registry *registry, const st
                                 why[0] ? why : "; install a driver (pocl-opencl-icd for the processor)");
 }
 
-static enum facet_status plan(struct registry *registry, const struct request *request, struct vgpu *vgpu,
-                              struct facet_error *error)
+static enum facet_status plan_vgpu(struct registry *registry, const struct request *request, struct vgpu *vgpu,
+                                   struct facet_error *error)
 {
     const char *device = request->present & REQUEST_DEVICE ? request->device : NULL;
     struct vgpu_row *row = &vgpu->row;
@@ -249,7 +249,7 @@ static enum facet_status plan(struct registry *registry, const struct request *r
 /* --- making ----------------------------------------------------------------------------------------------------- */
 
 /* The row is written but not committed while the segment is made, so that a refusal leaves no trace anywhere. */
-static enum facet_status settle(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+static enum facet_status settle_vgpu(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     bool is_there = vgpu->row.state == ROW_CREATING;
 
@@ -272,7 +272,7 @@ static enum facet_status settle(struct registry *registry, struct vgpu *vgpu, st
 }
 
 /* Takes the provider's part, after the intent was recorded. */
-static enum facet_status take(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+static enum facet_status take_part(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     const struct claim claim = {registry, vgpu};
     const struct grant_others others = {claim_others_have, &claim};
@@ -305,9 +305,9 @@ static enum facet_status create_spatial(struct registry *registry, struct vgpu *
     enum facet_status status = registry_write_row(registry, store_insert, &vgpu->row, error);
     if (status != FACET_OK)
         return status;
-    status = take(registry, vgpu, error);
+    status = take_part(registry, vgpu, error);
     if (status == FACET_OK)
-        status = settle(registry, vgpu, error);
+        status = settle_vgpu(registry, vgpu, error);
     if (status != FACET_OK)
         give_up(registry, vgpu);
     return status;
@@ -320,7 +320,7 @@ static enum facet_status create_timed(struct registry *registry, struct vgpu *vg
 
     if (grant_environment(registry->parts.sessions, vgpu->device, &vgpu->row, &vgpu->environment, &reason) != FACET_OK)
         facet_log(FACET_LOG_WARNING, "vGPU %s: no environment: %s", vgpu->row.name, reason.message);
-    return settle(registry, vgpu, error);
+    return settle_vgpu(registry, vgpu, error);
 }
 
 /* A device grants in steps; a grant of more than was requested gets one warning. */
@@ -349,7 +349,7 @@ enum facet_status registry_create(struct registry *registry, const struct reques
     struct vgpu vgpu;
 
     pthread_mutex_lock(&registry->change);
-    enum facet_status status = plan(registry, request, &vgpu, error);
+    enum facet_status status = plan_vgpu(registry, request, &vgpu, error);
     const struct facet_limits asked = vgpu.row.limits;
     if (status == FACET_OK)
         status = registry_reserve(registry, error);

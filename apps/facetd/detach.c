@@ -101,7 +101,7 @@ enum facet_status detach(const char *log_path, struct ready *ready, struct facet
 }
 
 /* The reader may have gone: that is no failure of the daemon. */
-static void tell(int *fd, const char *line)
+static void tell_parent(int *fd, const char *line)
 {
     if (*fd < 0)
         return;
@@ -113,8 +113,8 @@ static void tell(int *fd, const char *line)
 
 void ready_succeeded(struct ready *ready)
 {
-    tell(&ready->parent, "\n");
-    tell(&ready->asked, "\n");
+    tell_parent(&ready->parent, "\n");
+    tell_parent(&ready->asked, "\n");
 }
 
 void ready_failed(struct ready *ready, const struct facet_error *error)
@@ -122,6 +122,6 @@ void ready_failed(struct ready *ready, const struct facet_error *error)
     char line[sizeof error->message + 2];
 
     snprintf(line, sizeof line, "%s\n", error->message);
-    tell(&ready->parent, line);
-    tell(&ready->asked, line);
+    tell_parent(&ready->parent, line);
+    tell_parent(&ready->asked, line);
 }

@@ -93,8 +93,8 @@ static bool has_metric(const struct device_reading *reading, uint64_t bit)
 }
 
 /* Begins the family with its first sample: a family without one is left out, because absent is not zero. */
-static void begin(struct facet_prometheus *text, bool *begun, const char *name, enum facet_metric_type type,
-                  const char *help)
+static void begin_family(struct facet_prometheus *text, bool *begun, const char *name, enum facet_metric_type type,
+                         const char *help)
 {
     if (!*begun)
         facet_prometheus_family(text, name, type, help);
@@ -111,7 +111,7 @@ static void write_metric(struct facet_prometheus *text, const struct device_metr
                                              {"name", device_at(readings, i)->info.name}};
         if (!has_metric(&readings->list[i], metric->bit))
             continue;
-        begin(text, &begun, metric->name, metric->type, metric->help);
+        begin_family(text, &begun, metric->name, metric->type, metric->help);
         metric->write(text, labels, 2, metric->read(&readings->list[i].metrics));
     }
 }
@@ -125,7 +125,8 @@ static void write_temperature(struct facet_prometheus *text, const struct readin
                                              {"name", device_at(readings, i)->info.name}};
         if (!has_metric(&readings->list[i], FACET_METRIC_TEMPERATURE))
             continue;
-        begin(text, &begun, "facet_device_temperature_celsius", FACET_METRIC_GAUGE, "Temperature of the device.");
+        begin_family(text, &begun, "facet_device_temperature_celsius", FACET_METRIC_GAUGE,
+                     "Temperature of the device.");
         facet_prometheus_signed(text, labels, 2, readings->list[i].metrics.temperature_mc);
     }
 }
@@ -138,8 +139,8 @@ static void write_throttle(struct facet_prometheus *text, const struct readings 
     for (uint32_t i = 0; i < readings->count; i++) {
         if (!has_metric(&readings->list[i], FACET_METRIC_THROTTLE))
             continue;
-        begin(text, &begun, "facet_device_throttled", FACET_METRIC_GAUGE,
-              "1 while the clock is lower than it could be for this reason.");
+        begin_family(text, &begun, "facet_device_throttled", FACET_METRIC_GAUGE,
+                     "1 while the clock is lower than it could be for this reason.");
         for (unsigned bit = 0; bit < sizeof reasons / sizeof reasons[0]; bit++) {
             const struct facet_label labels[] = {{"device", device_at(readings, i)->id},
                                                  {"name", device_at(readings, i)->info.name},
@@ -159,7 +160,8 @@ static void write_health(struct facet_prometheus *text, const struct readings *r
             const struct facet_label labels[] = {{"device", device_at(readings, i)->id},
                                                  {"name", device_at(readings, i)->info.name},
                                                  {"health", facet_health_name(health)}};
-            begin(text, &begun, "facet_device_health", FACET_METRIC_GAUGE, "1 for the health that the device has.");
+            begin_family(text, &begun, "facet_device_health", FACET_METRIC_GAUGE,
+                         "1 for the health that the device has.");
             facet_prometheus_count(text, labels, 3, readings->list[i].health == health);
         }
 }
@@ -193,7 +195,7 @@ static void write_link_metric(struct facet_prometheus *text, const struct link_m
             if (!(link->valid & metric->bit))
                 continue;
             snprintf(number, sizeof number, "%u", link->link);
-            begin(text, &begun, metric->name, FACET_METRIC_COUNTER, metric->help);
+            begin_family(text, &begun, metric->name, FACET_METRIC_COUNTER, metric->help);
             facet_prometheus_count(text, labels, 3, *(const uint64_t *)((const char *)link + metric->offset));
         }
 }
@@ -255,7 +257,7 @@ static void write_process_metric(struct facet_prometheus *text, const struct pro
             if (!(process->valid & metric->bit))
                 continue;
             snprintf(pid, sizeof pid, "%d", process->pid);
-            begin(text, &begun, metric->name, metric->type, metric->help);
+            begin_family(text, &begun, metric->name, metric->type, metric->help);
             metric->write(text, labels, 5, metric->read(process));
         }
 }

@@ -171,8 +171,8 @@ static enum facet_status set_rendered(const struct facet_workload *workload, uin
 }
 
 /* A process has one vGPU: with several in the reservation, the user who starts it chooses. */
-static void enter(const json_t *object, const struct reservation *reservation, const struct vgpu_info *vgpu,
-                  struct facet_workload *workload, char *warning, size_t size)
+static void enter_reservation(const json_t *object, const struct reservation *reservation, const struct vgpu_info *vgpu,
+                              struct facet_workload *workload, char *warning, size_t size)
 {
     size_t count = json_array_size(json_object_get(object, "vgpus")), used = strlen(warning);
     struct facet_error reason;
@@ -195,7 +195,7 @@ static enum facet_status set_workload(const struct daemon *daemon, const struct 
         workload_describe(daemon->devices, daemon->sessions, reservation, &workload, warning, sizeof warning, error);
 
     if (status == FACET_OK)
-        enter(object, reservation, vgpu, workload, warning, sizeof warning);
+        enter_reservation(object, reservation, vgpu, workload, warning, sizeof warning);
     if (status == FACET_OK)
         status = facet_workload_write(workload, &text, error);
     if (status != FACET_OK)

@@ -87,7 +87,7 @@ static void send_all(int fd, const char *data, size_t size)
 }
 
 /* A connection that is closed with unread data is reset, and the caller may never read its answer. */
-static void linger(int fd)
+static void linger_on_socket(int fd)
 {
     char rest[4096];
     size_t read = 0;
@@ -103,7 +103,7 @@ static void linger(int fd)
     }
 }
 
-static void answer(int fd, const struct head_refusal *refusal)
+static void answer_refusal(int fd, const struct head_refusal *refusal)
 {
     FACET_CLEANUP_FREE char *text = refusal_text(&refusal->error), *whole = NULL;
     int size = text ? asprintf(&whole,
@@ -121,8 +121,8 @@ static void answer(int fd, const struct head_refusal *refusal)
 
 static void turn_away(int fd, const struct head_refusal *refusal)
 {
-    answer(fd, refusal);
-    linger(fd);
+    answer_refusal(fd, refusal);
+    linger_on_socket(fd);
 }
 
 /* The system has no thread for it. No thread lingers either: an answer sent before the end can still be read. */
@@ -133,7 +133,7 @@ static void turn_away_busy(int fd)
     facet_error_set(&refusal.error, FACET_BUSY,
                     "the daemon can start no thread: its user has as many processes as 'ulimit -u' allows, or the "
                     "machine has no memory");
-    answer(fd, &refusal);
+    answer_refusal(fd, &refusal);
 }
 
 /* The uid of the process that connected, kept by the kernel. */
@@ -154,7 +154,7 @@ static bool may_call(int fd, struct head_refusal *refusal)
     return false;
 }
 
-static void nap(void)
+static void nap_after_failure(void)
 {
     const struct timespec length = facet_ns_timespec(NAP_NS);
 
@@ -180,7 +180,7 @@ static enum head_verdict wait_for_head(const struct front *front, int fd, struct
         if (size <= 0 || readable.revents & (POLLHUP | POLLRDHUP)) /* it ended before its head did */
             return HEAD_INCOMPLETE;
         if (size == seen)
-            nap();
+            nap_after_failure();
         seen = size;
     }
     return HEAD_INCOMPLETE;
@@ -208,7 +208,7 @@ static void *caller_main(void *argument)
 
 /* ---- accepting ---- */
 
-static void begin(struct front *front, int fd)
+static void begin_connection(struct front *front, int fd)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_NS / FACET_NS_PER_S};
     struct caller *caller = malloc(sizeof *caller);
@@ -241,9 +241,9 @@ static void *front_main(void *argument)
             continue;
         int fd = accept4(front->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0)
-            begin(front, fd);
+            begin_connection(front, fd);
         else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            nap(); /* no descriptors left */
+            nap_after_failure(); /* no descriptors left */
     }
     return NULL;
 }
@@ -279,7 +279,7 @@ void front_stop(struct front *front)
     eventfd_write(front->wake, 1);
     pthread_join(front->thread, NULL);
     while (atomic_load(&front->callers))
-        nap();
+        nap_after_failure();
     close(front->listener);
     close(front->wake);
     free(front);

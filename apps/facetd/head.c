@@ -62,7 +62,7 @@ static bool next_line(const char *at, const char *end, struct text *ret_line, co
     return true;
 }
 
-static struct text trimmed(struct text text)
+static struct text trimmed_text(struct text text)
 {
     while (text.length && is_blank(text.at[0])) {
         text.at++;
@@ -73,17 +73,17 @@ static struct text trimmed(struct text text)
     return text;
 }
 
-static bool refuse(struct head_refusal *refusal, unsigned http, enum facet_status status, const char *argument,
-                   const char *message)
+static bool refuse_head(struct head_refusal *refusal, unsigned http, enum facet_status status, const char *argument,
+                        const char *message)
 {
     refusal->http = http;
     facet_error_argument(&refusal->error, status, argument, "%s", message);
     return false;
 }
 
-static bool bad(struct head_refusal *refusal, const char *argument, const char *message)
+static bool refuse_bad_request(struct head_refusal *refusal, const char *argument, const char *message)
 {
-    return refuse(refusal, 400, FACET_INVALID_ARGUMENT, argument, message);
+    return refuse_head(refusal, 400, FACET_INVALID_ARGUMENT, argument, message);
 }
 
 /* ---- the first line ---- */
@@ -94,21 +94,24 @@ static bool judge_target(struct text target, struct head_refusal *refusal)
     uint32_t arguments = 0;
 
     if (!target.length || target.at[0] != '/')
-        return bad(refusal, "path", "the path of the request: expected one that begins with '/'");
+        return refuse_bad_request(refusal, "path", "the path of the request: expected one that begins with '/'");
     for (size_t i = 0; i < target.length; i++) {
         unsigned char byte = (unsigned char)target.at[i];
 
         if (byte <= ' ' || byte == 0x7f)
-            return bad(refusal, "path", "the path of the request holds a control character: expected it encoded");
+            return refuse_bad_request(refusal, "path",
+                                      "the path of the request holds a control character: expected it encoded");
         arguments += byte == '&';
         if (arguments >= HEAD_ARGUMENTS_MAX)
-            return bad(refusal, "path", "the path of the request: expected at most 16 arguments behind '?'");
+            return refuse_bad_request(refusal, "path",
+                                      "the path of the request: expected at most 16 arguments behind '?'");
         if (byte != '%')
             continue;
         if (i + 2 >= target.length || !is_hex(target.at[i + 1]) || !is_hex(target.at[i + 2]))
-            return bad(refusal, "path", "the path of the request: expected two hexadecimal digits behind '%'");
+            return refuse_bad_request(refusal, "path",
+                                      "the path of the request: expected two hexadecimal digits behind '%'");
         if (target.at[i + 1] == '0' && target.at[i + 2] == '0')
-            return bad(refusal, "path", "the path of the request holds a NUL byte");
+            return refuse_bad_request(refusal, "path", "the path of the request holds a NUL byte");
     }
     return true;
 }
@@ -119,9 +122,9 @@ static bool judge_version(struct text version, struct head_refusal *refusal)
                    version.at[6] == '.' && is_digit(version.at[7]);
 
     if (!is_http)
-        return bad(refusal, "request", "the first line of the request: expected 'METHOD PATH HTTP/1.1'");
+        return refuse_bad_request(refusal, "request", "the first line of the request: expected 'METHOD PATH HTTP/1.1'");
     if (version.at[5] != '1')
-        return refuse(refusal, 505, FACET_INVALID_ARGUMENT, "request", "the version of HTTP: expected 1.1 or 1.0");
+        return refuse_head(refusal, 505, FACET_INVALID_ARGUMENT, "request", "the version of HTTP: expected 1.1 or 1.0");
     return true;
 }
 
@@ -131,11 +134,11 @@ static bool judge_first(struct text line, struct headers *headers, struct head_r
     const char *version = path ? memchr(path + 1, ' ', (size_t)(end - path - 1)) : NULL;
 
     if (line.length > HEAD_LINE_MAX)
-        return refuse(refusal, 414, FACET_OUT_OF_RANGE, "path", "the path of the request: expected at most 8 KiB");
+        return refuse_head(refusal, 414, FACET_OUT_OF_RANGE, "path", "the path of the request: expected at most 8 KiB");
     for (const char *at = line.at; path && at < path; at++)
         path = is_token(*at) ? path : NULL;
     if (!path || path == line.at || !version)
-        return bad(refusal, "request", "the first line of the request: expected 'METHOD PATH HTTP/1.1'");
+        return refuse_bad_request(refusal, "request", "the first line of the request: expected 'METHOD PATH HTTP/1.1'");
     headers->must_have_host = end[-1] != '0';
     refusal->no_body = path - line.at == 4 && memcmp(line.at, "HEAD", 4) == 0;
     return judge_target((struct text){path + 1, (size_t)(version - path - 1)}, refusal) &&
@@ -153,19 +156,19 @@ static bool judge_length(struct text value, struct headers *headers, struct head
     unsigned long long length = 0;
 
     if (headers->length)
-        return bad(refusal, "body", "Content-Length is there twice: expected one");
+        return refuse_bad_request(refusal, "body", "Content-Length is there twice: expected one");
     headers->length = true;
     for (size_t i = 0; i < value.length; i++)
         if (!is_digit(value.at[i]))
-            return bad(refusal, "body", "Content-Length: expected a number of bytes");
+            return refuse_bad_request(refusal, "body", "Content-Length: expected a number of bytes");
     if (!value.length)
-        return bad(refusal, "body", "Content-Length: expected a number of bytes");
+        return refuse_bad_request(refusal, "body", "Content-Length: expected a number of bytes");
     if (is_blank(value.at[value.length]))
-        return bad(refusal, "body", "Content-Length: expected no blank behind the number");
+        return refuse_bad_request(refusal, "body", "Content-Length: expected no blank behind the number");
     for (size_t i = 0; i < value.length && length <= REQUEST_BODY_MAX; i++)
         length = length * 10 + (unsigned)(value.at[i] - '0');
     if (length > REQUEST_BODY_MAX)
-        return refuse(refusal, 413, FACET_OUT_OF_RANGE, "body", "body: expected at most 65536 bytes");
+        return refuse_head(refusal, 413, FACET_OUT_OF_RANGE, "body", "body: expected at most 65536 bytes");
     return true;
 }
 
@@ -174,11 +177,11 @@ static bool judge_header(struct text name, struct text value, struct headers *he
     if (is_word(name, "Content-Length"))
         return judge_length(value, headers, refusal);
     if (is_word(name, "Cookie")) /* the library would parse it */
-        return bad(refusal, "headers", "Cookie: expected none");
+        return refuse_bad_request(refusal, "headers", "Cookie: expected none");
     if (is_word(name, "Expect") && !is_word(value, "100-continue"))
-        return refuse(refusal, 417, FACET_INVALID_ARGUMENT, "headers", "Expect: expected 100-continue");
+        return refuse_head(refusal, 417, FACET_INVALID_ARGUMENT, "headers", "Expect: expected 100-continue");
     if (is_word(name, "Host") && headers->host)
-        return bad(refusal, "headers", "Host is there twice: expected one");
+        return refuse_bad_request(refusal, "headers", "Host is there twice: expected one");
     headers->host = headers->host || is_word(name, "Host");
     headers->encoded = headers->encoded || is_word(name, "Transfer-Encoding");
     return true;
@@ -189,40 +192,43 @@ static bool judge_line(struct text line, struct headers *headers, struct head_re
     const char *colon = memchr(line.at, ':', line.length);
 
     if (++headers->count > HEAD_HEADERS_MAX)
-        return refuse(refusal, 431, FACET_OUT_OF_RANGE, "headers", "the headers of the request: expected at most 100");
+        return refuse_head(refusal, 431, FACET_OUT_OF_RANGE, "headers",
+                           "the headers of the request: expected at most 100");
     for (size_t i = 0; i < line.length; i++)
         if (((unsigned char)line.at[i] < ' ' && line.at[i] != '\t') || line.at[i] == 0x7f)
-            return bad(refusal, "headers", "a header holds a control character");
+            return refuse_bad_request(refusal, "headers", "a header holds a control character");
     for (const char *at = line.at; colon && at < colon; at++)
         colon = is_token(*at) ? colon : NULL;
     if (!colon || colon == line.at)
-        return bad(refusal, "headers", "a header: expected 'Name: value', with no blank before the colon");
+        return refuse_bad_request(refusal, "headers",
+                                  "a header: expected 'Name: value', with no blank before the colon");
     struct text value = {colon + 1, (size_t)(line.at + line.length - colon - 1)};
-    return judge_header((struct text){line.at, (size_t)(colon - line.at)}, trimmed(value), headers, refusal);
+    return judge_header((struct text){line.at, (size_t)(colon - line.at)}, trimmed_text(value), headers, refusal);
 }
 
 /* A body without a length would be answered by the library itself if it is malformed. */
 static bool judge_all(const struct headers *headers, struct head_refusal *refusal)
 {
     if (headers->must_have_host && !headers->host)
-        return bad(refusal, "headers", "Host is not there: expected one in a request of HTTP/1.1");
+        return refuse_bad_request(refusal, "headers", "Host is not there: expected one in a request of HTTP/1.1");
     if (headers->encoded && headers->length)
-        return bad(refusal, "body", "Content-Length beside Transfer-Encoding: expected Content-Length alone");
+        return refuse_bad_request(refusal, "body",
+                                  "Content-Length beside Transfer-Encoding: expected Content-Length alone");
     if (headers->encoded)
-        return refuse(refusal, 411, FACET_INVALID_ARGUMENT, "body",
-                      "a body in Transfer-Encoding: expected one whose Content-Length says how long it is");
+        return refuse_head(refusal, 411, FACET_INVALID_ARGUMENT, "body",
+                           "a body in Transfer-Encoding: expected one whose Content-Length says how long it is");
     return true;
 }
 
 static enum head_verdict too_long(size_t size, bool first, struct head_refusal *refusal)
 {
     if (first && size > HEAD_LINE_MAX) {
-        refuse(refusal, 414, FACET_OUT_OF_RANGE, "path", "the path of the request: expected at most 8 KiB");
+        refuse_head(refusal, 414, FACET_OUT_OF_RANGE, "path", "the path of the request: expected at most 8 KiB");
         return HEAD_BAD;
     }
     if (size <= HEAD_MAX)
         return HEAD_INCOMPLETE;
-    refuse(refusal, 431, FACET_OUT_OF_RANGE, "headers", "the headers of the request: expected at most 16 KiB");
+    refuse_head(refusal, 431, FACET_OUT_OF_RANGE, "headers", "the headers of the request: expected at most 16 KiB");
     return HEAD_BAD;
 }
 

@@ -33,7 +33,7 @@
 #define RETRY_NS      (20 * FACET_NS_PER_MS)
 #define LAST_CALLS_NS (FACET_NS_PER_S)
 
-static void nap(uint64_t ns)
+static void nap_for(uint64_t ns)
 {
     struct timespec time = facet_ns_timespec(ns);
 
@@ -67,14 +67,14 @@ static bool nothing_to_do(struct life *life)
  * Hides the socket, so that a new caller starts a daemon that waits for this one's lock; and serves the earlier callers
  * to the end. Comes back when one of them left work.
  */
-static bool leave(struct life *life)
+static bool leave_daemon(struct life *life)
 {
     uint64_t until = facet_clock_now_ns() + LAST_CALLS_NS;
 
     if (!server_hide(life->server))
         return false;
     while (server_connections(life->server) && facet_clock_now_ns() < until)
-        nap(RETRY_NS);
+        nap_for(RETRY_NS);
     if (server_connections(life->server) == 0 && registry_idle(life->daemon->registry))
         return true;
     if (server_show(life->server))
@@ -94,7 +94,7 @@ static bool is_time_to_leave(struct life *life)
     if (now - life->idle_since_ns < life->idle_exit_ns)
         return false;
     life->idle_since_ns = now;
-    return leave(life);
+    return leave_daemon(life);
 }
 
 /*
@@ -118,7 +118,7 @@ static enum facet_status keep_reachable(struct life *life, struct facet_error *e
     return status;
 }
 
-static enum facet_status live(struct life *life, struct facet_error *error)
+static enum facet_status live_until_signal(struct life *life, struct facet_error *error)
 {
     const struct timespec tick = facet_ns_timespec(TICK_NS);
     enum facet_status status;
@@ -167,7 +167,7 @@ static enum facet_status serve_registry(const struct options *options, struct da
         return status;
     facet_log(FACET_LOG_INFO, "ready on '%s'", options->socket);
     ready_succeeded(ready);
-    status = live(life, error);
+    status = live_until_signal(life, error);
     server_stop(life->server);
     return status;
 }
@@ -199,8 +199,8 @@ static bool takes_programs(const struct facet_device_table *devices)
 }
 
 /* Every part in its order; each is stopped when a later one fails, as at the end. */
-static enum facet_status serve(const struct options *options, const sigset_t *signals, int lock, struct ready *ready,
-                               struct facet_error *error)
+static enum facet_status serve_clients(const struct options *options, const sigset_t *signals, int lock,
+                                       struct ready *ready, struct facet_error *error)
 {
     struct daemon daemon = {.started_ns = facet_clock_now_ns(), .private = options->private};
     struct life life = {.daemon = &daemon, .runtime = options->runtime, .lock = lock, .signals = *signals};
@@ -247,7 +247,7 @@ static enum facet_status take_lock(const struct options *options, int *ret_fd, s
     while (status == FACET_BUSY && options->private && facet_clock_now_ns() < until) {
         if (server_answers(options->socket))
             return FACET_OK;
-        nap(RETRY_NS);
+        nap_for(RETRY_NS);
         status = lock_take(options->runtime, ret_fd, error);
     }
     if (status == FACET_BUSY && options->private)
@@ -255,7 +255,8 @@ static enum facet_status take_lock(const struct options *options, int *ret_fd, s
     return status;
 }
 
-/* Blocked in every thread, so that only live() sees them; set regardless of the starting process's own settings. */
+/* Blocked in every thread, so that only live_until_signal() sees them; set regardless of the starting process's own
+ * settings. */
 static void block_signals(sigset_t *ret_signals)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -291,7 +292,8 @@ static void tell_unknown(void)
  * The user who starts a private daemon does not know that it serves other shells too: one that could not is not
  * started.
  */
-static enum facet_status prepare(const struct options *options, sigset_t *ret_signals, struct facet_error *error)
+static enum facet_status prepare_process(const struct options *options, sigset_t *ret_signals,
+                                         struct facet_error *error)
 {
     struct facet_error low;
 
@@ -321,12 +323,12 @@ static enum facet_status go_to_background(const struct options *options, struct 
     return detach(log, ready, error);
 }
 
-static enum facet_status run(struct options *options, struct ready *ready, struct facet_error *error)
+static enum facet_status run_daemon(struct options *options, struct ready *ready, struct facet_error *error)
 {
     FACET_CLEANUP_FD int lock = -1;
     sigset_t signals;
 
-    enum facet_status status = prepare(options, &signals, error);
+    enum facet_status status = prepare_process(options, &signals, error);
     if (status == FACET_OK)
         status = options_resolve(options, error);
     if (status == FACET_OK)
@@ -339,7 +341,7 @@ static enum facet_status run(struct options *options, struct ready *ready, struc
         return status;
     tell_rest(options);
     tell_unknown();
-    return serve(options, &signals, lock, ready, error);
+    return serve_clients(options, &signals, lock, ready, error);
 }
 
 int main(int argc, char **argv)
@@ -350,7 +352,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a log that reached its limit (ulimit -f) does not end the daemon */
     options_read(argc, argv, &options);
     struct ready ready = {.asked = options.ready_fd, .parent = -1};
-    enum facet_status status = run(&options, &ready, &error);
+    enum facet_status status = run_daemon(&options, &ready, &error);
     if (status == FACET_OK) {
         ready_succeeded(&ready);
         return 0;

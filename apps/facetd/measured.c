@@ -102,7 +102,7 @@ static enum facet_status look_at_device(struct measured *measured, uint32_t inde
     return status;
 }
 
-static enum facet_status look(struct measured *measured, struct facet_error *error)
+static enum facet_status look_at_file(struct measured *measured, struct facet_error *error)
 {
     struct facet_measurement measurements[FACET_GATHER_MOST];
     uint32_t count = FACET_GATHER_MOST;
@@ -119,7 +119,7 @@ enum facet_status measured_look(struct measured *measured, char **ret_text, stru
 {
     sessions_watch(measured->sessions);
     pthread_mutex_lock(&measured->lock);
-    enum facet_status status = look(measured, error);
+    enum facet_status status = look_at_file(measured, error);
     if (status == FACET_OK)
         status = facet_subjects_json(measured->subjects, measured->count, ret_text, error);
     pthread_mutex_unlock(&measured->lock);

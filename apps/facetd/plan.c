@@ -122,8 +122,8 @@ static enum facet_status fill_partitioned(const struct request *request, struct 
                                 "compute that it must hold");
 }
 
-static enum facet_status fill(const struct request *request, const struct facet_device_record *device,
-                              struct facet_limits *limits, struct facet_error *error)
+static enum facet_status fill_plan(const struct request *request, const struct facet_device_record *device,
+                                   struct facet_limits *limits, struct facet_error *error)
 {
     if (mode_is_spatial(limits->mode))
         limits->compute_limit_milli = FACET_MILLI_WHOLE; /* of its own part */
@@ -146,7 +146,7 @@ enum facet_status plan_limits(const struct request *request, const struct facet_
     if (status == FACET_OK)
         status = check_members(request, error);
     if (status == FACET_OK)
-        status = fill(request, device, &limits, error);
+        status = fill_plan(request, device, &limits, error);
     if (status == FACET_OK)
         status = facet_limits_check(&limits, device_memory(device), error);
     if (status == FACET_OK)

@@ -167,7 +167,7 @@ static void read_metrics(const struct living *living, const struct place *place,
         reading->links = items;
 }
 
-static void keep(struct living *living, struct place *place, const struct device_reading *reading)
+static void keep_reading(struct living *living, struct place *place, const struct device_reading *reading)
 {
     pthread_mutex_lock(&living->lock);
     struct device_reading before = place->reading;
@@ -196,7 +196,7 @@ void living_read(struct living *living, struct events *events)
         read_metrics(living, place, &reading);
         alive = facet_session_alive(living->session, NULL);
         if (alive)
-            keep(living, place, &reading);
+            keep_reading(living, place, &reading);
         else
             device_reading_free(&reading);
     }

@@ -16,7 +16,7 @@ const char *affinity_name(uint32_t affinity)
     return affinity < sizeof names / sizeof names[0] ? names[affinity] : NULL;
 }
 
-static enum facet_status wrong(const char *member, const char *expected, struct facet_error *error)
+static enum facet_status refuse_member(const char *member, const char *expected, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, member, "%s: expected %s", member, expected);
 }
@@ -48,7 +48,7 @@ static enum facet_status read_slots(const json_t *value, struct reservation *wan
     enum facet_status status = FACET_OK;
 
     if (!json_is_object(value) || json_object_size(value) == 0 || json_object_size(value) > RESERVATION_ITEMS_MOST)
-        return wrong("slots", "an object of 1 to 64 slots and their amounts", error);
+        return refuse_member("slots", "an object of 1 to 64 slots and their amounts", error);
     json_object_foreach ((json_t *)(uintptr_t)value, slot, amount_json) {
         struct facet_spec_slot_name parts;
         struct facet_error reason;
@@ -68,7 +68,7 @@ static enum facet_status read_slots(const json_t *value, struct reservation *wan
 static enum facet_status read_name(const json_t *value, struct reservation *wanted, struct facet_error *error)
 {
     const char *name = json_string_value(value);
-    enum facet_status status = name ? facet_check_name(name, "name", error) : wrong("name", "a string", error);
+    enum facet_status status = name ? facet_check_name(name, "name", error) : refuse_member("name", "a string", error);
 
     if (status == FACET_OK)
         snprintf(wanted->name, sizeof wanted->name, "%s", name);
@@ -106,7 +106,7 @@ static enum facet_status read_member(const char *member, const json_t *value, st
         return read_choice(member, value, affinity_name, &wanted->affinity, error);
     if (strcmp(member, "dry_run") == 0) {
         *ret_dry_run = json_is_true(value);
-        return json_is_boolean(value) ? FACET_OK : wrong(member, "true or false", error);
+        return json_is_boolean(value) ? FACET_OK : refuse_member(member, "true or false", error);
     }
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, member[0] ? member : "body",
                                 "unknown member '%.64s': expected slots, name, strategy, affinity, dry_run", member);
@@ -120,13 +120,13 @@ static enum facet_status read_object(const json_t *object, struct reservation *w
     enum facet_status status = FACET_OK;
 
     if (!json_is_object(object))
-        return wrong("body", "a JSON object", error);
+        return refuse_member("body", "a JSON object", error);
     json_object_foreach ((json_t *)(uintptr_t)object, member, value) {
         if (status == FACET_OK)
             status = read_member(member, value, wanted, ret_dry_run, error);
     }
     if (status == FACET_OK && wanted->item_count == 0)
-        return wrong("slots", "an object of 1 to 64 slots and their amounts; 'GET /v1/node' lists them", error);
+        return refuse_member("slots", "an object of 1 to 64 slots and their amounts; 'GET /v1/node' lists them", error);
     return status;
 }
 

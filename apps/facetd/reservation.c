@@ -172,7 +172,7 @@ enum facet_status reservation_to_row(const struct reservation *reservation, stru
     return status;
 }
 
-static bool fits(const struct facet_resources_record *record)
+static bool record_fits(const struct facet_resources_record *record)
 {
     return record->kind == FACET_RESOURCES_DATA ||
            ((!record->text[0] || strlen(record->text[0]) < RESERVATION_SLOT_SIZE) &&
@@ -194,7 +194,8 @@ static void take_place(struct reservation *reservation, const struct facet_resou
 static enum facet_status take_record(struct reservation *reservation, const struct facet_resources_record *record,
                                      struct facet_error *error)
 {
-    if (!fits(record) || (record->kind == FACET_RESOURCES_HANDLE && strcmp(record->text[0], reservation->id) != 0))
+    if (!record_fits(record) ||
+        (record->kind == FACET_RESOURCES_HANDLE && strcmp(record->text[0], reservation->id) != 0))
         return facet_error_set(error, FACET_CORRUPT, "reservation '%s': what is written belongs to another one",
                                reservation->id);
     switch (record->kind) {

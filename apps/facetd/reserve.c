@@ -19,7 +19,7 @@
 #include "occupancy.h"
 #include "vgpu.h"
 
-static struct reservation *find(const struct registry *registry, const char *ref)
+static struct reservation *find_reservation(const struct registry *registry, const char *ref)
 {
     for (size_t i = 0; i < registry->reservations.count; i++) {
         struct reservation *reservation = &registry->reservations.items[i];
@@ -76,7 +76,8 @@ static enum facet_status withhold_partition(struct registry *registry, struct oc
 }
 
 /* Parts that no reservation covers: a vGPU in a reservation has no others. */
-static enum facet_status withhold(struct registry *registry, struct occupancy *occupancy, struct facet_error *error)
+static enum facet_status withhold_vgpus(struct registry *registry, struct occupancy *occupancy,
+                                        struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -84,7 +85,7 @@ static enum facet_status withhold(struct registry *registry, struct occupancy *o
         const struct vgpu *vgpu = &registry->vgpus[i];
         const struct vgpu_row *row = &vgpu->row;
 
-        if (!vgpu->device || find(registry, row->reservation) || !mode_is_spatial(row->limits.mode))
+        if (!vgpu->device || find_reservation(registry, row->reservation) || !mode_is_spatial(row->limits.mode))
             continue;
         if (row->limits.mode == FACET_MODE_PARTITIONED)
             status = withhold_partition(registry, occupancy, vgpu, error);
@@ -96,7 +97,7 @@ static enum facet_status withhold(struct registry *registry, struct occupancy *o
     return status;
 }
 
-static void publish(struct registry *registry, struct reservation_list *list)
+static void publish_reservations(struct registry *registry, struct reservation_list *list)
 {
     pthread_mutex_lock(&registry->lock);
     const struct reservation_list before = registry->reservations;
@@ -106,8 +107,8 @@ static void publish(struct registry *registry, struct reservation_list *list)
 }
 
 /* Reads the providers, takes the parts of all holders, and notes the state of each reservation. */
-static enum facet_status look(struct registry *registry, uint32_t strategy, struct picture *picture,
-                              struct facet_error *error)
+static enum facet_status look_at_node(struct registry *registry, uint32_t strategy, struct picture *picture,
+                                      struct facet_error *error)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
     enum facet_status status = node_describe(registry->parts.devices, registry->parts.sessions, &picture->spec, error);
@@ -119,9 +120,9 @@ static enum facet_status look(struct registry *registry, uint32_t strategy, stru
     for (size_t i = 0; status == FACET_OK && i < list.count; i++)
         status = occupancy_hold(picture->occupancy, &list.items[i], error);
     if (status == FACET_OK)
-        status = withhold(registry, picture->occupancy, error);
+        status = withhold_vgpus(registry, picture->occupancy, error);
     if (status == FACET_OK)
-        publish(registry, &list);
+        publish_reservations(registry, &list);
     return status;
 }
 
@@ -132,7 +133,7 @@ void reserve_look(struct registry *registry)
 
     if (registry->reservations.count == 0)
         return;
-    if (look(registry, FACET_MAP_EVENLY, &picture, &error) != FACET_OK) {
+    if (look_at_node(registry, FACET_MAP_EVENLY, &picture, &error) != FACET_OK) {
         facet_log(FACET_LOG_WARNING, "cannot tell how the reservations are: %s", error.message);
         return;
     }
@@ -155,14 +156,14 @@ static enum facet_status not_found(const char *ref, struct facet_error *error)
 static enum facet_status choose_name(const struct registry *registry, struct reservation *reservation,
                                      struct facet_error *error)
 {
-    if (reservation->name[0] && find(registry, reservation->name))
+    if (reservation->name[0] && find_reservation(registry, reservation->name))
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "name", "a reservation named '%s' exists",
                                     reservation->name);
     for (size_t n = 1; !reservation->name[0]; n++) {
         char name[FACET_NAME_SIZE];
 
         snprintf(name, sizeof name, "reservation-%zu", n);
-        if (!find(registry, name))
+        if (!find_reservation(registry, name))
             memcpy(reservation->name, name, sizeof name);
     }
     return FACET_OK;
@@ -173,7 +174,7 @@ static enum facet_status choose_id(const struct registry *registry, struct reser
 {
     enum facet_status status = registry_random_id(reservation->id, error);
 
-    while (status == FACET_OK && find(registry, reservation->id))
+    while (status == FACET_OK && find_reservation(registry, reservation->id))
         status = registry_random_id(reservation->id, error);
     return status;
 }
@@ -214,8 +215,8 @@ static enum facet_status write_down(struct registry *registry, const struct rese
     return status;
 }
 
-static enum facet_status settle(struct registry *registry, const struct reservation *reservation,
-                                struct facet_error *error)
+static enum facet_status settle_reservation(struct registry *registry, const struct reservation *reservation,
+                                            struct facet_error *error)
 {
     CLEANUP_RESERVATION struct reservation kept = {0};
     enum facet_status status = make_room(registry, error);
@@ -255,8 +256,8 @@ static void name_holder(const struct registry *registry, const char *slot, struc
     }
 }
 
-static enum facet_status reserve(struct registry *registry, struct reservation *reservation, bool dry_run,
-                                 struct facet_error *error)
+static enum facet_status reserve_parts(struct registry *registry, struct reservation *reservation, bool dry_run,
+                                       struct facet_error *error)
 {
     CLEANUP_PICTURE struct picture picture = {0};
     struct facet_maps_refusal refusal = {.size = sizeof refusal};
@@ -265,7 +266,7 @@ static enum facet_status reserve(struct registry *registry, struct reservation *
     if (status == FACET_OK)
         status = choose_id(registry, reservation, error);
     if (status == FACET_OK)
-        status = look(registry, reservation->strategy, &picture, error);
+        status = look_at_node(registry, reservation->strategy, &picture, error);
     if (status == FACET_OK)
         status = occupancy_grant(picture.occupancy, reservation, &refusal, error);
     if (status != FACET_OK && refusal.reason == FACET_REFUSED_SHORT)
@@ -273,7 +274,7 @@ static enum facet_status reserve(struct registry *registry, struct reservation *
     if (status != FACET_OK || dry_run)
         return status;
     reservation->created_ns = registry_wall_clock_ns();
-    return settle(registry, reservation, error);
+    return settle_reservation(registry, reservation, error);
 }
 
 enum facet_status registry_reservation_create(struct registry *registry, const struct reservation *wanted, bool dry_run,
@@ -285,7 +286,7 @@ enum facet_status registry_reservation_create(struct registry *registry, const s
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&registry->change);
-    status = reserve(registry, &reservation, dry_run, error);
+    status = reserve_parts(registry, &reservation, dry_run, error);
     pthread_mutex_unlock(&registry->change);
     if (status != FACET_OK)
         return status;
@@ -322,7 +323,7 @@ static enum facet_status strike_out(struct registry *registry, const char *id, s
     return status;
 }
 
-static void forget(struct registry *registry, struct reservation *reservation)
+static void forget_reservation(struct registry *registry, struct reservation *reservation)
 {
     struct reservation_list *list = &registry->reservations;
     size_t index = (size_t)(reservation - list->items);
@@ -337,12 +338,12 @@ static void forget(struct registry *registry, struct reservation *reservation)
 enum facet_status registry_reservation_release(struct registry *registry, const char *ref, struct facet_error *error)
 {
     pthread_mutex_lock(&registry->change);
-    struct reservation *reservation = find(registry, ref);
+    struct reservation *reservation = find_reservation(registry, ref);
     enum facet_status status = reservation ? check_unused(registry, reservation, error) : not_found(ref, error);
     if (status == FACET_OK)
         status = strike_out(registry, reservation->id, error);
     if (status == FACET_OK)
-        forget(registry, reservation);
+        forget_reservation(registry, reservation);
     pthread_mutex_unlock(&registry->change);
     return status;
 }
@@ -353,7 +354,7 @@ enum facet_status registry_reservation_find(struct registry *registry, const cha
                                             struct reservation *ret_reservation, struct facet_error *error)
 {
     pthread_mutex_lock(&registry->lock);
-    const struct reservation *reservation = find(registry, ref);
+    const struct reservation *reservation = find_reservation(registry, ref);
     enum facet_status status =
         reservation ? reservation_copy(reservation, ret_reservation, error) : not_found(ref, error);
     pthread_mutex_unlock(&registry->lock);
@@ -419,7 +420,7 @@ static enum facet_status nothing_of(const struct reservation *reservation, const
 static enum facet_status check_inside(const struct registry *registry, const struct vgpu_row *row,
                                       const struct facet_device_record *device, struct facet_error *error)
 {
-    const struct reservation *reservation = find(registry, row->reservation);
+    const struct reservation *reservation = find_reservation(registry, row->reservation);
     int64_t had = reserved_by(registry, reservation, device), used = hard_share(registry, device, row->reservation);
     char asked[FACET_AMOUNT_SIZE], whole[FACET_AMOUNT_SIZE], left[FACET_AMOUNT_SIZE];
     int64_t share = row->limits.mode == FACET_MODE_HARD ? share_of(row, device) : 0;
@@ -482,12 +483,12 @@ static const struct reservation_part *usable_part(const struct reservation *rese
 static enum facet_status first_device(struct registry *registry, const char *id, const char **ret_device,
                                       struct facet_error *error)
 {
-    const struct reservation *reservation = find(registry, id);
+    const struct reservation *reservation = find_reservation(registry, id);
     const struct reservation_part *part = usable_part(reservation);
 
     if (!part) {
         reserve_look(registry);
-        reservation = find(registry, id);
+        reservation = find_reservation(registry, id);
         part = usable_part(reservation);
     }
     if (!part)
@@ -501,7 +502,7 @@ static enum facet_status first_device(struct registry *registry, const char *id,
 enum facet_status reserve_resolve(struct registry *registry, const char *ref, char ret_id[VGPU_ID_SIZE],
                                   const char **ret_device, struct facet_error *error)
 {
-    const struct reservation *reservation = find(registry, ref);
+    const struct reservation *reservation = find_reservation(registry, ref);
 
     if (!reservation)
         return not_found(ref, error);
@@ -514,7 +515,7 @@ void reserve_default(const struct registry *registry, const char *id, const stru
                      struct request *request)
 {
     __extension__ typedef unsigned __int128 wide;
-    const struct reservation *reservation = find(registry, id);
+    const struct reservation *reservation = find_reservation(registry, id);
     int64_t had = reservation ? reserved_by(registry, reservation, device) : 0;
     uint64_t whole = device->info.valid & FACET_DEVICE_HAS_MEMORY ? device->info.memory_bytes : 0;
 
@@ -541,7 +542,7 @@ enum facet_status reserve_check(const struct registry *registry, const struct vg
 /* --- start-up ----------------------------------------------------------------------------------------------------- */
 
 /* Starting without the reservations could give away parts that are reserved. */
-static void advise(struct facet_error *error)
+static void advise_release(struct facet_error *error)
 {
     const struct facet_error reason = *error;
 
@@ -563,7 +564,7 @@ enum facet_status reserve_restore(struct registry *registry, struct facet_error 
             status = reservation_from_row(&rows[i], &registry->reservations.items[registry->reservations.count], error);
         registry->reservations.count += status == FACET_OK;
         if (error && (status == FACET_CORRUPT || status == FACET_UNSUPPORTED))
-            advise(error);
+            advise_release(error);
     }
     reservation_rows_free(rows, count);
     return status;

@@ -81,7 +81,7 @@ static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu,
     return status;
 }
 
-static enum facet_status attach(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+static enum facet_status attach_segment(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_error reason;
 
@@ -104,7 +104,7 @@ static enum facet_status attach_part(struct registry *registry, struct vgpu *vgp
     if (vgpu->scheduled && !moved)
         return FACET_OK;
     if (!moved)
-        return attach(registry, vgpu, error);
+        return attach_segment(registry, vgpu, error);
     if (vgpu->scheduled)
         snprintf(vgpu->notice, sizeof vgpu->notice,
                  "its part of the device was gone and was taken again; start its programs anew");
@@ -112,7 +112,7 @@ static enum facet_status attach_part(struct registry *registry, struct vgpu *vgp
     return status == FACET_OK ? vgpu_install(registry, vgpu, error) : status;
 }
 
-static enum facet_status serve(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+static enum facet_status serve_vgpu(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct sessions *sessions = registry->parts.sessions;
     bool spatial = mode_is_spatial(vgpu->row.limits.mode), moved = false;
@@ -138,7 +138,7 @@ void vgpu_serve(struct registry *registry, struct vgpu *vgpu)
     bool was_in_trouble = vgpu->trouble[0] != '\0';
     struct facet_error reason;
 
-    if (serve(registry, vgpu, &reason) == FACET_OK) {
+    if (serve_vgpu(registry, vgpu, &reason) == FACET_OK) {
         vgpu->trouble[0] = '\0';
         if (was_in_trouble)
             facet_log(FACET_LOG_INFO, "vGPU %s (%s) is served again", vgpu->row.name, vgpu->row.id);
@@ -161,7 +161,7 @@ void vgpu_serve_again(struct registry *registry, struct vgpu *place)
 /* --- start-up --------------------------------------------------------------------------------------------------- */
 
 /* A vGPU that was never acknowledged, or was to be removed: true when it is gone. */
-static bool resolve(struct registry *registry, struct vgpu *vgpu)
+static bool resolve_half_made(struct registry *registry, struct vgpu *vgpu)
 {
     struct facet_error reason;
 
@@ -187,7 +187,7 @@ static enum facet_status restore_vgpu(struct registry *registry, const struct vg
         snprintf(vgpu.row.device_id, sizeof vgpu.row.device_id, "%s", vgpu.device->id);
     if (row->state == ROW_READY)
         vgpu_serve(registry, &vgpu);
-    else if (resolve(registry, &vgpu))
+    else if (resolve_half_made(registry, &vgpu))
         return FACET_OK;
     registry_add(registry, &vgpu);
     return FACET_OK;
@@ -215,7 +215,7 @@ static void remove_stray(const char *dir)
         facet_log(FACET_LOG_WARNING, "%s", error.message);
 }
 
-static enum facet_status sweep(const struct registry *registry, struct facet_error *error)
+static enum facet_status sweep_strays(const struct registry *registry, struct facet_error *error)
 {
     char dir[FACET_PATH_SIZE];
     FACET_CLEANUP_DIR DIR *folder = opendir(registry->segments);
@@ -248,7 +248,7 @@ static enum facet_status registry_restore(struct registry *registry, struct face
         status = reserve_restore(registry, error);
     if (status == FACET_OK)
         reserve_look(registry);
-    return status == FACET_OK ? sweep(registry, error) : status;
+    return status == FACET_OK ? sweep_strays(registry, error) : status;
 }
 
 enum facet_status registry_open(const char *runtime_dir, const char *state_dir, const struct registry_parts *parts,

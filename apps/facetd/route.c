@@ -36,7 +36,7 @@ static const struct path {
     {"/v1/vgpus/*/resume", "POST", {{"POST", endpoint_vgpu_resume}}},
 };
 
-static bool matches(const char *pattern, const char *path, char *ret_ref, size_t size)
+static bool path_matches(const char *pattern, const char *path, char *ret_ref, size_t size)
 {
     const char *star = strchr(pattern, '*');
 
@@ -58,7 +58,7 @@ void route_find(const char *method, const char *path, struct route_match *ret_ma
 {
     *ret_match = (struct route_match){0};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        if (!matches(paths[i].pattern, path, ret_match->ref, sizeof ret_match->ref))
+        if (!path_matches(paths[i].pattern, path, ret_match->ref, sizeof ret_match->ref))
             continue;
         ret_match->allow = paths[i].allow;
         for (size_t j = 0; j < METHODS_PER_PATH && paths[i].methods[j].method; j++)

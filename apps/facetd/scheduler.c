@@ -82,7 +82,7 @@ static uint32_t processes_in(const struct device *device)
     return processes;
 }
 
-static void look(struct device *device, uint64_t now_ns)
+static void look_at_device(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->top; i++) {
         struct client *client = &device->clients[i];
@@ -104,7 +104,7 @@ static void look(struct device *device, uint64_t now_ns)
 }
 
 /* The charges of the policy's step are settled right after it, from the same look. */
-static void settle(struct device *device, uint64_t now_ns)
+static void settle_device(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->top; i++) {
         const struct client *client = &device->clients[i];
@@ -167,7 +167,7 @@ static void watch_totals(struct device *device, uint64_t now_ns)
             facet_owner_watch(device->clients[i].owner, &device->clients[i].totals, now_ns);
 }
 
-static void reap(struct device *device)
+static void reap_vgpus(struct device *device)
 {
     for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
@@ -175,18 +175,18 @@ static void reap(struct device *device)
 }
 
 /* Does all that is due now; returns when to look again. Called with the device's lock. */
-static uint64_t work(struct device *device, uint64_t now_ns)
+static uint64_t work_on_device(struct device *device, uint64_t now_ns)
 {
     uint64_t deadline = FACET_FAIR_NEVER, memory = FACET_RESIDENCE_NEVER;
 
     if (now_ns >= device->reap_at_ns) {
-        reap(device);
+        reap_vgpus(device);
         device->reap_at_ns = now_ns + REAP_NS;
     }
     for (int i = 0; i < STEPS_PER_WAKE; i++) {
-        look(device, now_ns);
+        look_at_device(device, now_ns);
         deadline = facet_fair_step(&device->fair, now_ns);
-        settle(device, now_ns);
+        settle_device(device, now_ns);
         memory = facet_residence_step(&device->residence, now_ns);
         if (!apply_gates(device))
             break;
@@ -224,7 +224,7 @@ static void *device_main(void *argument)
 
         pthread_mutex_lock(&device->lock);
         bool stopping = device->stopping;
-        uint64_t deadline = stopping ? 0 : work(device, facet_clock_now_ns());
+        uint64_t deadline = stopping ? 0 : work_on_device(device, facet_clock_now_ns());
         pthread_mutex_unlock(&device->lock);
         if (stopping)
             return NULL;
@@ -310,7 +310,7 @@ static enum facet_status device_get(struct scheduler *scheduler, const char *dev
     return status;
 }
 
-static void wake(struct device *device)
+static void wake_device(struct device *device)
 {
     facet_bell_ring(device->bell);
 }
@@ -333,7 +333,7 @@ static struct device *find_locked(struct scheduler *scheduler, const char *vgpu_
     return NULL;
 }
 
-static enum facet_status unknown(const char *vgpu_id, struct facet_error *error)
+static enum facet_status refuse_unknown_vgpu(const char *vgpu_id, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "no vGPU '%s' is scheduled", vgpu_id);
 }
@@ -380,7 +380,7 @@ static void device_stop(struct device *device)
     pthread_mutex_lock(&device->lock);
     device->stopping = true;
     pthread_mutex_unlock(&device->lock);
-    wake(device);
+    wake_device(device);
     pthread_join(device->thread, NULL);
     for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
@@ -478,7 +478,7 @@ enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_
     if (!added)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "device", "device %s has %u vGPUs, as many as one may",
                                     device_id, FACET_FAIR_CLIENTS);
-    wake(device);
+    wake_device(device);
     return FACET_OK;
 }
 
@@ -488,7 +488,7 @@ enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu
     struct device *device = find_locked(scheduler, vgpu_id, &index);
 
     if (!device)
-        return unknown(vgpu_id, error);
+        return refuse_unknown_vgpu(vgpu_id, error);
     facet_owner_retire(device->clients[index].owner);
     facet_owner_close(device->clients[index].owner);
     if (device->clients[index].fair >= 0)
@@ -498,7 +498,7 @@ enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu
     device->clients[index] = (struct client){0};
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
-    wake(device);
+    wake_device(device);
     return FACET_OK;
 }
 
@@ -509,14 +509,14 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
     struct device *device = find_locked(scheduler, vgpu_id, &index);
 
     if (!device)
-        return unknown(vgpu_id, error);
+        return refuse_unknown_vgpu(vgpu_id, error);
     facet_owner_set_limits(device->clients[index].owner, limits);
     if (device->clients[index].fair >= 0)
         facet_fair_set_limits(&device->fair, device->clients[index].fair, limits);
     residence_set_limits(&device->residence, device->clients[index].residence, limits);
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
-    wake(device);
+    wake_device(device);
     return FACET_OK;
 }
 
@@ -527,13 +527,13 @@ enum facet_status scheduler_set_frozen(struct scheduler *scheduler, const char *
     struct device *device = find_locked(scheduler, vgpu_id, &index);
 
     if (!device)
-        return unknown(vgpu_id, error);
+        return refuse_unknown_vgpu(vgpu_id, error);
     device->clients[index].frozen = frozen;
     facet_owner_set_frozen(device->clients[index].owner, frozen ? FACET_RESOURCE_COMPUTE : 0);
     if (device->clients[index].fair >= 0)
         facet_fair_set_frozen(&device->fair, device->clients[index].fair, frozen);
     pthread_mutex_unlock(&device->lock);
-    wake(device);
+    wake_device(device);
     return FACET_OK;
 }
 
@@ -544,10 +544,10 @@ enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const c
     struct device *device = find_locked(scheduler, vgpu_id, &index);
 
     if (!device)
-        return unknown(vgpu_id, error);
+        return refuse_unknown_vgpu(vgpu_id, error);
     facet_owner_set_idle_freeze(device->clients[index].owner, resources, idle_ns);
     pthread_mutex_unlock(&device->lock);
-    wake(device);
+    wake_device(device);
     return FACET_OK;
 }
 
@@ -557,7 +557,7 @@ static void look_again(struct device *device)
     uint64_t now_ns = facet_clock_now_ns();
 
     if (now_ns > device->worked_ns + VIEW_NS)
-        (void)work(device, now_ns);
+        (void)work_on_device(device, now_ns);
     else
         shares_pass(&device->shares, now_ns);
 }
@@ -570,7 +570,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
     struct device *device = find_locked(scheduler, vgpu_id, &index);
 
     if (!device)
-        return unknown(vgpu_id, error);
+        return refuse_unknown_vgpu(vgpu_id, error);
     struct client *client = &device->clients[index];
     look_again(device);
     facet_owner_reap(client->owner); /* memory of a process that has ended is not in use any more */
@@ -583,7 +583,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
     view.in_use = facet_owner_in_use(client->owner);
     view.share_valid = shares_of(&device->shares, index, &view.share_milli);
     pthread_mutex_unlock(&device->lock);
-    wake(device); /* it slept until a moment that the look may have changed */
+    wake_device(device); /* it slept until a moment that the look may have changed */
     *ret_view = view;
     return FACET_OK;
 }

@@ -213,7 +213,7 @@ static enum MHD_Result begin_exchange(const char *method, const char *path, void
 }
 
 /* The body is no longer than its declared length, which was checked. */
-static enum MHD_Result collect(struct exchange *exchange, const char *data, size_t *size)
+static enum MHD_Result collect_body(struct exchange *exchange, const char *data, size_t *size)
 {
     if (exchange->size + *size > REQUEST_BODY_MAX)
         return MHD_NO;
@@ -239,7 +239,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (!exchange)
         return begin_exchange(method, path, state);
     if (*data_size)
-        return collect(exchange, data, data_size);
+        return collect_body(exchange, data, data_size);
     atomic_fetch_add(&server->calls, 1);
     if (!exchange->route.endpoint)
         return refuse_route(connection, &exchange->route, method, path);

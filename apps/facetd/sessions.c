@@ -85,7 +85,7 @@ static void become_alive(struct living *living)
 }
 
 /* Opens it, or opens it again; with the lock, which is dropped meanwhile. */
-static void revive(struct living *living)
+static void revive_providers(struct living *living)
 {
     struct facet_error why = {0};
 
@@ -104,7 +104,7 @@ static void revive(struct living *living)
         become_lost(living, &why);
 }
 
-static void look(struct living *living)
+static void look_at_providers(struct living *living)
 {
     struct facet_error why = {0};
 
@@ -133,9 +133,9 @@ static void *living_main(void *argument)
     pthread_mutex_lock(&living->lock);
     while (!living->stopping) {
         if (living->state == LIVING_ALIVE)
-            look(living);
+            look_at_providers(living);
         else
-            revive(living);
+            revive_providers(living);
         wait_until(living, living->state == LIVING_LOST ? living->retry_at_ns : facet_clock_now_ns() + READ_EVERY_NS);
     }
     pthread_mutex_unlock(&living->lock);
@@ -143,7 +143,7 @@ static void *living_main(void *argument)
 }
 
 /* With the lock. */
-static enum facet_status start(struct living *living, struct facet_error *error)
+static enum facet_status start_threads(struct living *living, struct facet_error *error)
 {
     if (living->started)
         return FACET_OK;
@@ -293,7 +293,7 @@ static struct place *place_of(struct living *living, const struct facet_device_r
  * for a caller that needs it now: no call of that caller has reached it. Not while the thread reports the previous
  * restart: the caller may be that thread, or hold what the thread waits for.
  */
-static void hasten(struct living *living)
+static void hasten_look(struct living *living)
 {
     struct facet_error why = {0};
     bool found = living->state == LIVING_ALIVE && !facet_session_alive(living->session, &why);
@@ -313,13 +313,13 @@ static void hasten(struct living *living)
 /* With the lock. Waits for a first opening, which has a deadline, and for one restart. */
 static enum facet_status become_user(struct living *living, const struct place *place, struct facet_error *error)
 {
-    enum facet_status status = living->stopping ? FACET_OK : start(living, error);
+    enum facet_status status = living->stopping ? FACET_OK : start_threads(living, error);
 
     if (status != FACET_OK)
         return status;
     while (living->state == LIVING_OPENING && !living->was_lost && !living->stopping)
         pthread_cond_wait(&living->changed, &living->lock);
-    hasten(living);
+    hasten_look(living);
     if (living->stopping)
         return facet_error_set(error, FACET_DEVICE_LOST, "provider %s: facetd is stopping", living->record->name);
     if (living->state != LIVING_ALIVE)
@@ -380,7 +380,7 @@ void sessions_watch(struct sessions *sessions)
         if (!(capabilities & WATCHED))
             continue;
         pthread_mutex_lock(&living->lock);
-        if (!living->stopping && start(living, &error) != FACET_OK)
+        if (!living->stopping && start_threads(living, &error) != FACET_OK)
             facet_log(FACET_LOG_WARNING, "%s", error.message);
         pthread_mutex_unlock(&living->lock);
     }

@@ -61,7 +61,8 @@ static const char *reason_of(const struct store *store, int code)
     return is_last ? sqlite3_errmsg(store->db) : sqlite3_errstr(code);
 }
 
-static enum facet_status fail(const struct store *store, int code, const char *doing, struct facet_error *error)
+static enum facet_status fail_with_sqlite(const struct store *store, int code, const char *doing,
+                                          struct facet_error *error)
 {
     enum facet_status status = status_of(code);
 
@@ -69,11 +70,12 @@ static enum facet_status fail(const struct store *store, int code, const char *d
                            what_to_do(status));
 }
 
-static enum facet_status run(struct store *store, const char *sql, const char *doing, struct facet_error *error)
+static enum facet_status run_statement(struct store *store, const char *sql, const char *doing,
+                                       struct facet_error *error)
 {
     int code = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
 
-    return code == SQLITE_OK ? FACET_OK : fail(store, code, doing, error);
+    return code == SQLITE_OK ? FACET_OK : fail_with_sqlite(store, code, doing, error);
 }
 
 static void cleanup_statement(sqlite3_stmt **statement)
@@ -82,26 +84,26 @@ static void cleanup_statement(sqlite3_stmt **statement)
 }
 #define CLEANUP_STATEMENT __attribute__((cleanup(cleanup_statement)))
 
-static enum facet_status prepare(struct store *store, const char *sql, const char *doing, sqlite3_stmt **ret_statement,
-                                 struct facet_error *error)
+static enum facet_status prepare_statement(struct store *store, const char *sql, const char *doing,
+                                           sqlite3_stmt **ret_statement, struct facet_error *error)
 {
     int code = sqlite3_prepare_v2(store->db, sql, -1, ret_statement, NULL);
 
-    return code == SQLITE_OK ? FACET_OK : fail(store, code, doing, error);
+    return code == SQLITE_OK ? FACET_OK : fail_with_sqlite(store, code, doing, error);
 }
 
 /* The first column of the first row, as text. */
-static enum facet_status ask(struct store *store, const char *sql, char *ret_text, size_t size,
-                             struct facet_error *error)
+static enum facet_status ask_for_text(struct store *store, const char *sql, char *ret_text, size_t size,
+                                      struct facet_error *error)
 {
     CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
 
-    enum facet_status status = prepare(store, sql, "opening", &statement, error);
+    enum facet_status status = prepare_statement(store, sql, "opening", &statement, error);
     if (status != FACET_OK)
         return status;
     int code = sqlite3_step(statement);
     if (code != SQLITE_ROW)
-        return fail(store, code == SQLITE_DONE ? SQLITE_CORRUPT : code, "opening", error);
+        return fail_with_sqlite(store, code == SQLITE_DONE ? SQLITE_CORRUPT : code, "opening", error);
     const unsigned char *text = sqlite3_column_text(statement, 0);
     snprintf(ret_text, size, "%s", text ? (const char *)text : "");
     return FACET_OK;
@@ -112,20 +114,20 @@ static enum facet_status ask_integer(struct store *store, const char *sql, long 
 {
     char text[32];
 
-    enum facet_status status = ask(store, sql, text, sizeof text, error);
+    enum facet_status status = ask_for_text(store, sql, text, sizeof text, error);
     if (status == FACET_OK)
         *ret_integer = strtoll(text, NULL, 10);
     return status;
 }
 
 /* One connection for the life of the daemon: exclusive, so that no second daemon ever writes to the same state. */
-static enum facet_status configure(struct store *store, struct facet_error *error)
+static enum facet_status configure_store(struct store *store, struct facet_error *error)
 {
     char mode[16];
 
-    enum facet_status status = run(store, "PRAGMA locking_mode = EXCLUSIVE;", "opening", error);
+    enum facet_status status = run_statement(store, "PRAGMA locking_mode = EXCLUSIVE;", "opening", error);
     if (status == FACET_OK)
-        status = ask(store, "PRAGMA journal_mode = WAL;", mode, sizeof mode, error);
+        status = ask_for_text(store, "PRAGMA journal_mode = WAL;", mode, sizeof mode, error);
     if (status == FACET_OK && strcmp(mode, "wal") != 0)
         return facet_error_set(error, FACET_UNSUPPORTED,
                                "opening: database '%s': its file system allows no write-ahead log (got '%s'); choose "
@@ -133,7 +135,7 @@ static enum facet_status configure(struct store *store, struct facet_error *erro
                                store->path, mode);
     /* Writing takes the lock now instead of at the first change. */
     if (status == FACET_OK)
-        status = run(store, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT;", "opening", error);
+        status = run_statement(store, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT;", "opening", error);
     return status;
 }
 
@@ -141,7 +143,7 @@ static enum facet_status check_integrity(struct store *store, struct facet_error
 {
     char finding[200];
 
-    enum facet_status status = ask(store, "PRAGMA quick_check(1);", finding, sizeof finding, error);
+    enum facet_status status = ask_for_text(store, "PRAGMA quick_check(1);", finding, sizeof finding, error);
     if (status == FACET_OK && strcmp(finding, "ok") != 0)
         return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': %s; %s", store->path, finding,
                                what_to_do(FACET_CORRUPT));
@@ -154,7 +156,7 @@ static enum facet_status bring_up_to_date(struct store *store, long long version
     enum facet_status status = FACET_OK;
 
     while (status == FACET_OK && version < SCHEMA_VERSION)
-        status = run(store, steps[version++], "bringing up to date", error);
+        status = run_statement(store, steps[version++], "bringing up to date", error);
     if (status != FACET_OK)
         store_rollback(store);
     return status;
@@ -189,12 +191,12 @@ static enum facet_status open_database(struct store *store, struct facet_error *
                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 
     if (code != SQLITE_OK)
-        return fail(store, code, "opening", error);
+        return fail_with_sqlite(store, code, "opening", error);
     sqlite3_extended_result_codes(store->db, 1);
     /* A database without write permission is still opened, for reading. */
     if (sqlite3_db_readonly(store->db, "main"))
-        return fail(store, SQLITE_READONLY, "opening", error);
-    enum facet_status status = configure(store, error);
+        return fail_with_sqlite(store, SQLITE_READONLY, "opening", error);
+    enum facet_status status = configure_store(store, error);
     if (status == FACET_OK)
         status = check_integrity(store, error);
     if (status == FACET_OK)
@@ -231,12 +233,12 @@ void store_close(struct store *store)
 
 enum facet_status store_begin(struct store *store, struct facet_error *error)
 {
-    return run(store, "BEGIN IMMEDIATE;", "beginning a change", error);
+    return run_statement(store, "BEGIN IMMEDIATE;", "beginning a change", error);
 }
 
 enum facet_status store_commit(struct store *store, struct facet_error *error)
 {
-    enum facet_status status = run(store, "COMMIT;", "writing", error);
+    enum facet_status status = run_statement(store, "COMMIT;", "writing", error);
 
     if (status != FACET_OK)
         store_rollback(store);
@@ -293,24 +295,24 @@ enum facet_status store_insert(struct store *store, const struct vgpu_row *row, 
 {
     CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
 
-    enum facet_status status =
-        prepare(store,
-                "INSERT INTO vgpu (id, name, device_id, device_uuid, device_name, memory_limit_bytes,"
-                " compute_request_milli, compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state,"
-                " template, start, partition_uuid, address, slice_memory_bytes, slice_compute_milli,"
-                " slice_compute_units, idle_freeze_s, reservation, oversubscribe)"
-                " VALUES (:id, :name, :device_id, :device_uuid, :device_name, :memory, :request, :limit, :mode,"
-                " :priority, :ephemeral, :frozen, :created, :state, :template, :start, :partition, :address,"
-                " :slice_memory, :slice_milli, :slice_units, :idle_freeze, :reservation,"
-                " :oversubscribe);",
-                "creating a vGPU", &statement, error);
+    enum facet_status status = prepare_statement(
+        store,
+        "INSERT INTO vgpu (id, name, device_id, device_uuid, device_name, memory_limit_bytes,"
+        " compute_request_milli, compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state,"
+        " template, start, partition_uuid, address, slice_memory_bytes, slice_compute_milli,"
+        " slice_compute_units, idle_freeze_s, reservation, oversubscribe)"
+        " VALUES (:id, :name, :device_id, :device_uuid, :device_name, :memory, :request, :limit, :mode,"
+        " :priority, :ephemeral, :frozen, :created, :state, :template, :start, :partition, :address,"
+        " :slice_memory, :slice_milli, :slice_units, :idle_freeze, :reservation,"
+        " :oversubscribe);",
+        "creating a vGPU", &statement, error);
     if (status != FACET_OK)
         return status;
     bind_row(statement, row);
     int code = sqlite3_step(statement);
     if (code == SQLITE_CONSTRAINT_UNIQUE)
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "name", "a vGPU named '%s' exists", row->name);
-    return code == SQLITE_DONE ? FACET_OK : fail(store, code, "creating a vGPU", error);
+    return code == SQLITE_DONE ? FACET_OK : fail_with_sqlite(store, code, "creating a vGPU", error);
 }
 
 static enum facet_status step_change(struct store *store, sqlite3_stmt *statement, const char *id, const char *doing,
@@ -319,7 +321,7 @@ static enum facet_status step_change(struct store *store, sqlite3_stmt *statemen
     int code = sqlite3_step(statement);
 
     if (code != SQLITE_DONE)
-        return fail(store, code, doing, error);
+        return fail_with_sqlite(store, code, doing, error);
     if (sqlite3_changes(store->db) != 1)
         return facet_error_set(error, FACET_NOT_FOUND, "%s: database '%s' has no '%s'", doing, store->path, id);
     return FACET_OK;
@@ -330,14 +332,14 @@ enum facet_status store_update(struct store *store, const struct vgpu_row *row, 
     static const char doing[] = "changing a vGPU";
     CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
 
-    enum facet_status status =
-        prepare(store,
-                "UPDATE vgpu SET device_id = :device_id, memory_limit_bytes = :memory,"
-                " compute_request_milli = :request, compute_limit_milli = :limit, priority = :priority,"
-                " frozen = :frozen, state = :state, start = :start, partition_uuid = :partition, address = :address,"
-                " slice_memory_bytes = :slice_memory, slice_compute_milli = :slice_milli,"
-                " slice_compute_units = :slice_units, idle_freeze_s = :idle_freeze WHERE id = :id;",
-                doing, &statement, error);
+    enum facet_status status = prepare_statement(
+        store,
+        "UPDATE vgpu SET device_id = :device_id, memory_limit_bytes = :memory,"
+        " compute_request_milli = :request, compute_limit_milli = :limit, priority = :priority,"
+        " frozen = :frozen, state = :state, start = :start, partition_uuid = :partition, address = :address,"
+        " slice_memory_bytes = :slice_memory, slice_compute_milli = :slice_milli,"
+        " slice_compute_units = :slice_units, idle_freeze_s = :idle_freeze WHERE id = :id;",
+        doing, &statement, error);
     if (status != FACET_OK)
         return status;
     bind_row(statement, row);
@@ -349,7 +351,7 @@ enum facet_status store_delete(struct store *store, const char *id, struct facet
     static const char doing[] = "removing a vGPU";
     CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
 
-    enum facet_status status = prepare(store, "DELETE FROM vgpu WHERE id = :id;", doing, &statement, error);
+    enum facet_status status = prepare_statement(store, "DELETE FROM vgpu WHERE id = :id;", doing, &statement, error);
     if (status != FACET_OK)
         return status;
     bind_text(statement, ":id", id);
@@ -449,17 +451,17 @@ enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, si
     size_t count = 0;
     int code = SQLITE_DONE;
 
-    enum facet_status status =
-        prepare(store,
-                "SELECT id, name, device_id, device_uuid, device_name, memory_limit_bytes, compute_request_milli,"
-                " compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state, template, start,"
-                " partition_uuid, address, slice_memory_bytes, slice_compute_milli, slice_compute_units,"
-                " idle_freeze_s, reservation, oversubscribe FROM vgpu ORDER BY position;",
-                "reading", &statement, error);
+    enum facet_status status = prepare_statement(
+        store,
+        "SELECT id, name, device_id, device_uuid, device_name, memory_limit_bytes, compute_request_milli,"
+        " compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state, template, start,"
+        " partition_uuid, address, slice_memory_bytes, slice_compute_milli, slice_compute_units,"
+        " idle_freeze_s, reservation, oversubscribe FROM vgpu ORDER BY position;",
+        "reading", &statement, error);
     while (status == FACET_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = append_row(store, statement, &rows, &count, error);
     if (status == FACET_OK && code != SQLITE_DONE)
-        status = fail(store, code, "reading", error);
+        status = fail_with_sqlite(store, code, "reading", error);
     if (status != FACET_OK) {
         free(rows);
         return status;
@@ -477,10 +479,11 @@ enum facet_status store_insert_reservation(struct store *store, const struct res
     static const char doing[] = "writing a reservation";
     CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
 
-    enum facet_status status = prepare(store,
-                                       "INSERT INTO reservation (id, name, strategy, affinity, created_ns, resources)"
-                                       " VALUES (:id, :name, :strategy, :affinity, :created, :resources);",
-                                       doing, &statement, error);
+    enum facet_status status =
+        prepare_statement(store,
+                          "INSERT INTO reservation (id, name, strategy, affinity, created_ns, resources)"
+                          " VALUES (:id, :name, :strategy, :affinity, :created, :resources);",
+                          doing, &statement, error);
     if (status != FACET_OK)
         return status;
     bind_text(statement, ":id", row->id);
@@ -493,7 +496,7 @@ enum facet_status store_insert_reservation(struct store *store, const struct res
     int code = sqlite3_step(statement);
     if (code == SQLITE_CONSTRAINT_UNIQUE)
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "name", "a reservation named '%s' exists", row->name);
-    return code == SQLITE_DONE ? FACET_OK : fail(store, code, doing, error);
+    return code == SQLITE_DONE ? FACET_OK : fail_with_sqlite(store, code, doing, error);
 }
 
 enum facet_status store_delete_reservation(struct store *store, const char *id, struct facet_error *error)
@@ -501,7 +504,8 @@ enum facet_status store_delete_reservation(struct store *store, const char *id, 
     static const char doing[] = "removing a reservation";
     CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
 
-    enum facet_status status = prepare(store, "DELETE FROM reservation WHERE id = :id;", doing, &statement, error);
+    enum facet_status status =
+        prepare_statement(store, "DELETE FROM reservation WHERE id = :id;", doing, &statement, error);
     if (status != FACET_OK)
         return status;
     bind_text(statement, ":id", id);
@@ -550,13 +554,13 @@ enum facet_status store_load_reservations(struct store *store, struct reservatio
     size_t count = 0;
     int code = SQLITE_DONE;
 
-    enum facet_status status =
-        prepare(store, "SELECT id, name, strategy, affinity, created_ns, resources FROM reservation ORDER BY position;",
-                "reading", &statement, error);
+    enum facet_status status = prepare_statement(
+        store, "SELECT id, name, strategy, affinity, created_ns, resources FROM reservation ORDER BY position;",
+        "reading", &statement, error);
     while (status == FACET_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = append_reservation(store, statement, &rows, &count, error);
     if (status == FACET_OK && code != SQLITE_DONE)
-        status = fail(store, code, "reading", error);
+        status = fail_with_sqlite(store, code, "reading", error);
     if (status != FACET_OK) {
         reservation_rows_free(rows, count);
         return status;

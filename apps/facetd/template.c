@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool overlaps(const struct facet_partition_placement *a, uint32_t start, uint32_t length)
+static bool placement_overlaps(const struct facet_partition_placement *a, uint32_t start, uint32_t length)
 {
     return a->start < (uint64_t)start + length && start < (uint64_t)a->start + a->length;
 }
@@ -19,7 +19,7 @@ static uint64_t room_left(const struct template_offer *offers, uint32_t count, u
 
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = 0; j < offers[i].placement_count; j++)
-            room += offers[i].placements[j].free && !overlaps(&offers[i].placements[j], start, length);
+            room += offers[i].placements[j].free && !placement_overlaps(&offers[i].placements[j], start, length);
     return room;
 }
 
@@ -43,7 +43,7 @@ static bool best_start(const struct template_offer *offers, uint32_t count, cons
     return found;
 }
 
-static bool holds(const struct facet_partition_template *template, const struct template_wish *wish)
+static bool template_holds(const struct facet_partition_template *template, const struct template_wish *wish)
 {
     bool memory = !(template->valid & FACET_PARTITION_HAS_MEMORY) || template->memory_bytes >= wish->memory_bytes;
 
@@ -69,8 +69,9 @@ static void name_all(const struct template_offer *offers, uint32_t count, char *
 }
 
 /* Nothing could be chosen: why. */
-static enum facet_status refuse(const struct template_offer *offers, uint32_t count, const struct template_wish *wish,
-                                bool is_there, bool is_enough, struct facet_error *error)
+static enum facet_status refuse_wish(const struct template_offer *offers, uint32_t count,
+                                     const struct template_wish *wish, bool is_there, bool is_enough,
+                                     struct facet_error *error)
 {
     char names[200];
 
@@ -104,7 +105,7 @@ enum facet_status template_choose(const struct template_offer *offers, uint32_t 
         if (wish->id && strcmp(offer->template.id, wish->id) != 0)
             continue;
         is_there = true;
-        if (!holds(&offer->template, wish))
+        if (!template_holds(&offer->template, wish))
             continue;
         is_enough = true;
         if ((best && !is_smaller(&offer->template, &best->template)) || !best_start(offers, count, offer, &at))
@@ -113,7 +114,7 @@ enum facet_status template_choose(const struct template_offer *offers, uint32_t 
         start = at;
     }
     if (!best)
-        return refuse(offers, count, wish, is_there, is_enough, error);
+        return refuse_wish(offers, count, wish, is_there, is_enough, error);
     *ret_offer = best;
     *ret_start = start;
     return FACET_OK;

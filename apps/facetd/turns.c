@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 
-static void apply(struct facet_fair_config *config, uint64_t slice_us, uint64_t parallel)
+static void apply_settings(struct facet_fair_config *config, uint64_t slice_us, uint64_t parallel)
 {
     if (slice_us) { /* 0: the policy's own */
         uint64_t own_ns = config->slice_ns;
@@ -30,8 +30,8 @@ enum facet_status turns_configure(struct turns *ret_turns, struct facet_error *e
         status = facet_config_u64(FACET_SETTING_PARALLEL, &parallel, error);
     if (status != FACET_OK)
         return status;
-    apply(&turns.queue, slice_us, parallel);
-    apply(&turns.other, slice_us, parallel);
+    apply_settings(&turns.queue, slice_us, parallel);
+    apply_settings(&turns.other, slice_us, parallel);
     *ret_turns = turns;
     return FACET_OK;
 }

@@ -33,8 +33,8 @@ static void fill_spec(const struct vgpu *vgpu, struct facet_owner_spec *spec)
 }
 
 /* Hands `owner` to the scheduler, or closes it. */
-static enum facet_status schedule(struct registry *registry, struct vgpu *vgpu, struct facet_owner *owner,
-                                  struct facet_error *error)
+static enum facet_status schedule_vgpu(struct registry *registry, struct vgpu *vgpu, struct facet_owner *owner,
+                                       struct facet_error *error)
 {
     enum facet_status status = scheduler_add(registry->parts.scheduler, vgpu->device->id, vgpu->row.id, owner,
                                              &vgpu->row.limits, vgpu->row.frozen, error);
@@ -72,7 +72,7 @@ enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, str
         status = facet_owner_create(place.dir, &place.spec, place.bell, &owner, error);
     if (status != FACET_OK)
         return status;
-    status = schedule(registry, vgpu, owner, error);
+    status = schedule_vgpu(registry, vgpu, owner, error);
     if (status != FACET_OK)
         facet_owner_remove(place.dir, NULL);
     return status;
@@ -88,7 +88,7 @@ enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struc
         status = facet_owner_hang_bell(place.dir, place.bell, error);
     if (status == FACET_OK)
         status = facet_owner_adopt(place.dir, &place.spec, &owner, error);
-    return status == FACET_OK ? schedule(registry, vgpu, owner, error) : status;
+    return status == FACET_OK ? schedule_vgpu(registry, vgpu, owner, error) : status;
 }
 
 enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)

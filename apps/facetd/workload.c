@@ -90,7 +90,7 @@ static enum facet_status add_item(struct building *building, const struct facet_
 
 /* --- parts -------------------------------------------------------------------------------------------------------- */
 
-static void warn(struct building *building, const struct reservation_part *part, const char *why)
+static void warn_of_part(struct building *building, const struct reservation_part *part, const char *why)
 {
     size_t used = strlen(building->warning);
 
@@ -108,9 +108,9 @@ static const struct facet_device_record *device_of(const struct building *buildi
     return NULL;
 }
 
-static enum facet_status ask(struct building *building, const struct facet_device_record *device,
-                             const struct reservation_part *part, void **ret_items, uint32_t *ret_count,
-                             struct facet_error *error)
+static enum facet_status ask_for_environment(struct building *building, const struct facet_device_record *device,
+                                             const struct reservation_part *part, void **ret_items, uint32_t *ret_count,
+                                             struct facet_error *error)
 {
     CLEANUP_USE struct provider_use use = {0};
     bool whole = strcmp(part->device, facet_node_device_id(building->devices, device)) == 0;
@@ -135,18 +135,19 @@ static enum facet_status add_part(struct building *building, const struct reserv
     enum facet_status status = FACET_OK;
 
     if (part->trouble[0] || !device) {
-        warn(building, part, part->trouble[0] ? part->trouble : "the device is not there");
+        warn_of_part(building, part, part->trouble[0] ? part->trouble : "the device is not there");
         return FACET_OK;
     }
     bool says = device->info.capabilities & FACET_CAN_CONTAINER;
     if (!facet_device_takes_programs(device))
-        warn(building, part, "it runs kernels only, as 'facet kernel run' or the library has it: no program enters it");
+        warn_of_part(building, part,
+                     "it runs kernels only, as 'facet kernel run' or the library has it: no program enters it");
     else if (!says)
-        warn(building, part, "its provider does not say what a container needs");
+        warn_of_part(building, part, "its provider does not say what a container needs");
     if (!says)
         return FACET_OK;
-    if (ask(building, device, part, &items, &count, &reason) != FACET_OK) {
-        warn(building, part, reason.message);
+    if (ask_for_environment(building, device, part, &items, &count, &reason) != FACET_OK) {
+        warn_of_part(building, part, reason.message);
         return FACET_OK;
     }
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
@@ -154,7 +155,7 @@ static enum facet_status add_part(struct building *building, const struct reserv
     return status;
 }
 
-static enum facet_status join(struct building *building, const char *name, const json_t *values)
+static enum facet_status join_values(struct building *building, const char *name, const json_t *values)
 {
     size_t size = 1, used = 0;
 
@@ -169,7 +170,7 @@ static enum facet_status join(struct building *building, const char *name, const
     return facet_workload_set(building->workload, FACET_WORKLOAD_ENVIRONMENT, name, text, building->error);
 }
 
-static enum facet_status build(struct building *building, const struct reservation *reservation)
+static enum facet_status build_workload(struct building *building, const struct reservation *reservation)
 {
     enum facet_status status = FACET_OK;
     const char *name;
@@ -182,7 +183,7 @@ static enum facet_status build(struct building *building, const struct reservati
         status = add_part(building, &reservation->parts[i]);
     json_object_foreach (building->environment, name, values) {
         if (status == FACET_OK)
-            status = join(building, name, values);
+            status = join_values(building, name, values);
     }
     return status;
 }
@@ -198,8 +199,8 @@ enum facet_status workload_describe(const struct facet_device_table *devices, st
 
     ret_warning[0] = '\0';
     if (status == FACET_OK)
-        status =
-            build(&(struct building){devices, sessions, workload, environment, ret_warning, size, error}, reservation);
+        status = build_workload(&(struct building){devices, sessions, workload, environment, ret_warning, size, error},
+                                reservation);
     if (status == FACET_OK)
         *ret_workload = FACET_TAKE_PTR(workload);
     return status;

@@ -33,7 +33,7 @@ static const char *const folders[] = {
 };
 static const struct facet_real real = {.soname = "libcuda.so.1", .variable = "FACET_REAL_CUDA", .folders = folders};
 
-static void fill(void *from)
+static void fill_table(void *from)
 {
 #define FILL(symbol, ...) facet_cuda_driver.symbol = (__typeof__(facet_cuda_driver.symbol))dlsym(from, #symbol);
     FACET_CUDA_HOOKS(FILL)
@@ -49,7 +49,7 @@ bool facet_cuda_driver_open(void)
         facet_cuda_process_prepare();
         pthread_mutex_lock(&open_lock);
         if (!atomic_load(&searched) && (handle = facet_real_open(&real))) {
-            fill(handle);
+            fill_table(handle);
             facet_cuda_lookup_learn();
         }
         atomic_store_explicit(&searched, true, memory_order_release);

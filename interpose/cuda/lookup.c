@@ -58,7 +58,7 @@ static bool is_known(const char *symbol)
     return false;
 }
 
-static void *ask(const struct hook *hook)
+static void *ask_driver(const struct hook *hook)
 {
     uint64_t flags =
         hook->stream == PER_THREAD ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
@@ -82,7 +82,7 @@ void facet_cuda_lookup_learn(void)
     for (size_t i = 0; i < HOOKS; i++) {
         if (!*hooks[i].own || hooks[i].version > newest)
             continue;
-        void *answer = ask(&hooks[i]);
+        void *answer = ask_driver(&hooks[i]);
         if (answer && answer != *hooks[i].own && !exported_at(answer))
             atomic_store_explicit(&hooks[i].answer, answer, memory_order_relaxed);
     }
@@ -92,7 +92,7 @@ void facet_cuda_lookup_learn(void)
  * The hook for exactly this function. The name is compared too, because a driver may use one address for several
  * functions that do nothing.
  */
-static void *swap(const char *name, void *address)
+static void *swap_address(const char *name, void *address)
 {
     bool hooked = false;
 
@@ -114,7 +114,7 @@ CUresult facet_cuGetProcAddress_v2(const char *symbol, void **function, int vers
     CUresult result = facet_cuda_driver.cuGetProcAddress_v2(symbol, function, version, flags, status);
 
     if (result == CUDA_SUCCESS && *function)
-        *function = facet_cuda_swap_target(symbol, swap(symbol, *function));
+        *function = facet_cuda_swap_target(symbol, swap_address(symbol, *function));
     return result;
 }
 
@@ -123,6 +123,6 @@ CUresult facet_cuGetProcAddress(const char *symbol, void **function, int version
     CUresult result = facet_cuda_driver.cuGetProcAddress(symbol, function, version, flags);
 
     if (result == CUDA_SUCCESS && *function)
-        *function = facet_cuda_swap_target(symbol, swap(symbol, *function));
+        *function = facet_cuda_swap_target(symbol, swap_address(symbol, *function));
     return result;
 }

@@ -118,7 +118,7 @@ static bool show_devices(void)
 }
 
 /* Keeps only the vGPUs that the program wants to see, in its order. */
-static bool attach(void)
+static bool attach_tenants(void)
 {
     struct facet_tenant all[FACET_CUDA_TENANTS];
     const char *addresses[FACET_CUDA_TENANTS];
@@ -140,14 +140,14 @@ static bool attach(void)
 }
 
 /* `shows`: the driver may be about to read the variable, and the program may have changed it since the attach. */
-static CUresult enter(bool shows)
+static CUresult enter_vgpu(bool shows)
 {
     int saved = errno;
 
     facet_cuda_process_prepare();
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&facet_cuda_process.state) == STATE_NEW)
-        atomic_store_explicit(&facet_cuda_process.state, attach() ? STATE_ATTACHED : STATE_FAILED,
+        atomic_store_explicit(&facet_cuda_process.state, attach_tenants() ? STATE_ATTACHED : STATE_FAILED,
                               memory_order_release);
     bool entered = atomic_load(&facet_cuda_process.state) == STATE_ATTACHED && (!shows || show_devices());
     pthread_mutex_unlock(&attach_lock);
@@ -157,12 +157,12 @@ static CUresult enter(bool shows)
 
 CUresult facet_cuda_attach(void)
 {
-    return enter(false);
+    return enter_vgpu(false);
 }
 
 CUresult facet_cuda_attach_to_init(void)
 {
-    return enter(true);
+    return enter_vgpu(true);
 }
 
 struct facet_tenant *facet_cuda_tenant_slow(uint32_t device)

@@ -52,7 +52,7 @@ static hipError_t begin_and_charge(uint32_t device, const struct facet_hip_measu
 }
 
 /* Measures the thread's current device. */
-static hipError_t measure(uint32_t device)
+static hipError_t measure_device(uint32_t device)
 {
     struct facet_hip_measure measure;
 
@@ -62,7 +62,7 @@ static hipError_t measure(uint32_t device)
     return result;
 }
 
-static hipError_t begin(uint32_t device)
+static hipError_t begin_device(uint32_t device)
 {
     int current = 0;
     hipError_t result = facet_hip_plain.hipGetDevice(&current);
@@ -71,7 +71,7 @@ static hipError_t begin(uint32_t device)
     if (foreign)
         result = facet_hip_plain.hipSetDevice((int)device);
     if (result == hipSuccess)
-        result = measure(device);
+        result = measure_device(device);
     if (foreign)
         facet_hip_plain.hipSetDevice(current);
     return result;
@@ -84,7 +84,7 @@ hipError_t facet_hip_begin_slow(uint32_t device)
     if (!facet_hip_tenant(device) || !facet_hip_devices_hold())
         return hipSuccess;
     if (!atomic_load_explicit(&facet_hip_begun[device], memory_order_relaxed)) {
-        result = begin(device);
+        result = begin_device(device);
         if (result == hipSuccess)
             atomic_store_explicit(&facet_hip_begun[device], true, memory_order_release);
     }
@@ -110,7 +110,7 @@ void facet_hip_begin_without(uint32_t device, uint64_t bytes)
 }
 
 /* Releases the charges of the device and of allocations on it. Pools are settled; virtual memory stays. */
-static void ended(uint32_t device)
+static void device_ended(uint32_t device)
 {
     facet_charge_ended(facet_hip_owner(device));
     if (atomic_exchange(&facet_hip_begun[device], false))
@@ -121,14 +121,14 @@ static void ended(uint32_t device)
         facet_graphs_settle(device);
 }
 
-static hipError_t reset(uint32_t device, hipError_t (*call)(int device))
+static hipError_t reset_device(uint32_t device, hipError_t (*call)(int device))
 {
     facet_flight_context_ends();
     bool held = facet_hip_devices_hold();
     hipError_t result = call((int)device);
     bool gone = held && result == hipSuccess && device < facet_hip_process.count;
     if (gone)
-        ended(device);
+        device_ended(device);
     if (held)
         facet_hip_devices_let_go();
     facet_flight_context_ended(gone ? facet_hip_context((int)device) : NULL);
@@ -143,12 +143,12 @@ static hipError_t reset_current(int device)
 
 hipError_t facet_hipDeviceReset(void)
 {
-    return reset(facet_hip_current_device(), reset_current);
+    return reset_device(facet_hip_current_device(), reset_current);
 }
 
 hipError_t facet_hipDevicePrimaryCtxReset(hipDevice_t device)
 {
-    return reset((uint32_t)device, facet_hip_driver.hipDevicePrimaryCtxReset);
+    return reset_device((uint32_t)device, facet_hip_driver.hipDevicePrimaryCtxReset);
 }
 
 /* Calls by which a program may begin a device before it has allocated anything there. */

@@ -31,7 +31,7 @@ static const char *const folders[] = {"/opt/rocm/lib", "/opt/rocm/lib64", "/opt/
 /* Without a loaded runtime in the program, the newest. */
 static const char *const sonames[] = {NAME ".7", NAME ".6", NAME ".5", NAME};
 
-static bool take(const char *path, void *context)
+static bool take_path(const char *path, void *context)
 {
     void **ret_handle = context;
 
@@ -39,20 +39,20 @@ static bool take(const char *path, void *context)
     return *ret_handle;
 }
 
-static void *search(void)
+static void *search_library(void)
 {
     const char *path = getenv(VARIABLE);
     void *found = NULL;
 
     if (path && *path)
         return facet_real_open_path(path);
-    facet_loaded_each(NAME, take, &found);
+    facet_loaded_each(NAME, take_path, &found);
     for (size_t i = 0; !found && i < sizeof sonames / sizeof *sonames; i++)
         found = facet_real_open(&(struct facet_real){.soname = sonames[i], .variable = VARIABLE, .folders = folders});
     return found;
 }
 
-static void fill(void *from)
+static void fill_table(void *from)
 {
 #define FILL(symbol) facet_hip_driver.symbol = (__typeof__(facet_hip_driver.symbol))dlsym(from, #symbol);
     FACET_HIP_HOOKS(FILL)
@@ -71,9 +71,9 @@ bool facet_hip_driver_open(void)
         pthread_mutex_lock(&open_lock);
         if (!atomic_load(&searched)) {
             attached = attaches;
-            handle = search();
+            handle = search_library();
             if (handle)
-                fill(handle);
+                fill_table(handle);
             atomic_store_explicit(&searched, true, memory_order_release);
         }
         pthread_mutex_unlock(&open_lock);

@@ -76,7 +76,7 @@ static bool is_node_of(uint32_t number, uint64_t unique_id)
     return is_it;
 }
 
-static void search(uint32_t device)
+static void search_processes(uint32_t device)
 {
     const struct facet_tenant *tenant = &facet_hip_process.tenants[device];
     const char *digits = tenant->policy->device.address + strlen(VENDOR_HIP_ADDRESS);
@@ -98,7 +98,7 @@ bool facet_hip_held_tells(uint32_t device)
     if (device >= facet_hip_process.count || !counts_as_the_kernel())
         return false;
     if (!found[device].searched)
-        search(device);
+        search_processes(device);
     return found[device].count;
 }
 

@@ -31,7 +31,7 @@ void *facet_hip_hook(const char *symbol)
  * hipGetDevicePropertiesR0600. The name is compared too, because a runtime may use one address for several functions
  * that do nothing.
  */
-static void *swap(const char *name, void *address)
+static void *swap_address(const char *name, void *address)
 {
     for (size_t i = 0; i < HOOKS; i++)
         if (address == *hooks[i].own && strncmp(hooks[i].symbol, name, strlen(name)) == 0)
@@ -45,7 +45,7 @@ hipError_t facet_hipGetProcAddress(const char *symbol, void **function, int vers
     hipError_t result = facet_hip_driver.hipGetProcAddress(symbol, function, version, flags, status);
 
     if (result == hipSuccess && *function)
-        *function = swap(symbol, *function);
+        *function = swap_address(symbol, *function);
     return result;
 }
 
@@ -55,7 +55,7 @@ hipError_t facet_hipGetDriverEntryPoint(const char *symbol, void **function, uns
     hipError_t result = facet_hip_driver.hipGetDriverEntryPoint(symbol, function, flags, status);
 
     if (result == hipSuccess && *function)
-        *function = swap(symbol, *function);
+        *function = swap_address(symbol, *function);
     return result;
 }
 
@@ -65,6 +65,6 @@ hipError_t facet_hipGetDriverEntryPoint_spt(const char *symbol, void **function,
     hipError_t result = facet_hip_driver.hipGetDriverEntryPoint_spt(symbol, function, flags, status);
 
     if (result == hipSuccess && *function)
-        *function = swap(symbol, *function);
+        *function = swap_address(symbol, *function);
     return result;
 }

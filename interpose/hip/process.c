@@ -108,7 +108,7 @@ static bool is_ours(const char *address)
 /*
  * The vGPUs that the program wants to see, as indices; returns how many. HIP's variable takes precedence over CUDA's.
  */
-static uint32_t choose(const char *const *addresses, uint32_t count, uint32_t *chosen)
+static uint32_t choose_devices(const char *const *addresses, uint32_t count, uint32_t *chosen)
 {
     const char *hip = getenv(HIP_DEVICES);
 
@@ -119,7 +119,7 @@ static uint32_t choose(const char *const *addresses, uint32_t count, uint32_t *c
 }
 
 /* Writes only if the value changes: other threads may be reading it. */
-static bool set(const char *name, const char *value)
+static bool set_variable(const char *name, const char *value)
 {
     const char *now = getenv(name);
 
@@ -138,11 +138,11 @@ static bool show_devices(void)
         all[i] = i;
     }
     return facet_hip_visible_uuids(addresses, all, count, uuids, sizeof uuids) &&
-           facet_hip_visible_indices(count, indices, sizeof indices) && set(ROCR_DEVICES, uuids) &&
-           set(HIP_DEVICES, indices) && (!getenv(CUDA_DEVICES) || set(CUDA_DEVICES, indices));
+           facet_hip_visible_indices(count, indices, sizeof indices) && set_variable(ROCR_DEVICES, uuids) &&
+           set_variable(HIP_DEVICES, indices) && (!getenv(CUDA_DEVICES) || set_variable(CUDA_DEVICES, indices));
 }
 
-static bool attach(void)
+static bool attach_tenants(void)
 {
     struct facet_tenant all[FACET_HIP_TENANTS];
     const char *addresses[FACET_HIP_TENANTS];
@@ -153,7 +153,7 @@ static bool attach(void)
         return false;
     for (uint32_t i = 0; i < count; i++)
         addresses[i] = facet_tenant_address(&all[i]);
-    facet_hip_process.count = choose(addresses, count, chosen);
+    facet_hip_process.count = choose_devices(addresses, count, chosen);
     facet_tenants_keep(all, count, chosen, facet_hip_process.count, facet_hip_process.tenants);
     if (show_devices())
         return true;
@@ -163,14 +163,15 @@ static bool attach(void)
 }
 
 /* `shows`: the runtime may be about to read the variables, and the program may have changed them since the attach. */
-static bool enter(bool shows)
+static bool enter_vgpu(bool shows)
 {
     int saved = errno;
 
     facet_hip_process_prepare();
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&facet_hip_process.state) == STATE_NEW)
-        atomic_store_explicit(&facet_hip_process.state, attach() ? STATE_ATTACHED : STATE_FAILED, memory_order_release);
+        atomic_store_explicit(&facet_hip_process.state, attach_tenants() ? STATE_ATTACHED : STATE_FAILED,
+                              memory_order_release);
     bool entered = atomic_load(&facet_hip_process.state) == STATE_ATTACHED && (!shows || show_devices());
     pthread_mutex_unlock(&attach_lock);
     errno = saved;
@@ -179,12 +180,12 @@ static bool enter(bool shows)
 
 bool facet_hip_attach(void)
 {
-    return enter(false);
+    return enter_vgpu(false);
 }
 
 bool facet_hip_attach_to_call(void)
 {
-    return enter(true);
+    return enter_vgpu(true);
 }
 
 struct facet_tenant *facet_hip_tenant_slow(uint32_t device)

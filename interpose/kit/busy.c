@@ -15,7 +15,7 @@ static uint32_t first_touching(const struct facet_busy *busy, uint64_t start_ns)
 }
 
 /* Replaces `removed` intervals at `at` by one. */
-static void splice(struct facet_busy *busy, uint32_t at, uint32_t removed, struct facet_interval interval)
+static void splice_intervals(struct facet_busy *busy, uint32_t at, uint32_t removed, struct facet_interval interval)
 {
     memmove(&busy->intervals[at + 1], &busy->intervals[at + removed],
             (busy->count - at - removed) * sizeof busy->intervals[0]);
@@ -40,12 +40,12 @@ uint64_t facet_busy_add(struct facet_busy *busy, uint64_t start_ns, uint64_t end
         if (old.end_ns > merged.end_ns)
             merged.end_ns = old.end_ns;
     }
-    splice(busy, at, past - at, merged);
+    splice_intervals(busy, at, past - at, merged);
 
     uint64_t added = merged.end_ns - merged.start_ns - covered;
     if (busy->count > FACET_BUSY_INTERVALS) {
         busy->intervals[1].start_ns = busy->intervals[0].start_ns;
-        splice(busy, 0, 2, busy->intervals[1]);
+        splice_intervals(busy, 0, 2, busy->intervals[1]);
     }
     return added;
 }

@@ -67,8 +67,8 @@ static const char *string_at(const char *data, size_t size, uint32_t offset)
     return offset < size && memchr(data + offset, 0, size - offset) ? data + offset : NULL;
 }
 
-static bool each(const char *data, size_t size, const char *soname, bool (*take)(const char *path, void *context),
-                 void *context)
+static bool each_path(const char *data, size_t size, const char *soname, bool (*take)(const char *path, void *context),
+                      void *context)
 {
     size_t begin = find_header(data, size);
     struct header header;
@@ -103,7 +103,7 @@ bool facet_cache_each(const char *file, const char *soname, bool (*take)(const c
     close(fd);
     if (data == MAP_FAILED)
         return false;
-    taken = each(data, (size_t)status.st_size, soname, take, context);
+    taken = each_path(data, (size_t)status.st_size, soname, take, context);
     munmap(data, (size_t)status.st_size);
     return taken;
 }

@@ -22,7 +22,7 @@ static void write_quietly(const char *text, size_t size)
     (void)!write(STDERR_FILENO, text, size);
 }
 
-static void tell(const struct facet_error *error)
+static void tell_error(const struct facet_error *error)
 {
     const char *quiet = getenv(FACET_ENV_QUIET);
     char line[FACET_REFUSED_RECORD + 128];
@@ -41,6 +41,6 @@ void facet_entry_refused(const char *dir, const struct facet_error *error)
     int saved = errno;
 
     facet_refused_note(dir, error->message);
-    tell(error);
+    tell_error(error);
     errno = saved;
 }

@@ -29,24 +29,24 @@ struct facet_ledger {
     struct shard shards[SHARDS];
 };
 
-static uint64_t mixed(uint64_t key)
+static uint64_t mixed_key(uint64_t key)
 {
     return key * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 over the golden ratio: neighbours in `key` end up far apart */
 }
 
 static struct shard *shard_of(struct facet_ledger *ledger, uint64_t key)
 {
-    return &ledger->shards[mixed(key) >> (64 - SHARD_BITS)];
+    return &ledger->shards[mixed_key(key) >> (64 - SHARD_BITS)];
 }
 
 /* Uses the bits right below those of the shard: the upper ones spread neighbours evenly. */
 static uint32_t home_of(const struct shard *shard, uint64_t key)
 {
-    return (uint32_t)((mixed(key) << SHARD_BITS) >> shard->shift);
+    return (uint32_t)((mixed_key(key) << SHARD_BITS) >> shard->shift);
 }
 
 /* The place of `key`, or the empty one where it would be added. */
-static struct place *seek(const struct shard *shard, uint64_t key)
+static struct place *seek_place(const struct shard *shard, uint64_t key)
 {
     uint32_t at = home_of(shard, key);
 
@@ -55,7 +55,7 @@ static struct place *seek(const struct shard *shard, uint64_t key)
     return &shard->places[at];
 }
 
-static bool grow(struct shard *shard)
+static bool grow_shard(struct shard *shard)
 {
     struct place *old = shard->places;
     uint32_t old_places = old ? shard->mask + 1 : 0;
@@ -69,7 +69,7 @@ static bool grow(struct shard *shard)
     shard->shift = 64 - (uint32_t)__builtin_ctz(places);
     for (uint32_t i = 0; i < old_places; i++)
         if (old[i].key)
-            *seek(shard, old[i].key) = old[i];
+            *seek_place(shard, old[i].key) = old[i];
     free(old);
     return true;
 }
@@ -120,9 +120,9 @@ bool facet_ledger_add(struct facet_ledger *ledger, uint64_t key, struct facet_le
     struct shard *shard = shard_of(ledger, key);
 
     pthread_mutex_lock(&shard->lock);
-    bool room = (shard->places && shard->count <= shard->mask / 2) || grow(shard);
+    bool room = (shard->places && shard->count <= shard->mask / 2) || grow_shard(shard);
     if (room) {
-        struct place *place = seek(shard, key);
+        struct place *place = seek_place(shard, key);
 
         shard->count += !place->key;
         *place = (struct place){.key = key, .entry = entry};
@@ -131,14 +131,14 @@ bool facet_ledger_add(struct facet_ledger *ledger, uint64_t key, struct facet_le
     return room;
 }
 
-static bool look(struct facet_ledger *ledger, uint64_t key, bool take, struct facet_ledger_entry *ret_entry)
+static bool look_up_entry(struct facet_ledger *ledger, uint64_t key, bool take, struct facet_ledger_entry *ret_entry)
 {
     struct shard *shard = shard_of(ledger, key);
     bool found = false;
 
     pthread_mutex_lock(&shard->lock);
     if (shard->count) {
-        struct place *place = seek(shard, key);
+        struct place *place = seek_place(shard, key);
 
         found = place->key == key;
         if (found)
@@ -152,12 +152,12 @@ static bool look(struct facet_ledger *ledger, uint64_t key, bool take, struct fa
 
 bool facet_ledger_take(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry)
 {
-    return look(ledger, key, true, ret_entry);
+    return look_up_entry(ledger, key, true, ret_entry);
 }
 
 bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry)
 {
-    return look(ledger, key, false, ret_entry);
+    return look_up_entry(ledger, key, false, ret_entry);
 }
 
 /* Removes the next matching entry from a shard, from place `*at` on. */

@@ -33,7 +33,7 @@ static bool has_name(const char *path, const char *name)
     return strncmp(slash ? slash + 1 : path, name, strlen(name)) == 0;
 }
 
-static void note(struct notes *notes, const char *object, const char *needed)
+static void note_object(struct notes *notes, const char *object, const char *needed)
 {
     if (notes->count == NOTES)
         return;
@@ -52,16 +52,16 @@ static void note_needed(struct notes *notes, const char *object, const ElfW(Dyn)
             strings = (const char *)at->d_un.d_ptr; /* NOLINT(performance-no-int-to-ptr): the loader's */
     for (const ElfW(Dyn) *at = dynamic; strings && at->d_tag != DT_NULL; at++)
         if (at->d_tag == DT_NEEDED && has_name(strings + at->d_un.d_val, notes->name))
-            note(notes, object, strings + at->d_un.d_val);
+            note_object(notes, object, strings + at->d_un.d_val);
 }
 
-static int look(struct dl_phdr_info *info, size_t size, void *context)
+static int look_at_object(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct notes *notes = context;
 
     (void)size;
     if (has_name(info->dlpi_name, notes->name))
-        note(notes, info->dlpi_name, "");
+        note_object(notes, info->dlpi_name, "");
     if (info->dlpi_name[0] && !strchr(info->dlpi_name, '/'))
         return 0; /* the kernel's */
     for (unsigned i = 0; i < info->dlpi_phnum; i++)
@@ -89,7 +89,7 @@ static Dl_serinfo *folders_of(void *handle)
 }
 
 /* Tries each folder in which the loader searches for the object's dependency. */
-static bool search(const struct note *note, bool (*take)(const char *path, void *context), void *context)
+static bool search_note(const struct note *note, bool (*take)(const char *path, void *context), void *context)
 {
     void *handle = dlopen(note->object[0] ? note->object : NULL, RTLD_LAZY | RTLD_NOLOAD);
     Dl_serinfo *folders = handle ? folders_of(handle) : NULL;
@@ -114,11 +114,11 @@ bool facet_loaded_each(const char *name, bool (*take)(const char *path, void *co
 
     if (!notes.all)
         return false;
-    dl_iterate_phdr(look, &notes);
+    dl_iterate_phdr(look_at_object, &notes);
     for (unsigned i = 0; i < notes.count && !taken; i++)
         taken = !notes.all[i].needed[0] && take(notes.all[i].object, context);
     for (unsigned i = 0; i < notes.count && !taken; i++)
-        taken = notes.all[i].needed[0] && search(&notes.all[i], take, context);
+        taken = notes.all[i].needed[0] && search_note(&notes.all[i], take, context);
     free(notes.all);
     return taken;
 }

@@ -59,7 +59,7 @@ void *facet_real_open_path(const char *path)
     return handle;
 }
 
-static bool take(const char *path, void *context)
+static bool take_path(const char *path, void *context)
 {
     struct search *search = context;
 
@@ -73,7 +73,7 @@ static bool take_in(const char *folder, size_t length, struct search *search)
     int written =
         snprintf(path, sizeof path, "%.*s/%s", length ? (int)length : 1, length ? folder : ".", search->soname);
 
-    return written > 0 && (size_t)written < sizeof path && take(path, search);
+    return written > 0 && (size_t)written < sizeof path && take_path(path, search);
 }
 
 /* Items are separated by ':' or ';'; an empty one means the current folder. */
@@ -102,9 +102,10 @@ void *facet_real_open(const struct facet_real *real)
     const char *path = getenv(real->variable), *list = getenv("LD_LIBRARY_PATH");
 
     if (path && *path)
-        return take(path, &search) ? search.handle : NULL;
+        return take_path(path, &search) ? search.handle : NULL;
     if (!(list && *list && search_list(list, &search)) &&
-        !facet_cache_each("/etc/ld.so.cache", real->soname, take, &search) && !search_folders(real->folders, &search))
+        !facet_cache_each("/etc/ld.so.cache", real->soname, take_path, &search) &&
+        !search_folders(real->folders, &search))
         search_folders(system_folders, &search);
     return search.handle;
 }

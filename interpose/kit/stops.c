@@ -15,7 +15,7 @@ bool facet_stops_tick_is_due(const struct facet_stops *stops, uint64_t now_ns)
     return now_ns >= stops->ticked_ns + APART_NS;
 }
 
-static void add(struct facet_stops *stops, uint64_t start_ns, uint64_t end_ns)
+static void add_stop(struct facet_stops *stops, uint64_t start_ns, uint64_t end_ns)
 {
     if (stops->count == FACET_STOPS_MOST) {
         stops->count--;
@@ -34,7 +34,7 @@ void facet_stops_tick(struct facet_stops *stops, uint64_t now_ns, uint64_t cpu_n
 
     if (stops->ticked_ns && now_ns >= next_ns + FACET_STOPS_LEAST_NS &&
         cpu_ns - stops->ticked_cpu_ns < (now_ns - stops->ticked_ns) / 2)
-        add(stops, next_ns, now_ns);
+        add_stop(stops, next_ns, now_ns);
     stops->ticked_ns = now_ns;
     stops->ticked_cpu_ns = cpu_ns;
 }

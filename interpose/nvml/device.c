@@ -13,7 +13,7 @@
  * Attaches after the library's initialisation, because attaching looks devices up in it. Without its vGPUs the program
  * gets no library.
  */
-static nvmlReturn_t attached(nvmlReturn_t result)
+static nvmlReturn_t require_attached(nvmlReturn_t result)
 {
     if (result != NVML_SUCCESS)
         return result;
@@ -25,20 +25,20 @@ static nvmlReturn_t attached(nvmlReturn_t result)
 
 nvmlReturn_t facet_nvmlInit(void)
 {
-    return attached(facet_nvml_library.nvmlInit());
+    return require_attached(facet_nvml_library.nvmlInit());
 }
 
 nvmlReturn_t facet_nvmlInit_v2(void)
 {
-    return attached(facet_nvml_library.nvmlInit_v2());
+    return require_attached(facet_nvml_library.nvmlInit_v2());
 }
 
 nvmlReturn_t facet_nvmlInitWithFlags(unsigned flags)
 {
-    return attached(facet_nvml_library.nvmlInitWithFlags(flags));
+    return require_attached(facet_nvml_library.nvmlInitWithFlags(flags));
 }
 
-static nvmlReturn_t counted(nvmlReturn_t result, unsigned *count)
+static nvmlReturn_t counted_devices(nvmlReturn_t result, unsigned *count)
 {
     if (result == NVML_SUCCESS)
         *count = facet_nvml_count();
@@ -47,12 +47,12 @@ static nvmlReturn_t counted(nvmlReturn_t result, unsigned *count)
 
 nvmlReturn_t facet_nvmlDeviceGetCount(unsigned *count)
 {
-    return counted(facet_nvml_library.nvmlDeviceGetCount(count), count);
+    return counted_devices(facet_nvml_library.nvmlDeviceGetCount(count), count);
 }
 
 nvmlReturn_t facet_nvmlDeviceGetCount_v2(unsigned *count)
 {
-    return counted(facet_nvml_library.nvmlDeviceGetCount_v2(count), count);
+    return counted_devices(facet_nvml_library.nvmlDeviceGetCount_v2(count), count);
 }
 
 /* Asks the library for its count first, to return its error if it is not initialised. */
@@ -76,7 +76,7 @@ nvmlReturn_t facet_nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *d
     return device_by_index(index, device);
 }
 
-static nvmlReturn_t shown(nvmlReturn_t result, nvmlDevice_t found, nvmlDevice_t *ret_device)
+static nvmlReturn_t shown_device(nvmlReturn_t result, nvmlDevice_t found, nvmlDevice_t *ret_device)
 {
     if (result != NVML_SUCCESS)
         return result;
@@ -93,7 +93,7 @@ static nvmlReturn_t shown(nvmlReturn_t result, nvmlDevice_t found, nvmlDevice_t 
         nvmlDevice_t found = NULL;                                                                                     \
         nvmlReturn_t result = facet_nvml_library.symbol(key, device ? &found : NULL);                                  \
                                                                                                                        \
-        return shown(result, found, device);                                                                           \
+        return shown_device(result, found, device);                                                                    \
     }
 BY(nvmlDeviceGetHandleByUUID, const char *, uuid)
 BY(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *, uuid)

@@ -49,7 +49,8 @@ static struct source source_of(unsigned mode)
 }
 
 /* One call for at most *count entries, into memory with room for as many of the largest form. */
-static nvmlReturn_t ask(const struct source *source, nvmlDevice_t device, unsigned *count, void *raw, size_t *ret_size)
+static nvmlReturn_t ask_for_processes(const struct source *source, nvmlDevice_t device, unsigned *count, void *raw,
+                                      size_t *ret_size)
 {
     *ret_size = sizeof(nvmlProcessInfo_t);
     if (source->by_v2[0])
@@ -60,7 +61,7 @@ static nvmlReturn_t ask(const struct source *source, nvmlDevice_t device, unsign
     return source->by_v1 ? source->by_v1(device, count, raw) : NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-static entry *widen(const char *raw, unsigned count, size_t size)
+static entry *widen_entries(const char *raw, unsigned count, size_t size)
 {
     entry *entries = calloc(count + FACET_SEGMENT_SLOTS, sizeof *entries);
 
@@ -85,9 +86,9 @@ static nvmlReturn_t read_list(unsigned mode, nvmlDevice_t device, struct list *r
 
         if (!raw)
             return NVML_ERROR_MEMORY;
-        result = ask(&source, device, &count, raw, &size);
+        result = ask_for_processes(&source, device, &count, raw, &size);
         if (result == NVML_SUCCESS) {
-            *ret_list = (struct list){widen(raw, count, size), count};
+            *ret_list = (struct list){widen_entries(raw, count, size), count};
             return ret_list->entries ? NVML_SUCCESS : NVML_ERROR_MEMORY;
         }
         room = count + 64;
@@ -135,7 +136,7 @@ static void add_unlisted(struct list *list, const struct own *own)
                                                    .computeInstanceId = NVML_NO_INSTANCE};
 }
 
-static nvmlReturn_t reduce(unsigned mode, nvmlDevice_t device, struct list *list)
+static nvmlReturn_t reduce_to_tenant(unsigned mode, nvmlDevice_t device, struct list *list)
 {
     const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
 
@@ -154,7 +155,7 @@ static nvmlReturn_t reduce(unsigned mode, nvmlDevice_t device, struct list *list
 }
 
 /* Returns the first `size` bytes of each entry, as the library would. */
-static nvmlReturn_t give(const struct list *list, unsigned *count, void *entries, size_t size)
+static nvmlReturn_t give_entries(const struct list *list, unsigned *count, void *entries, size_t size)
 {
     unsigned room = *count;
 
@@ -174,9 +175,9 @@ static nvmlReturn_t list_own(unsigned mode, nvmlDevice_t device, unsigned *count
     if (result == NVML_SUCCESS && (!count || (!entries && *count)))
         result = NVML_ERROR_INVALID_ARGUMENT;
     if (result == NVML_SUCCESS)
-        result = reduce(mode, device, &list);
+        result = reduce_to_tenant(mode, device, &list);
     if (result == NVML_SUCCESS)
-        result = give(&list, count, entries, size);
+        result = give_entries(&list, count, entries, size);
     free(list.entries);
     return result;
 }
@@ -227,9 +228,9 @@ nvmlReturn_t facet_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nv
     if (result == NVML_SUCCESS && !list->procArray && list->numProcArrayEntries)
         result = NVML_ERROR_INVALID_ARGUMENT;
     if (result == NVML_SUCCESS)
-        result = reduce(list->mode, device, &all);
+        result = reduce_to_tenant(list->mode, device, &all);
     if (result == NVML_SUCCESS)
-        result = give(&all, &list->numProcArrayEntries, list->procArray, sizeof(entry));
+        result = give_entries(&all, &list->numProcArrayEntries, list->procArray, sizeof(entry));
     free(all.entries);
     return result;
 }

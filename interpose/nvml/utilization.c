@@ -96,7 +96,7 @@ nvmlReturn_t facet_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nv
 }
 
 /* The share of the last period; false before the first one, except that an idle vGPU is known to be at 0. */
-static bool measure(struct facet_nvml_vgpu *vgpu, unsigned *ret_percent)
+static bool measure_percent(struct facet_nvml_vgpu *vgpu, unsigned *ret_percent)
 {
     struct facet_nvml_period *period = &vgpu->period;
     struct facet_usage_totals totals;
@@ -151,7 +151,7 @@ nvmlReturn_t facet_nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtiliz
     if (result != NVML_SUCCESS || !vgpu)
         return result;
     sum_samples(vgpu, device, utilization);
-    if (measure(vgpu, &percent))
+    if (measure_percent(vgpu, &percent))
         utilization->gpu = percent;
     return NVML_SUCCESS;
 }

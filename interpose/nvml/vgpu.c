@@ -29,30 +29,30 @@ pthread_mutex_t facet_nvml_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct facet_nvml_vgpu vgpus[FACET_NVML_VGPUS];
 static _Atomic unsigned vgpu_count; /* 0 until all are mapped */
 
-static void lock(void)
+static void lock_vgpus(void)
 {
     pthread_mutex_lock(&facet_nvml_lock);
 }
 
-static void unlock(void)
+static void unlock_vgpus(void)
 {
     pthread_mutex_unlock(&facet_nvml_lock);
 }
 
 /* A list that is too long is cut. Its last folder then does not exist, so attaching fails, as with any wrong list. */
-static void look(void)
+static void look_for_vgpus(void)
 {
     const char *list = getenv(FACET_ENV_VGPU_DIR);
 
     is_tenant = list != NULL;
     if (list)
         strncpy(folders, list, sizeof folders - 1);
-    pthread_atfork(lock, unlock, unlock);
+    pthread_atfork(lock_vgpus, unlock_vgpus, unlock_vgpus);
 }
 
 bool facet_nvml_is_tenant(void)
 {
-    pthread_once(&looked, look);
+    pthread_once(&looked, look_for_vgpus);
     return is_tenant;
 }
 
@@ -93,7 +93,7 @@ static bool map_vgpu(struct facet_nvml_vgpu *vgpu)
     return false;
 }
 
-static bool begins(const char *text, const char *prefix)
+static bool begins_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
@@ -106,7 +106,7 @@ static bool is_usable(unsigned place)
     for (unsigned i = 0; i < place; i++)
         if (strcmp(vgpus[i].policy->device.address, address) == 0)
             return false;
-    return begins(address, GPU_PREFIX) || begins(address, MIG_PREFIX);
+    return begins_with(address, GPU_PREFIX) || begins_with(address, MIG_PREFIX);
 }
 
 /* Copies the folder that begins at `at`; returns the beginning of the next one, NULL when there is none. */
@@ -154,7 +154,7 @@ static bool map_all(void)
 }
 
 /* Looked up by UUID each time: the library knows whether a device still exists. */
-static nvmlReturn_t resolve(struct facet_nvml_vgpu *vgpu)
+static nvmlReturn_t resolve_vgpu(struct facet_nvml_vgpu *vgpu)
 {
     const char *address = vgpu->policy->device.address;
     nvmlDevice_t found, gpu;
@@ -163,7 +163,7 @@ static nvmlReturn_t resolve(struct facet_nvml_vgpu *vgpu)
     if (result != NVML_SUCCESS)
         return result;
     gpu = found;
-    if (begins(address, MIG_PREFIX)) {
+    if (begins_with(address, MIG_PREFIX)) {
         result = facet_nvml_library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle
                      ? facet_nvml_library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(found, &gpu)
                      : NVML_ERROR_NOT_SUPPORTED;
@@ -179,11 +179,11 @@ nvmlReturn_t facet_nvml_attach(void)
 {
     int saved = errno;
 
-    lock();
+    lock_vgpus();
     bool attached = atomic_load(&vgpu_count) != 0 || map_all();
-    unlock();
+    unlock_vgpus();
     for (unsigned i = 0; i < atomic_load(&vgpu_count); i++)
-        resolve(&vgpus[i]); /* a device that is not found now is looked up again by its index */
+        resolve_vgpu(&vgpus[i]); /* a device that is not found now is looked up again by its index */
     errno = saved;
     return attached ? NVML_SUCCESS : NVML_ERROR_NOT_READY;
 }
@@ -218,7 +218,7 @@ nvmlReturn_t facet_nvml_device(unsigned index, nvmlDevice_t *ret_device)
     for (unsigned i = 0; i < count_vgpus(); i++) {
         if (is_repeated(i) || index-- != 0)
             continue;
-        nvmlReturn_t result = resolve(&vgpus[i]);
+        nvmlReturn_t result = resolve_vgpu(&vgpus[i]);
         if (result == NVML_SUCCESS)
             *ret_device = atomic_load(&vgpus[i].gpu);
         return result;

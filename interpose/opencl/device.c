@@ -27,7 +27,7 @@ struct search {
     struct facet_cl_device found;
 };
 
-static bool match(struct search *search, const char *platform_name, cl_device_id device)
+static bool match_device(struct search *search, const char *platform_name, cl_device_id device)
 {
     char name[1024] = "", candidate[FACET_OPENCL_ADDRESS_SIZE], stem[FACET_OPENCL_ADDRESS_SIZE];
 
@@ -52,7 +52,7 @@ static bool search_platform(struct search *search, cl_platform_id platform)
     if (!devices || facet_cl_target.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) != CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count; i++) {
-        if (match(search, name, devices[i])) {
+        if (match_device(search, name, devices[i])) {
             search->found = (struct facet_cl_device){.platform = platform, .whole = devices[i]};
             return true;
         }
@@ -76,7 +76,7 @@ static bool search_all(struct search *search)
 }
 
 /* Cuts out the part that the address names; without units it is the whole device. */
-static bool cut(const struct facet_opencl_place *place, struct facet_cl_device *device)
+static bool cut_device(const struct facet_opencl_place *place, struct facet_cl_device *device)
 {
     const cl_device_partition_property first = place->start ? place->start : place->count;
     const cl_device_partition_property second = place->start ? place->count : CL_DEVICE_PARTITION_BY_COUNTS_LIST_END;
@@ -97,7 +97,7 @@ static bool cut(const struct facet_opencl_place *place, struct facet_cl_device *
 }
 
 /* Of two threads that come here first, one keeps its device and the other gets that one too. */
-static void publish(struct facet_cl_device *device)
+static void publish_device(struct facet_cl_device *device)
 {
     cl_device_id earlier = NULL;
 
@@ -116,9 +116,9 @@ static bool find_first(const char *address, struct facet_cl_device *ret_device)
     struct search search = {.passed = 0};
 
     if (!facet_opencl_address_parse(address, &search.place) || !search_all(&search) ||
-        !cut(&search.place, &search.found))
+        !cut_device(&search.place, &search.found))
         return false;
-    publish(&search.found);
+    publish_device(&search.found);
     *ret_device = search.found;
     return true;
 }

@@ -98,7 +98,7 @@ static uint64_t level_bytes(const struct extent *extent, uint64_t row_bytes, uin
     return facet_cl_memory_times(facet_cl_memory_times(slice, extent->depth), extent->layers);
 }
 
-static uint64_t add(uint64_t left, uint64_t right)
+static uint64_t add_capped(uint64_t left, uint64_t right)
 {
     uint64_t sum;
 
@@ -116,7 +116,7 @@ static uint64_t image_bytes(const cl_image_format *format, const cl_image_desc *
         extent.width = at_least(extent.width / 2, 1);
         extent.height = at_least(extent.height / 2, 1);
         extent.depth = at_least(extent.depth / 2, 1);
-        total = add(total, level_bytes(&extent, facet_cl_memory_times(pixel, extent.width), 0));
+        total = add_capped(total, level_bytes(&extent, facet_cl_memory_times(pixel, extent.width), 0));
     }
     return facet_cl_memory_times(total, at_least(desc->num_samples, 1));
 }

@@ -91,7 +91,7 @@ static void bound_free_kib(void *value, size_t size, uint64_t free_bytes)
 }
 
 /* Whom to ask: where the vGPU's sub-device would say that it is one, the root device answers for it. */
-static cl_device_id asked(cl_device_id device, cl_device_info param_name)
+static cl_device_id asked_device(cl_device_id device, cl_device_info param_name)
 {
     cl_device_id whole;
 
@@ -109,7 +109,7 @@ cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, siz
                              size_t *param_value_size_ret)
 {
     size_t written = 0;
-    cl_int result = facet_cl_target.clGetDeviceInfo(asked(device, param_name), param_name, param_value_size,
+    cl_int result = facet_cl_target.clGetDeviceInfo(asked_device(device, param_name), param_name, param_value_size,
                                                     param_value, param_value_size_ret);
     const bool answered = result == CL_SUCCESS && param_value;
     const struct bound bound = answered ? bound_of(device, param_name) : (struct bound){0};

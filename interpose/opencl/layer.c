@@ -35,7 +35,7 @@ __attribute__((visibility("default"))) cl_int clGetLayerInfo(cl_layer_info param
 }
 
 /* Copies the tables; an entry the layer below lacks stays absent, so that nothing is promised that cannot be done. */
-static void assemble(const cl_icd_dispatch *target, cl_uint num_entries)
+static void assemble_dispatch(const cl_icd_dispatch *target, cl_uint num_entries)
 {
     cl_uint known = num_entries < TABLE_ENTRIES ? num_entries : TABLE_ENTRIES;
 
@@ -66,7 +66,7 @@ __attribute__((visibility("default"))) cl_int clInitLayer(cl_uint num_entries, c
         return CL_SUCCESS;
     }
     assembled = true;
-    assemble(target_dispatch, num_entries);
+    assemble_dispatch(target_dispatch, num_entries);
     *layer_dispatch_ret = &hooked;
     *num_entries_ret = num_entries < TABLE_ENTRIES ? num_entries : TABLE_ENTRIES;
     return CL_SUCCESS;

@@ -63,7 +63,7 @@ struct taken {
 };
 
 /* Under the account lock. */
-static struct taken add(struct facet_busy *busy, int64_t ahead_ns, struct facet_interval whole)
+static struct taken add_interval(struct facet_busy *busy, int64_t ahead_ns, struct facet_interval whole)
 {
     struct facet_interval pieces[FACET_STOPS_MOST + 1];
     struct taken taken = {0};
@@ -79,7 +79,8 @@ static struct taken add_device(uint64_t start_ns, uint64_t end_ns, uint64_t now_
 {
     pthread_mutex_lock(&facet_cl_account_lock);
     facet_stops_learn_clock(&times.stops, end_ns, now_ns);
-    struct taken taken = add(&times.device_clock, times.stops.ahead_ns, (struct facet_interval){start_ns, end_ns});
+    struct taken taken =
+        add_interval(&times.device_clock, times.stops.ahead_ns, (struct facet_interval){start_ns, end_ns});
     pthread_mutex_unlock(&facet_cl_account_lock);
     return taken;
 }
@@ -87,12 +88,12 @@ static struct taken add_device(uint64_t start_ns, uint64_t end_ns, uint64_t now_
 static struct taken add_host(uint64_t start_ns, uint64_t end_ns)
 {
     pthread_mutex_lock(&facet_cl_account_lock);
-    struct taken taken = add(&times.host_clock, 0, (struct facet_interval){start_ns, end_ns});
+    struct taken taken = add_interval(&times.host_clock, 0, (struct facet_interval){start_ns, end_ns});
     pthread_mutex_unlock(&facet_cl_account_lock);
     return taken;
 }
 
-static bool profiled(cl_event event, cl_ulong *ret_start, cl_ulong *ret_end)
+static bool read_profile(cl_event event, cl_ulong *ret_start, cl_ulong *ret_end)
 {
     return facet_cl_target.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof *ret_start, ret_start,
                                                    NULL) == CL_SUCCESS &&
@@ -105,7 +106,7 @@ uint64_t facet_cl_measure(const struct facet_cl_command *command, uint64_t now_n
 {
     cl_ulong start, end;
 
-    if (profiled(command->event, &start, &end)) {
+    if (read_profile(command->event, &start, &end)) {
         struct taken taken = add_device(start, end, facet_clock_now_ns());
         facet_estimate_learn(command->key, taken.length_ns);
         return taken.added_ns;

@@ -69,7 +69,7 @@ struct buffer {
 
 #define FEW 64u /* bytes */
 
-static uint64_t largest(cl_int (*ask)(cl_device_id, cl_device_info, size_t, void *, size_t *))
+static uint64_t largest_of_devices(cl_int (*ask)(cl_device_id, cl_device_info, size_t, void *, size_t *))
 {
     struct facet_cl_device ours;
     cl_ulong bytes = UINT64_MAX;
@@ -88,8 +88,9 @@ static cl_int judge_buffer(const void *asked)
     cl_mem made = facet_cl_target.clCreateBuffer(buffer->context, buffer->flags, few, buffer->host_ptr, &result);
 
     result = facet_cl_memory_judged(made, result);
-    return result == CL_SUCCESS && buffer->size > largest(facet_cl_target.clGetDeviceInfo) ? CL_INVALID_BUFFER_SIZE
-                                                                                           : result;
+    return result == CL_SUCCESS && buffer->size > largest_of_devices(facet_cl_target.clGetDeviceInfo)
+               ? CL_INVALID_BUFFER_SIZE
+               : result;
 }
 
 /* A buffer that the quota refuses and that is larger than any the device, as we show it, can hold, has its own error in
@@ -100,7 +101,7 @@ static bool admit_buffer(const struct buffer *buffer, facet_cl_charge *ret_charg
 
     if (__builtin_expect(facet_cl_memory_admit(buffer->size, judge_buffer, buffer, ret_charge, &result), 1))
         return true;
-    if (result == CL_MEM_OBJECT_ALLOCATION_FAILURE && buffer->size > largest(facet_clGetDeviceInfo))
+    if (result == CL_MEM_OBJECT_ALLOCATION_FAILURE && buffer->size > largest_of_devices(facet_clGetDeviceInfo))
         result = CL_INVALID_BUFFER_SIZE;
     facet_cl_set_error(errcode_ret, result);
     return false;

@@ -20,22 +20,22 @@ struct table {
 
 static struct table tables[FACET_CL_MAPS];
 
-static size_t home(const struct table *table, uintptr_t key)
+static size_t home_of(const struct table *table, uintptr_t key)
 {
     return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (table->capacity - 1);
 }
 
 /* The entry of `key`, or the free one where it would go. There is always a free one. */
-static struct entry *find(const struct table *table, uintptr_t key)
+static struct entry *find_entry(const struct table *table, uintptr_t key)
 {
-    size_t i = home(table, key);
+    size_t i = home_of(table, key);
 
     while (table->entries[i].key && table->entries[i].key != key)
         i = (i + 1) & (table->capacity - 1);
     return &table->entries[i];
 }
 
-static bool grow(struct table *table)
+static bool grow_table(struct table *table)
 {
     struct table bigger = {.capacity = table->capacity ? table->capacity * 2 : 64};
 
@@ -44,19 +44,19 @@ static bool grow(struct table *table)
         return false;
     for (size_t i = 0; i < table->capacity; i++)
         if (table->entries[i].key)
-            *find(&bigger, table->entries[i].key) = table->entries[i];
+            *find_entry(&bigger, table->entries[i].key) = table->entries[i];
     free(table->entries);
     table->entries = bigger.entries;
     table->capacity = bigger.capacity;
     return true;
 }
 
-static bool put(struct table *table, uintptr_t key, uint64_t value, uint64_t *ret_old)
+static bool put_entry(struct table *table, uintptr_t key, uint64_t value, uint64_t *ret_old)
 {
-    if (table->used * 2 >= table->capacity && !grow(table))
+    if (table->used * 2 >= table->capacity && !grow_table(table))
         return false;
 
-    struct entry *entry = find(table, key);
+    struct entry *entry = find_entry(table, key);
     if (!entry->key)
         table->used++;
     if (ret_old)
@@ -66,12 +66,12 @@ static bool put(struct table *table, uintptr_t key, uint64_t value, uint64_t *re
 }
 
 /* Closes the gap, so that no later entry of the run becomes unreachable. */
-static void erase(struct table *table, struct entry *entry)
+static void erase_entry(struct table *table, struct entry *entry)
 {
     size_t mask = table->capacity - 1, gap = (size_t)(entry - table->entries);
 
     for (size_t i = (gap + 1) & mask; table->entries[i].key; i = (i + 1) & mask) {
-        size_t distance = (i - home(table, table->entries[i].key)) & mask;
+        size_t distance = (i - home_of(table, table->entries[i].key)) & mask;
         if (distance >= ((i - gap) & mask)) {
             table->entries[gap] = table->entries[i];
             gap = i;
@@ -84,7 +84,7 @@ static void erase(struct table *table, struct entry *entry)
 bool facet_cl_map_put(enum facet_cl_map map, const void *key, uint64_t value, uint64_t *ret_old)
 {
     pthread_mutex_lock(&facet_cl_map_lock);
-    bool stored = put(&tables[map], (uintptr_t)key, value, ret_old);
+    bool stored = put_entry(&tables[map], (uintptr_t)key, value, ret_old);
     pthread_mutex_unlock(&facet_cl_map_lock);
     return stored;
 }
@@ -96,12 +96,12 @@ static bool look_up(enum facet_cl_map map, const void *key, bool remove, uint64_
     if (!key || facet_cl_map_empty(map))
         return false;
     pthread_mutex_lock(&facet_cl_map_lock);
-    struct entry *entry = find(table, (uintptr_t)key);
+    struct entry *entry = find_entry(table, (uintptr_t)key);
     bool found = entry->key != 0;
     if (found) {
         *ret_value = entry->value;
         if (remove)
-            erase(table, entry);
+            erase_entry(table, entry);
     }
     pthread_mutex_unlock(&facet_cl_map_lock);
     return found;

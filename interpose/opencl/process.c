@@ -73,7 +73,7 @@ static void after_fork_in_child(void)
  * Keeps our code, and the loader's that we call, mapped for good: the program may unload libOpenCL while our thread
  * is in it.
  */
-static bool pin(const void *address)
+static bool pin_library(const void *address)
 {
     Dl_info info;
 
@@ -84,13 +84,13 @@ static bool prepare_process(void)
 {
     if (fork_handled)
         return true;
-    if (!pin(vgpu_dir) || !pin((const void *)(uintptr_t)facet_cl_target.clGetPlatformIDs))
+    if (!pin_library(vgpu_dir) || !pin_library((const void *)(uintptr_t)facet_cl_target.clGetPlatformIDs))
         return false;
     fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
     return fork_handled;
 }
 
-static bool attach(void)
+static bool attach_tenants(void)
 {
     struct facet_error error;
 
@@ -108,7 +108,7 @@ struct facet_tenant *facet_cl_tenant_attach(void)
 
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&facet_cl_process.state) == STATE_NEW) {
-        bool attached = attach();
+        bool attached = attach_tenants();
         atomic_store_explicit(&facet_cl_process.state, attached ? STATE_ATTACHED : STATE_FAILED, memory_order_release);
     }
     bool attached = atomic_load(&facet_cl_process.state) == STATE_ATTACHED;
@@ -117,7 +117,7 @@ struct facet_tenant *facet_cl_tenant_attach(void)
     return attached ? &facet_cl_process.tenant : NULL;
 }
 
-static facet_cl_charge pack(uint64_t bytes)
+static facet_cl_charge pack_charge(uint64_t bytes)
 {
     return (uint64_t)atomic_load_explicit(&generation, memory_order_relaxed) << CHARGE_BITS | bytes;
 }
@@ -141,7 +141,7 @@ enum facet_cl_admission facet_cl_charge_try(uint64_t bytes, facet_cl_charge *ret
         return FACET_CL_NO_VGPU;
     if (bytes > CHARGE_MAX || !facet_tenant_try_reserve(tenant, bytes))
         return FACET_CL_OVER_QUOTA;
-    *ret_charge = pack(bytes);
+    *ret_charge = pack_charge(bytes);
     return FACET_CL_TAKEN;
 }
 
@@ -188,6 +188,6 @@ cl_int facet_cl_charge_resize(facet_cl_charge *charge, uint64_t bytes, cl_int re
     } else {
         facet_tenant_release(&facet_cl_process.tenant, held - bytes);
     }
-    *charge = pack(bytes);
+    *charge = pack_charge(bytes);
     return CL_SUCCESS;
 }

@@ -34,7 +34,7 @@ static uint64_t flags_of(cl_command_queue queue)
 }
 
 /* Also forgets what an earlier queue at this address was. A queue that cannot be remembered is undone. */
-static cl_command_queue remember(cl_command_queue queue, uint64_t flags, cl_int *errcode_ret)
+static cl_command_queue remember_queue(cl_command_queue queue, uint64_t flags, cl_int *errcode_ret)
 {
     uint64_t stale;
 
@@ -69,11 +69,11 @@ cl_command_queue facet_clCreateCommandQueue(cl_context context, cl_device_id dev
         queue =
             facet_cl_target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE, errcode_ret);
         if (queue)
-            return remember(queue, PROFILING_HIDDEN, errcode_ret);
+            return remember_queue(queue, PROFILING_HIDDEN, errcode_ret);
         facet_cl_track_want_time();
     }
     queue = facet_cl_target.clCreateCommandQueue(context, device, properties, errcode_ret);
-    return queue ? remember(queue, 0, errcode_ret) : NULL;
+    return queue ? remember_queue(queue, 0, errcode_ret) : NULL;
 }
 
 typedef cl_command_queue (*create_function)(cl_context, cl_device_id, const cl_queue_properties *, cl_int *);
@@ -184,11 +184,11 @@ static cl_command_queue create_from_list(create_function create, cl_context cont
 
         queue = create(context, device, list, errcode_ret);
         if (queue)
-            return remember(queue, flags, errcode_ret);
+            return remember_queue(queue, flags, errcode_ret);
         facet_cl_track_want_time();
     }
     queue = create(context, device, properties, errcode_ret);
-    return queue ? remember(queue, 0, errcode_ret) : NULL;
+    return queue ? remember_queue(queue, 0, errcode_ret) : NULL;
 }
 
 cl_command_queue facet_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
@@ -225,8 +225,8 @@ cl_int facet_clReleaseCommandQueue(cl_command_queue queue)
     return result;
 }
 
-static cl_int answer(const void *value, size_t size, size_t param_value_size, void *param_value,
-                     size_t *param_value_size_ret)
+static cl_int answer_query(const void *value, size_t size, size_t param_value_size, void *param_value,
+                           size_t *param_value_size_ret)
 {
     if (param_value && param_value_size < size)
         return CL_INVALID_VALUE;
@@ -248,11 +248,11 @@ static cl_int answer_list(cl_command_queue queue, uint64_t flags, size_t param_v
     if (result != CL_SUCCESS)
         return result;
     if (flags & LIST_ADDED || size < skip)
-        return answer(NULL, 0, param_value_size, param_value, param_value_size_ret);
+        return answer_query(NULL, 0, param_value_size, param_value, param_value_size_ret);
     for (size_t i = 0; list[i] && !skip; i += 2)
         if (list[i] == CL_QUEUE_PROPERTIES)
             list[i + 1] &= ~(cl_queue_properties)CL_QUEUE_PROFILING_ENABLE;
-    return answer((const char *)list + skip, size - skip, param_value_size, param_value, param_value_size_ret);
+    return answer_query((const char *)list + skip, size - skip, param_value_size, param_value, param_value_size_ret);
 }
 
 cl_int facet_clGetCommandQueueInfo(cl_command_queue queue, cl_command_queue_info param_name, size_t param_value_size,

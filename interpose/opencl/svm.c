@@ -27,7 +27,7 @@ facet_cl_charge facet_cl_pointer_unbind(const void *pointer)
 }
 
 /* It has no way to say why, but only what the quota refuses is counted. */
-static void refuse(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+static void refuse_svm(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
     void *made = facet_cl_target.clSVMAlloc(context, flags, size < FEW ? size : FEW, alignment);
 
@@ -43,7 +43,7 @@ void *facet_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size, 
 
     admission = facet_cl_charge_try(size, &charge);
     if (admission == FACET_CL_OVER_QUOTA)
-        refuse(context, flags, size, alignment);
+        refuse_svm(context, flags, size, alignment);
     if (admission != FACET_CL_TAKEN)
         return NULL;
 
@@ -78,7 +78,7 @@ static void CL_CALLBACK on_freed(cl_event event, cl_int status, void *user_data)
     free(queued);
 }
 
-static struct queued_free *collect(cl_uint count, void *pointers[])
+static struct queued_free *collect_freed(cl_uint count, void *pointers[])
 {
     struct queued_free *queued = malloc(sizeof *queued + count * sizeof queued->charges[0]);
 
@@ -109,7 +109,7 @@ cl_int facet_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *point
     if (pfn_free || !pointers || !count)
         return facet_cl_target.clEnqueueSVMFree(queue, count, pointers, pfn_free, user_data, num_waits, waits, event);
 
-    struct queued_free *queued = collect(count, pointers);
+    struct queued_free *queued = collect_freed(count, pointers);
     if (!queued)
         return CL_OUT_OF_HOST_MEMORY;
     cl_int result =

@@ -79,7 +79,7 @@ struct batch {
 };
 
 /* A command that failed (negative status) used no device time that anybody could name. */
-static void settle(struct facet_cl_command *command, cl_int status, uint64_t now_ns, struct batch *batch)
+static void settle_command(struct facet_cl_command *command, cl_int status, uint64_t now_ns, struct batch *batch)
 {
     batch->count++;
     batch->estimate_ns += command->estimate_ns;
@@ -89,7 +89,7 @@ static void settle(struct facet_cl_command *command, cl_int status, uint64_t now
     command->event = NULL;
 }
 
-static void report(struct facet_tenant *tenant, const struct batch *batch, uint64_t now_ns)
+static void report_batch(struct facet_tenant *tenant, const struct batch *batch, uint64_t now_ns)
 {
     if (!batch->count)
         return;
@@ -112,8 +112,8 @@ void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_
     uint64_t now_ns = facet_clock_now_ns();
 
     facet_cl_measure_tick(now_ns, false);
-    settle(&finished, status_of(finished.event), now_ns, &batch);
-    report(tenant, &batch, now_ns);
+    settle_command(&finished, status_of(finished.event), now_ns, &batch);
+    report_batch(tenant, &batch, now_ns);
 }
 
 /* What one look over the ring found. */
@@ -131,7 +131,7 @@ struct look {
  * Waiting in the driver is safe only for what will end without the program's help: what runs, or is handed to the
  * device and waits for no event. Of several (one per queue) the one expected to be shortest is waited for.
  */
-static void consider(struct look *look, const struct facet_cl_command *command, uint32_t at, cl_int status)
+static void consider_command(struct look *look, const struct facet_cl_command *command, uint32_t at, cl_int status)
 {
     bool safe = status == CL_RUNNING || (status == CL_SUBMITTED && !command->may_be_held);
 
@@ -167,7 +167,7 @@ static void tell_begin(struct facet_tenant *tenant, const struct look *look, uin
  * Submitted while we were alone, and still in a driver's batch now that others wait. A command that is not complete
  * keeps its queue alive, so the queue may be asked for even if the program has let go of it.
  */
-static void flush(struct facet_cl_command *command)
+static void flush_command(struct facet_cl_command *command)
 {
     cl_command_queue queue = NULL;
 
@@ -250,18 +250,18 @@ static struct look look_over(struct facet_tenant *tenant, const struct wanted *w
         }
         cl_int status = status_of(command->event);
         if (status <= CL_COMPLETE) {
-            settle(command, status, now_ns, &batch);
+            settle_command(command, status, now_ns, &batch);
             continue;
         }
         ++*pending;
         note_begin(&look, command, status, now_ns);
         if (prompt)
-            consider(&look, command, at, status);
+            consider_command(&look, command, at, status);
         if (prompt && status == CL_QUEUED && !command->flushed)
-            flush(command);
+            flush_command(command);
     }
     free_head(head, look.tail);
-    report(tenant, &batch, now_ns);
+    report_batch(tenant, &batch, now_ns);
     look.whole = look.whole && at == look.tail;
     tell_begin(tenant, &look, now_ns);
     look.left = atomic_load_explicit(&track.head, memory_order_relaxed) != look.tail;
@@ -322,7 +322,8 @@ static void sleep_deeply(const struct look *look, uint32_t seen_wakes)
 }
 
 /* Rests after a look, for as long as the situation allows. */
-static void rest(const struct facet_tenant *tenant, const struct look *look, uint32_t seen_wakes, uint64_t idle_ns)
+static void rest_until_due(const struct facet_tenant *tenant, const struct look *look, uint32_t seen_wakes,
+                           uint64_t idle_ns)
 {
     bool prompt = facet_tenant_prompt(tenant);
 
@@ -339,7 +340,7 @@ static void rest(const struct facet_tenant *tenant, const struct look *look, uin
 }
 
 /* The process is exiting and drivers will take themselves down: from here on this thread calls nothing. */
-static void park(void)
+static void park_helper(void)
 {
     atomic_store(&parked, 1);
     facet_futex_wake(&parked);
@@ -360,7 +361,7 @@ static struct look look_in_turn(struct facet_tenant *tenant, uint64_t now_ns)
     return look;
 }
 
-static void *run(void *argument)
+static void *run_helper(void *argument)
 {
     struct facet_tenant *tenant = argument;
     uint64_t busy_until = 0, supervised = 0;
@@ -377,15 +378,15 @@ static void *run(void *argument)
         bool last = atomic_load(&ending);
         struct look look = look_in_turn(tenant, now);
         if (last)
-            park();
+            park_helper();
         if (look.left || !busy_until)
             busy_until = now;
-        rest(tenant, &look, wakes, now - busy_until);
+        rest_until_due(tenant, &look, wakes, now - busy_until);
     }
     return NULL;
 }
 
-static void wake(void)
+static void wake_helper(void)
 {
     atomic_fetch_add_explicit(&track.wakes, 1, memory_order_release);
     facet_futex_wake(&track.wakes);
@@ -400,7 +401,7 @@ static void on_exit_of_process(void)
 
     atomic_store(&ending, EXITING);
     if (atomic_load(&track.running)) {
-        wake();
+        wake_helper();
         for (int i = 0; i < PARK_TRIES && !atomic_load(&parked); i++)
             facet_futex_wait(&parked, 0, 5 * FACET_NS_PER_MS);
     }
@@ -413,7 +414,7 @@ static bool start_thread(void)
     if (!exit_handled && atexit(on_exit_of_process) != 0)
         return false;
     exit_handled = true;
-    return facet_quiet_thread(run, &facet_cl_process.tenant);
+    return facet_quiet_thread(run_helper, &facet_cl_process.tenant);
 }
 
 bool facet_cl_track_ready(void)
@@ -431,7 +432,7 @@ bool facet_cl_track_ready(void)
 }
 
 /* `*ret_half` says that this command filled half the ring: high time for a look. */
-static bool push(const struct facet_cl_command *command, bool *ret_half)
+static bool push_command(const struct facet_cl_command *command, bool *ret_half)
 {
     pthread_mutex_lock(&facet_cl_push_lock);
     uint32_t tail = atomic_load_explicit(&track.tail, memory_order_relaxed);
@@ -460,7 +461,7 @@ static bool wait_for_room(void)
 
         room = atomic_load(&track.tail) - head < RING_SIZE;
         if (!room) {
-            wake();
+            wake_helper();
             facet_futex_wait(&track.head, head, FACET_NS_PER_MS);
         }
     }
@@ -492,7 +493,7 @@ void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_comma
 {
     bool half = false;
 
-    while (!push(command, &half)) {
+    while (!push_command(command, &half)) {
         if (!wait_for_room()) {
             charge_unseen(tenant, command);
             return;
@@ -501,7 +502,7 @@ void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_comma
 
     uint32_t sleep = atomic_load_explicit(&track.sleep, memory_order_seq_cst);
     if (half || sleep == DEEP || sleep == NAPPING)
-        wake();
+        wake_helper();
 }
 
 static void look_for(struct wanted *wanted, uint64_t patience_ns)

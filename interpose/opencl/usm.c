@@ -21,7 +21,7 @@ struct asked {
 
 #define FEW 64u /* bytes */
 
-static void *call(const struct asked *asked, size_t size, cl_int *errcode_ret)
+static void *call_driver(const struct asked *asked, size_t size, cl_int *errcode_ret)
 {
     if (asked->host)
         return asked->host(asked->context, asked->properties, size, asked->alignment, errcode_ret);
@@ -29,7 +29,7 @@ static void *call(const struct asked *asked, size_t size, cl_int *errcode_ret)
                                    errcode_ret);
 }
 
-static void release(cl_context context, void *pointer)
+static void release_charge(cl_context context, void *pointer)
 {
     clMemFreeINTEL_fn real_free = atomic_load(&facet_cl_real_clMemFreeINTEL);
 
@@ -38,50 +38,51 @@ static void release(cl_context context, void *pointer)
 }
 
 /* Little of it, where it can be freed again: a driver may refuse the call whatever its size. */
-static cl_int refuse(const struct asked *asked, size_t size)
+static cl_int refuse_usm(const struct asked *asked, size_t size)
 {
     cl_int judged = CL_SUCCESS;
 
     if (atomic_load(&facet_cl_real_clMemFreeINTEL)) {
-        void *made = call(asked, size < FEW ? size : FEW, &judged);
+        void *made = call_driver(asked, size < FEW ? size : FEW, &judged);
 
         if (made) {
-            release(asked->context, made);
+            release_charge(asked->context, made);
             judged = CL_SUCCESS;
         }
     }
     return facet_cl_charge_refuse(judged, CL_OUT_OF_RESOURCES);
 }
 
-static bool admit(const struct asked *asked, size_t size, facet_cl_charge *ret_charge, cl_int *errcode_ret)
+static bool admit_usm(const struct asked *asked, size_t size, facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
     enum facet_cl_admission admission = facet_cl_charge_try(size, ret_charge);
 
     if (admission != FACET_CL_TAKEN)
-        facet_cl_set_error(errcode_ret, admission == FACET_CL_OVER_QUOTA ? refuse(asked, size) : CL_OUT_OF_RESOURCES);
+        facet_cl_set_error(errcode_ret,
+                           admission == FACET_CL_OVER_QUOTA ? refuse_usm(asked, size) : CL_OUT_OF_RESOURCES);
     return admission == FACET_CL_TAKEN;
 }
 
 /* An allocation always comes from a driver that frees too; one whose program never asked how is freed by context. */
-static void *bind(cl_context context, void *pointer, facet_cl_charge charge, cl_int *errcode_ret)
+static void *bind_charge(cl_context context, void *pointer, facet_cl_charge charge, cl_int *errcode_ret)
 {
     if (facet_cl_pointer_bind(pointer, charge))
         return pointer;
     if (atomic_load(&facet_cl_real_clMemFreeINTEL)) {
-        release(context, pointer);
+        release_charge(context, pointer);
         facet_cl_charge_drop(charge);
     }
     facet_cl_set_error(errcode_ret, CL_OUT_OF_HOST_MEMORY);
     return NULL;
 }
 
-static void *allocate(const struct asked *asked, size_t size, cl_int *errcode_ret)
+static void *allocate_usm(const struct asked *asked, size_t size, cl_int *errcode_ret)
 {
     facet_cl_charge charge;
 
-    if (!admit(asked, size, &charge, errcode_ret))
+    if (!admit_usm(asked, size, &charge, errcode_ret))
         return NULL;
-    return bind(asked->context, call(asked, size, errcode_ret), charge, errcode_ret);
+    return bind_charge(asked->context, call_driver(asked, size, errcode_ret), charge, errcode_ret);
 }
 
 void *facet_clHostMemAllocINTEL(cl_context context, const cl_mem_properties_intel *properties, size_t size,
@@ -92,7 +93,7 @@ void *facet_clHostMemAllocINTEL(cl_context context, const cl_mem_properties_inte
                                 .properties = properties,
                                 .alignment = alignment};
 
-    return allocate(&asked, size, errcode_ret);
+    return allocate_usm(&asked, size, errcode_ret);
 }
 
 void *facet_clDeviceMemAllocINTEL(cl_context context, cl_device_id device, const cl_mem_properties_intel *properties,
@@ -104,7 +105,7 @@ void *facet_clDeviceMemAllocINTEL(cl_context context, cl_device_id device, const
                                 .properties = properties,
                                 .alignment = alignment};
 
-    return allocate(&asked, size, errcode_ret);
+    return allocate_usm(&asked, size, errcode_ret);
 }
 
 void *facet_clSharedMemAllocINTEL(cl_context context, cl_device_id device, const cl_mem_properties_intel *properties,
@@ -116,7 +117,7 @@ void *facet_clSharedMemAllocINTEL(cl_context context, cl_device_id device, const
                                 .properties = properties,
                                 .alignment = alignment};
 
-    return allocate(&asked, size, errcode_ret);
+    return allocate_usm(&asked, size, errcode_ret);
 }
 
 static cl_int free_with(clMemFreeINTEL_fn real, cl_context context, void *pointer)

@@ -49,8 +49,8 @@ static enum facet_status limit_memory(struct facet_provider_instance *instance, 
     }
     cpu_worker_settle(instance, worker);
     return facet_kit_fail(error, FACET_NO_SPACE,
-                          "bytes %" PRIu64 ": expected at most the %" PRIu64 " that is neither promised nor used", bytes,
-                          cpu_memory_free(instance));
+                          "bytes %" PRIu64 ": expected at most the %" PRIu64 " that is neither promised nor used",
+                          bytes, cpu_memory_free(instance));
 }
 
 static enum facet_status limit_set_memory(struct facet_provider_instance *instance, uint32_t device, const char *worker,

@@ -127,7 +127,7 @@ struct merit {
     uint64_t cost, second, third;
 };
 
-static bool better(const struct merit *left, const struct merit *right)
+static bool is_better_merit(const struct merit *left, const struct merit *right)
 {
     if (left->cost != right->cost)
         return left->cost < right->cost;
@@ -162,7 +162,7 @@ static int choose_by_merit(const struct facet_balance *balance, const struct fac
             continue;
         struct merit merit = merit_of(balance, members, count, work, i);
 
-        if (best != FACET_BALANCE_NOBODY && !better(&merit, &best_merit))
+        if (best != FACET_BALANCE_NOBODY && !is_better_merit(&merit, &best_merit))
             continue;
         best = (int)i;
         best_merit = merit;
@@ -183,7 +183,7 @@ static int choose_in_turn(struct facet_balance *balance, const struct facet_bala
     return FACET_BALANCE_NOBODY;
 }
 
-static bool competes(const struct facet_balance_member *member)
+static bool member_competes(const struct facet_balance_member *member)
 {
     return member->weight > 0 && facet_balance_accepts(member);
 }
@@ -194,7 +194,7 @@ struct claim {
     int64_t slack;
 };
 
-static bool stronger(const struct claim *left, const struct claim *right)
+static bool is_stronger_claim(const struct claim *left, const struct claim *right)
 {
     return left->entitled != right->entitled ? left->entitled : left->slack < right->slack;
 }
@@ -225,13 +225,13 @@ static int choose_by_weight(struct facet_balance_member *members, uint32_t count
     struct claim best_claim = {0};
 
     for (uint32_t i = 0; i < count; i++)
-        weights += competes(&members[i]) ? members[i].weight : 0;
+        weights += member_competes(&members[i]) ? members[i].weight : 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (!competes(&members[i]))
+        if (!member_competes(&members[i]))
             continue;
         struct claim claim = claim_of(&members[i], weights);
 
-        if (best != FACET_BALANCE_NOBODY && !stronger(&claim, &best_claim))
+        if (best != FACET_BALANCE_NOBODY && !is_stronger_claim(&claim, &best_claim))
             continue;
         best = (int)i;
         best_claim = claim;

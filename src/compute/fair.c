@@ -39,13 +39,13 @@ const struct facet_fair_config facet_fair_queue = {
 /* How often within a turn the work in flight is checked. */
 #define TURN_LOOKS 4u
 
-static bool wants(const struct facet_fair_client *client)
+static bool client_wants(const struct facet_fair_client *client)
 {
     return client->demand.waiting || client->demand.inflight;
 }
 
 /* Would run if its gate opened: other clients give way only to such a client. */
-static bool eligible(const struct facet_fair *fair, const struct facet_fair_client *client)
+static bool is_eligible(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return !client->frozen && client->gate == FACET_FAIR_CLOSED && client->demand.waiting &&
            facet_fair_cap_lets_in(fair, client);
@@ -74,7 +74,7 @@ static uint64_t free_ns(struct facet_fair *fair)
  * Virtual time as it counts in a comparison: a priority level is a bounded head start, so guarantees hold all the same.
  * With exclusive leases the work in flight counts as done: it runs before any other client's.
  */
-static int64_t rank(const struct facet_fair *fair, const struct facet_fair_client *client)
+static int64_t rank_of_client(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     int64_t level = (int64_t)client->priority - FACET_PRIORITY_NORMAL;
     uint64_t coming_ns =
@@ -93,8 +93,9 @@ static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_clien
     if (fair->config.parallel == 1)
         return false;
     EACH_CLIENT (fair, client)
-        if (client != candidate && (eligible(fair, client) || (facet_fair_on_device(client) && wants(client))) &&
-            rank(fair, candidate) - rank(fair, client) > (int64_t)fair->config.slice_ns)
+        if (client != candidate &&
+            (is_eligible(fair, client) || (facet_fair_on_device(client) && client_wants(client))) &&
+            rank_of_client(fair, candidate) - rank_of_client(fair, client) > (int64_t)fair->config.slice_ns)
             return true;
     return false;
 }
@@ -222,14 +223,14 @@ static void note_demand(struct facet_fair *fair, struct facet_fair_client *clien
     }
     if (client->demand.inflight && client->demand.inflight_ns)
         client->launch_ns = client->demand.inflight_ns / client->demand.inflight;
-    if (wants(client)) {
+    if (client_wants(client)) {
         client->last_wanted_ns = now_ns;
         facet_fair_comes_back(fair, client);
     }
-    client->active = wants(client) || client->gate != FACET_FAIR_CLOSED;
+    client->active = client_wants(client) || client->gate != FACET_FAIR_CLOSED;
 }
 
-static void account(struct facet_fair *fair, uint64_t now_ns)
+static void account_time(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t elapsed = now_ns - fair->last_ns;
 
@@ -269,7 +270,8 @@ static const struct facet_fair_client *least_ranked(struct facet_fair *fair)
     const struct facet_fair_client *best = NULL;
 
     EACH_CLIENT (fair, client)
-        if (eligible(fair, client) && !too_far_ahead(fair, client) && (!best || rank(fair, client) < rank(fair, best)))
+        if (is_eligible(fair, client) && !too_far_ahead(fair, client) &&
+            (!best || rank_of_client(fair, client) < rank_of_client(fair, best)))
             best = client;
     return best;
 }
@@ -284,8 +286,9 @@ static struct facet_fair_client *next_client(struct facet_fair *fair)
     struct facet_fair_client *next = NULL;
 
     EACH_CLIENT (fair, client)
-        if (least && eligible(fair, client) && !too_far_ahead(fair, client) &&
-            rank(fair, client) <= rank(fair, least) + (facet_fair_by_work(fair) ? turn_rank(fair, client) / 2 : 0) &&
+        if (least && is_eligible(fair, client) && !too_far_ahead(fair, client) &&
+            rank_of_client(fair, client) <=
+                rank_of_client(fair, least) + (facet_fair_by_work(fair) ? turn_rank(fair, client) / 2 : 0) &&
             (!next || client->lease_start_ns < next->lease_start_ns))
             next = client;
     return next;
@@ -305,7 +308,7 @@ static uint64_t idle_since_ns(const struct facet_fair_client *client)
 
 static bool idle_for_too_long(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
 {
-    return !wants(client) && now_ns >= idle_since_ns(client) + fair->config.grace_ns;
+    return !client_wants(client) && now_ns >= idle_since_ns(client) + fair->config.grace_ns;
 }
 
 /*
@@ -323,7 +326,7 @@ static bool turn_is_over(const struct facet_fair *fair, const struct facet_fair_
     if (!other || !facet_fair_by_work(fair))
         return false;
     return ends_ns(fair, client) + next_ns > client->lease_end_ns ||
-           rank(fair, client) - rank(fair, other) >= turn_rank(fair, client);
+           rank_of_client(fair, client) - rank_of_client(fair, other) >= turn_rank(fair, client);
 }
 
 /* Extends a lease: until the client has had as much as the waiting one, but at most by a turn. */
@@ -334,15 +337,16 @@ static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fa
 
     if (!other || !facet_fair_by_work(fair))
         return now_ns + most_ns;
-    uint64_t behind_ns = (uint64_t)(rank(fair, other) - rank(fair, client)) * client->weight_milli / FACET_MILLI_WHOLE;
+    uint64_t behind_ns = (uint64_t)(rank_of_client(fair, other) - rank_of_client(fair, client)) * client->weight_milli /
+                         FACET_MILLI_WHOLE;
     return ends_ns(fair, client) + facet_min_u64(facet_max_u64(behind_ns, fair->config.least_ns), most_ns);
 }
 
 /*
  * Whether a leased or open client must leave, and how its lease continues if not. `other` is the best waiting client.
  */
-static void review(struct facet_fair *fair, struct facet_fair_client *client, const struct facet_fair_client *other,
-                   uint64_t now_ns)
+static void review_turn(struct facet_fair *fair, struct facet_fair_client *client,
+                        const struct facet_fair_client *other, uint64_t now_ns)
 {
     if (client->frozen || (facet_fair_capped(client) && facet_fair_cap_left_ns(fair, client) <= 0)) {
         close_gate(client);
@@ -360,7 +364,7 @@ static void review(struct facet_fair *fair, struct facet_fair_client *client, co
     }
     if (!turn_is_over(fair, client, other, now_ns))
         return;
-    if ((other && rank(fair, other) < rank(fair, client)) || too_far_ahead(fair, client))
+    if ((other && rank_of_client(fair, other) < rank_of_client(fair, client)) || too_far_ahead(fair, client))
         close_gate(client);
     else
         client->lease_end_ns = extended_ns(fair, client, other, now_ns);
@@ -401,7 +405,7 @@ static uint64_t comes_ns(struct facet_fair *fair, uint64_t now_ns)
     return comes;
 }
 
-static void grant(struct facet_fair *fair, uint64_t now_ns)
+static void grant_turns(struct facet_fair *fair, uint64_t now_ns)
 {
     struct facet_fair_client *client;
 
@@ -468,7 +472,7 @@ static uint64_t turn_deadline(const struct facet_fair *fair, const struct facet_
 
         deadline = facet_min_u64(deadline, client->lease_start_ns > now_ns ? client->lease_start_ns : look_ns);
     }
-    return wants(client) ? deadline : facet_min_u64(deadline, idle_since_ns(client) + fair->config.grace_ns);
+    return client_wants(client) ? deadline : facet_min_u64(deadline, idle_since_ns(client) + fair->config.grace_ns);
 }
 
 static uint64_t client_deadline(const struct facet_fair *fair, const struct facet_fair_client *client, bool contended,
@@ -500,20 +504,20 @@ uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
     uint64_t deadline = FACET_FAIR_NEVER;
 
     now_ns = facet_max_u64(now_ns, fair->last_ns);
-    account(fair, now_ns);
+    account_time(fair, now_ns);
     fair->free_ns = free_ns(fair);
 
     const struct facet_fair_client *other = next_client(fair);
     EACH_CLIENT (fair, client)
         if (client->gate != FACET_FAIR_CLOSED)
-            review(fair, client, other, now_ns);
-    grant(fair, now_ns);
+            review_turn(fair, client, other, now_ns);
+    grant_turns(fair, now_ns);
     open_if_alone(fair, now_ns);
     set_depths(fair);
 
     bool contended = false;
     EACH_CLIENT (fair, client)
-        contended = contended || eligible(fair, client) || (fair->config.parallel > 1 && wants(client));
+        contended = contended || is_eligible(fair, client) || (fair->config.parallel > 1 && client_wants(client));
     EACH_CLIENT (fair, client)
         deadline = facet_min_u64(deadline, client_deadline(fair, client, contended, now_ns));
     return deadline;

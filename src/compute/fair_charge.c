@@ -70,7 +70,7 @@ static uint64_t alike_until(struct facet_fair *fair, const struct facet_fair_cli
 }
 
 /* Adds to a client's charge; `device_ns` may be negative. */
-static void correct(struct facet_fair_client *client, int64_t device_ns)
+static void correct_charge(struct facet_fair_client *client, int64_t device_ns)
 {
     client->charged_ns += (uint64_t)device_ns;
     client->timeline_ns += (uint64_t)device_ns;
@@ -87,10 +87,10 @@ static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, 
         int64_t part_ns = (int64_t)((to_ns - from_ns) / (others + 1));
         int64_t each_ns = others ? part_ns / (int64_t)others : 0;
 
-        correct(ended, -part_ns);
+        correct_charge(ended, -part_ns);
         EACH_CLIENT (fair, client)
             if (was_beside(client, ended, from_ns))
-                correct(client, each_ns);
+                correct_charge(client, each_ns);
     }
 }
 

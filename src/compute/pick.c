@@ -126,13 +126,13 @@ void facet_pick_init(struct facet_pick *pick, const struct facet_pick_config *co
     memset(&pick->unused, 0xff, sizeof pick->unused);
 }
 
-static bool capped(const struct facet_pick_entity *entity)
+static bool is_capped(const struct facet_pick_entity *entity)
 {
     return entity->share.limit_milli < FACET_MILLI_WHOLE;
 }
 
 /* Device time that a cap gains in `elapsed_ns`. */
-static int64_t gain(const struct facet_pick *pick, const struct facet_pick_entity *entity, uint64_t elapsed_ns)
+static int64_t credit_gain(const struct facet_pick *pick, const struct facet_pick_entity *entity, uint64_t elapsed_ns)
 {
     return (int64_t)(elapsed_ns * entity->share.limit_milli * pick->config.parallel / FACET_MILLI_WHOLE);
 }
@@ -146,7 +146,7 @@ int facet_pick_add(struct facet_pick *pick, const struct facet_pick_share *share
     struct facet_pick_entity *entity = &pick->entities[number];
 
     *entity = (struct facet_pick_entity){.used = true, .share = *share, .vtime = pick->floor, .credited_ns = now_ns};
-    entity->credit_ns = gain(pick, entity, pick->config.burst_ns);
+    entity->credit_ns = credit_gain(pick, entity, pick->config.burst_ns);
     set_drop(&pick->unused, (uint32_t)number);
     pick->guaranteed_milli += share->request_milli;
     return number;
@@ -167,7 +167,7 @@ static void come_back(const struct facet_pick *pick, struct facet_pick_entity *e
         entity->vtime = pick->floor - pick->config.comeback_ns;
 }
 
-static void reopen(const struct facet_pick *pick, struct facet_pick_entity *entity)
+static void reopen_entity(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
     entity->dry = false;
     come_back(pick, entity);
@@ -176,31 +176,31 @@ static void reopen(const struct facet_pick *pick, struct facet_pick_entity *enti
 /* ---- caps ---- */
 
 /* Advances only by the time whose gain is whole nanoseconds: the remainder counts at the next call. */
-static void fill(const struct facet_pick *pick, struct facet_pick_entity *entity, uint64_t now_ns)
+static void fill_credit(const struct facet_pick *pick, struct facet_pick_entity *entity, uint64_t now_ns)
 {
     uint64_t elapsed = now_ns > entity->credited_ns ? now_ns - entity->credited_ns : 0;
-    int64_t most = gain(pick, entity, pick->config.burst_ns);
+    int64_t most = credit_gain(pick, entity, pick->config.burst_ns);
     uint64_t rate = (uint64_t)entity->share.limit_milli * pick->config.parallel;
 
     if (elapsed > FILL_MOST_NS) {
         entity->credited_ns = now_ns - FILL_MOST_NS;
         elapsed = FILL_MOST_NS;
     }
-    int64_t gained = gain(pick, entity, elapsed);
+    int64_t gained = credit_gain(pick, entity, elapsed);
 
     entity->credit_ns += gained;
     entity->credited_ns += (uint64_t)gained * FACET_MILLI_WHOLE / rate;
     if (entity->credit_ns > most)
         entity->credit_ns = most;
-    if (entity->dry && entity->credit_ns >= gain(pick, entity, pick->config.reopen_ns))
-        reopen(pick, entity);
+    if (entity->dry && entity->credit_ns >= credit_gain(pick, entity, pick->config.reopen_ns))
+        reopen_entity(pick, entity);
 }
 
 static bool is_open(const struct facet_pick *pick, struct facet_pick_entity *entity, uint64_t now_ns)
 {
-    if (!capped(entity))
+    if (!is_capped(entity))
         return true;
-    fill(pick, entity, now_ns);
+    fill_credit(pick, entity, now_ns);
     return !entity->dry;
 }
 
@@ -212,7 +212,7 @@ bool facet_pick_open(struct facet_pick *pick, int entity, uint64_t now_ns)
 static uint64_t reopens_ns(const struct facet_pick *pick, const struct facet_pick_entity *entity)
 {
     uint64_t rate = (uint64_t)entity->share.limit_milli * pick->config.parallel;
-    int64_t missing = gain(pick, entity, pick->config.reopen_ns) - entity->credit_ns;
+    int64_t missing = credit_gain(pick, entity, pick->config.reopen_ns) - entity->credit_ns;
 
     return entity->credited_ns + (missing > 0 ? (uint64_t)missing * FACET_MILLI_WHOLE / rate : 0) + 1;
 }
@@ -228,9 +228,9 @@ uint64_t facet_pick_budget_ns(struct facet_pick *pick, int number, uint64_t now_
 {
     struct facet_pick_entity *entity = &pick->entities[number];
 
-    if (!capped(entity))
+    if (!is_capped(entity))
         return FACET_PICK_NEVER;
-    fill(pick, entity, now_ns);
+    fill_credit(pick, entity, now_ns);
     return entity->credit_ns > 0 && !entity->dry ? (uint64_t)entity->credit_ns : 0;
 }
 
@@ -238,9 +238,9 @@ uint64_t facet_pick_budget_ns(struct facet_pick *pick, int number, uint64_t now_
 void facet_pick_set_share(struct facet_pick *pick, int number, const struct facet_pick_share *share, uint64_t now_ns)
 {
     struct facet_pick_entity *entity = &pick->entities[number];
-    bool was_capped = capped(entity), wants = entity->want != FACET_PICK_IDLE;
+    bool was_capped = is_capped(entity), wants = entity->want != FACET_PICK_IDLE;
 
-    fill(pick, entity, now_ns);
+    fill_credit(pick, entity, now_ns);
     pick->guaranteed_milli += share->request_milli;
     pick->guaranteed_milli -= entity->share.request_milli;
     pick->best_effort -= wants && is_best_effort(entity);
@@ -248,9 +248,9 @@ void facet_pick_set_share(struct facet_pick *pick, int number, const struct face
     pick->best_effort += wants && is_best_effort(entity);
     entity->credited_ns = now_ns;
     if (!was_capped)
-        entity->credit_ns = gain(pick, entity, pick->config.burst_ns);
-    if (!capped(entity) && entity->dry)
-        reopen(pick, entity);
+        entity->credit_ns = credit_gain(pick, entity, pick->config.burst_ns);
+    if (!is_capped(entity) && entity->dry)
+        reopen_entity(pick, entity);
 }
 
 /* ---- order ---- */
@@ -293,7 +293,7 @@ void facet_pick_set_want(struct facet_pick *pick, int number, enum facet_pick_wa
 }
 
 /* Virtual time as it counts in a comparison: a priority level is a bounded head start. */
-static int64_t rank(const struct facet_pick *pick, const struct facet_pick_entity *entity)
+static int64_t rank_of_entity(const struct facet_pick *pick, const struct facet_pick_entity *entity)
 {
     int64_t level = (int64_t)entity->share.priority - FACET_PRIORITY_NORMAL;
 
@@ -315,7 +315,7 @@ static bool goes_before(const struct facet_pick *pick, const struct facet_pick_e
     case FACET_PICK_FAIR:
         break;
     }
-    return rank(pick, left) < rank(pick, right);
+    return rank_of_entity(pick, left) < rank_of_entity(pick, right);
 }
 
 bool facet_pick_goes_before(const struct facet_pick *pick, int left, int right)
@@ -376,8 +376,8 @@ void facet_pick_charge(struct facet_pick *pick, int number, uint64_t device_ns, 
 
     entity->had_ns += device_ns;
     entity->vtime += device_ns * FACET_MILLI_WHOLE / weight_milli(pick, entity);
-    if (capped(entity)) {
-        fill(pick, entity, now_ns);
+    if (is_capped(entity)) {
+        fill_credit(pick, entity, now_ns);
         entity->credit_ns -= (int64_t)device_ns;
         entity->dry = entity->dry || entity->credit_ns <= 0;
     }

@@ -11,12 +11,12 @@ struct step {
     uint64_t gain_ns, cost_ns, net_ns; /* net 0: none found yet */
 };
 
-static uint64_t longer(uint64_t left, uint64_t right)
+static uint64_t longer_ns(uint64_t left, uint64_t right)
 {
     return left > right ? left : right;
 }
 
-static uint32_t room(const struct facet_balance_plan *plan)
+static uint32_t room_in_plan(const struct facet_balance_plan *plan)
 {
     return plan->most - plan->used;
 }
@@ -32,7 +32,7 @@ static uint64_t wait_with(const struct facet_balance_member *member, uint64_t mo
 
 /* ---- moving ---- */
 
-static bool movable(const struct facet_balance_plan *plan, const struct facet_balance_work *work)
+static bool is_movable(const struct facet_balance_plan *plan, const struct facet_balance_work *work)
 {
     return !work->running && work->moves < plan->balance->config.moves_most;
 }
@@ -46,7 +46,7 @@ static bool has_lent(const struct facet_balance_member *member)
 uint64_t facet_balance_move_cost_ns(const struct facet_balance_plan *plan, const struct facet_balance_work *work,
                                     int to)
 {
-    if (!movable(plan, work) || to == work->member || to == work->previous || has_lent(&plan->members[to]))
+    if (!is_movable(plan, work) || to == work->member || to == work->previous || has_lent(&plan->members[to]))
         return FACET_BALANCE_NEVER;
     return facet_balance_sum(plan->balance->config.move_ns,
                              facet_balance_transfer_ns(plan->balance, work, plan->count, to));
@@ -82,7 +82,7 @@ void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance
 /* ---- actions that need no imbalance ---- */
 
 /* The member with the shortest wait. Copy costs do not count: the bytes are lost with the old member. */
-static int refuge(const struct facet_balance_plan *plan)
+static int find_refuge(const struct facet_balance_plan *plan)
 {
     int best = FACET_BALANCE_NOBODY;
     uint64_t least = 0;
@@ -98,14 +98,14 @@ static int refuge(const struct facet_balance_plan *plan)
     return best;
 }
 
-static void evacuate(struct facet_balance_plan *plan)
+static void evacuate_members(struct facet_balance_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->work_count && room(plan) > 0; i++) {
+    for (uint32_t i = 0; i < plan->work_count && room_in_plan(plan) > 0; i++) {
         struct facet_balance_work *work = &plan->works[i];
 
         if (work->running || !plan->members[work->member].lost)
             continue;
-        int to = refuge(plan);
+        int to = find_refuge(plan);
 
         if (to == FACET_BALANCE_NOBODY)
             return;
@@ -139,11 +139,11 @@ static bool find_inversion(const struct facet_balance_plan *plan, int member, st
 }
 
 /* Only members without a free unit: a free unit takes the waiting work anyway. */
-static void preempt(struct facet_balance_plan *plan)
+static void preempt_work(struct facet_balance_plan *plan)
 {
     uint64_t cost = plan->balance->config.move_ns;
 
-    for (uint32_t i = 0; i < plan->count && room(plan) > 0; i++) {
+    for (uint32_t i = 0; i < plan->count && room_in_plan(plan) > 0; i++) {
         struct facet_balance_work *running, *waiting;
 
         if (!facet_balance_takes_part(&plan->members[i]) || plan->members[i].active_kernels < plan->members[i].units ||
@@ -165,7 +165,7 @@ static void preempt(struct facet_balance_plan *plan)
 
 /* ---- single steps ---- */
 
-static void propose(struct step *best, struct step step)
+static void propose_step(struct step *best, struct step step)
 {
     step.net_ns = step.gain_ns > step.cost_ns ? step.gain_ns - step.cost_ns : 0;
     if (step.net_ns > best->net_ns)
@@ -214,15 +214,15 @@ static struct targets find_targets(const struct facet_balance_plan *plan, int wo
 static void propose_move(const struct facet_balance_plan *plan, struct facet_balance_work *work, int to,
                          uint64_t longest_ns, struct step *best)
 {
-    uint64_t after = longer(wait_with(&plan->members[work->member], 0, work->expected_ns),
-                            wait_with(&plan->members[to], work->expected_ns, 0));
+    uint64_t after = longer_ns(wait_with(&plan->members[work->member], 0, work->expected_ns),
+                               wait_with(&plan->members[to], work->expected_ns, 0));
 
     if (!facet_balance_accepts(&plan->members[to]) || after + best->net_ns >= longest_ns)
         return; /* before the cost is asked for, which may take long */
-    propose(best, (struct step){.work = work,
-                                .to = to,
-                                .gain_ns = longest_ns - after,
-                                .cost_ns = facet_balance_move_cost_ns(plan, work, to)});
+    propose_step(best, (struct step){.work = work,
+                                     .to = to,
+                                     .gain_ns = longest_ns - after,
+                                     .cost_ns = facet_balance_move_cost_ns(plan, work, to)});
 }
 
 /* To one of the members that wait least, or to the one that holds most of its bytes. */
@@ -254,20 +254,20 @@ static void propose_swaps(const struct facet_balance_plan *plan, struct facet_ba
     for (uint32_t i = 0; i < plan->work_count; i++) {
         struct facet_balance_work *other = &plan->works[i];
 
-        if (other->expected_ns >= work->expected_ns || !movable(plan, other) || !is_target(targets, other->member))
+        if (other->expected_ns >= work->expected_ns || !is_movable(plan, other) || !is_target(targets, other->member))
             continue;
-        uint64_t after = longer(wait_with(&plan->members[work->member], other->expected_ns, work->expected_ns),
-                                wait_with(&plan->members[other->member], work->expected_ns, other->expected_ns));
+        uint64_t after = longer_ns(wait_with(&plan->members[work->member], other->expected_ns, work->expected_ns),
+                                   wait_with(&plan->members[other->member], work->expected_ns, other->expected_ns));
 
         if (after + best->net_ns >= longest_ns)
             continue;
-        propose(best,
-                (struct step){.work = work,
-                              .other = other,
-                              .to = other->member,
-                              .gain_ns = longest_ns - after,
-                              .cost_ns = facet_balance_sum(facet_balance_move_cost_ns(plan, work, other->member),
-                                                           facet_balance_move_cost_ns(plan, other, work->member))});
+        propose_step(
+            best, (struct step){.work = work,
+                                .other = other,
+                                .to = other->member,
+                                .gain_ns = longest_ns - after,
+                                .cost_ns = facet_balance_sum(facet_balance_move_cost_ns(plan, work, other->member),
+                                                             facet_balance_move_cost_ns(plan, other, work->member))});
     }
 }
 
@@ -280,17 +280,17 @@ static struct step best_move(const struct facet_balance_plan *plan, const struct
     struct step best = {0};
 
     for (uint32_t i = 0; i < plan->work_count; i++)
-        if (plan->works[i].member == waits->worst && movable(plan, &plan->works[i]))
+        if (plan->works[i].member == waits->worst && is_movable(plan, &plan->works[i]))
             propose_for(plan, &plan->works[i], targets, waits->longest_ns, &best);
     return best;
 }
 
-static bool move(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
+static bool move_work(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
 {
     struct targets targets = find_targets(plan, waits->worst);
     struct step step = best_move(plan, waits, &targets, propose_moves);
 
-    if (step.net_ns == 0 && room(plan) >= 2)
+    if (step.net_ns == 0 && room_in_plan(plan) >= 2)
         step = best_move(plan, waits, &targets, propose_swaps);
     if (step.net_ns == 0)
         return false;
@@ -337,7 +337,7 @@ static bool scale_up(struct facet_balance_plan *plan, const struct facet_balance
 /* It shortens no wait, so it comes after everything else. */
 static void scale_idle_down(struct facet_balance_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->count && room(plan) > 0; i++) {
+    for (uint32_t i = 0; i < plan->count && room_in_plan(plan) > 0; i++) {
         const struct facet_balance_member *member = &plan->members[i];
 
         if (member->queued_ns == 0 && member->active_kernels == 0 && member->units > member->units_least &&
@@ -348,7 +348,7 @@ static void scale_idle_down(struct facet_balance_plan *plan)
 
 /* ---- rebalancing ---- */
 
-static uint64_t imbalance(const struct facet_balance_plan *plan)
+static uint64_t imbalance_of(const struct facet_balance_plan *plan)
 {
     return facet_balance_imbalance_milli(plan->members, plan->count);
 }
@@ -365,18 +365,18 @@ static bool move_one(struct facet_balance_plan *plan)
 {
     struct facet_balance_waits waits = facet_balance_waits(plan->members, plan->count);
 
-    return move(plan, &waits);
+    return move_work(plan, &waits);
 }
 
-static void relieve(struct facet_balance_plan *plan)
+static void relieve_members(struct facet_balance_plan *plan)
 {
     uint32_t settled = plan->balance->config.settle_milli;
 
-    while (room(plan) > 0 && imbalance(plan) > settled && use_more(plan))
+    while (room_in_plan(plan) > 0 && imbalance_of(plan) > settled && use_more(plan))
         ;
-    if (imbalance(plan) <= settled || facet_balance_search(plan))
+    if (imbalance_of(plan) <= settled || facet_balance_search(plan))
         return;
-    while (room(plan) > 0 && imbalance(plan) > settled && move_one(plan))
+    while (room_in_plan(plan) > 0 && imbalance_of(plan) > settled && move_one(plan))
         ;
 }
 
@@ -397,14 +397,14 @@ uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns,
     if (now_ns < balance->next_ns)
         return 0;
     balance->next_ns = facet_balance_sum(now_ns, balance->config.interval_ns);
-    evacuate(&plan);
+    evacuate_members(&plan);
     facet_balance_give_back(&plan);
     if (balance->config.preemption)
-        preempt(&plan);
+        preempt_work(&plan);
     balance->balancing =
-        imbalance(&plan) > (balance->balancing ? balance->config.settle_milli : balance->config.threshold_milli);
+        imbalance_of(&plan) > (balance->balancing ? balance->config.settle_milli : balance->config.threshold_milli);
     if (balance->balancing)
-        relieve(&plan);
+        relieve_members(&plan);
     scale_idle_down(&plan);
     return plan.used;
 }

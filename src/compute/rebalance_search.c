@@ -22,7 +22,7 @@ struct search {
     bool found;
 };
 
-static bool gather(struct facet_balance_plan *plan, struct search *search)
+static bool gather_work(struct facet_balance_plan *plan, struct search *search)
 {
     if (plan->count > SEARCH_MEMBERS)
         return false;
@@ -49,7 +49,7 @@ static bool queues_hold(const struct facet_balance_plan *plan)
 }
 
 /* Compares a complete distribution with the best: even enough first, then the lowest cost. */
-static void judge(struct search *search, uint64_t cost_ns)
+static void judge_placement(struct search *search, uint64_t cost_ns)
 {
     const struct facet_balance_plan *plan = search->plan;
     uint32_t settled = plan->balance->config.settle_milli;
@@ -73,19 +73,19 @@ static void judge(struct search *search, uint64_t cost_ns)
 }
 
 /* At most SEARCH_WORKS deep. */
-static void place(struct search *search, uint32_t index, uint64_t cost_ns)
+static void place_work(struct search *search, uint32_t index, uint64_t cost_ns)
 {
     if (search->steps++ >= SEARCH_STEPS)
         return;
     if (index == search->works_found) {
-        judge(search, cost_ns);
+        judge_placement(search, cost_ns);
         return;
     }
     struct facet_balance_member *members = search->plan->members;
     struct facet_balance_work *work = search->works[index];
     int began = search->began[index];
 
-    place(search, index + 1, cost_ns);
+    place_work(search, index + 1, cost_ns);
     for (int to = 0; to < (int)search->plan->count; to++) {
         uint64_t cost = facet_balance_sum(cost_ns, facet_balance_move_cost_ns(search->plan, work, to));
 
@@ -94,14 +94,14 @@ static void place(struct search *search, uint32_t index, uint64_t cost_ns)
         const struct facet_balance_member source = members[began], target = members[to];
 
         facet_balance_shift(search->plan, work, to);
-        place(search, index + 1, cost);
+        place_work(search, index + 1, cost);
         members[began] = source;
         members[to] = target;
         work->member = began;
     }
 }
 
-static uint32_t moves(const struct search *search)
+static uint32_t count_moves(const struct search *search)
 {
     uint32_t sum = 0;
 
@@ -132,16 +132,16 @@ bool facet_balance_search(struct facet_balance_plan *plan)
     struct facet_balance_work *work;
     int to = FACET_BALANCE_NOBODY;
 
-    if (!gather(plan, &search))
+    if (!gather_work(plan, &search))
         return false;
     struct facet_balance_waits waits = facet_balance_waits(plan->members, plan->count);
 
     search.longest_ns = waits.longest_ns;
     search.imbalance_milli = facet_balance_imbalance_of(&waits);
-    place(&search, 0, 0);
+    place_work(&search, 0, 0);
     if (!search.found)
         return search.steps < SEARCH_STEPS;
-    if (moves(&search) > plan->most - plan->used)
+    if (count_moves(&search) > plan->most - plan->used)
         return false;
     while ((work = next_move(&search, &to)))
         facet_balance_migrate(plan, work, to, search.gain_ns, search.cost_ns);

@@ -13,7 +13,7 @@ static bool has_work(const struct facet_balance_member *member)
 }
 
 /* The part of the device that no member holds. */
-static uint32_t unassigned(const struct facet_balance_plan *plan, uint32_t device)
+static uint32_t unassigned_milli(const struct facet_balance_plan *plan, uint32_t device)
 {
     uint64_t sum = 0;
 
@@ -23,7 +23,7 @@ static uint32_t unassigned(const struct facet_balance_plan *plan, uint32_t devic
     return sum < FACET_MILLI_WHOLE ? (uint32_t)(FACET_MILLI_WHOLE - sum) : 0;
 }
 
-static uint32_t above(uint32_t value, uint32_t floor)
+static uint32_t milli_above(uint32_t value, uint32_t floor)
 {
     return value > floor ? value - floor : 0;
 }
@@ -32,22 +32,22 @@ static uint32_t above(uint32_t value, uint32_t floor)
  * The part that a member can give up: all that it does not use after a long idle time; else the part beyond its
  * guarantee.
  */
-static uint32_t spare(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
+static uint32_t spare_milli(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
 {
     if (has_work(member) || member->idle_ns < plan->balance->config.idle_ns)
-        return above(member->share_milli, member->request_milli);
-    return above(member->share_milli, member->utilization_milli);
+        return milli_above(member->share_milli, member->request_milli);
+    return milli_above(member->share_milli, member->utilization_milli);
 }
 
 /* The part that may be lent again: members with work keep borrowed shares until a guarantee is called back. */
-static uint32_t unused(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
+static uint32_t unused_milli(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
 {
-    return has_work(member) ? 0 : spare(plan, member);
+    return has_work(member) ? 0 : spare_milli(plan, member);
 }
 
 typedef uint32_t (*spare_func)(const struct facet_balance_plan *plan, const struct facet_balance_member *member);
 
-static int richest(const struct facet_balance_plan *plan, int receiver, spare_func spare_of)
+static int find_richest(const struct facet_balance_plan *plan, int receiver, spare_func spare_of)
 {
     int best = FACET_BALANCE_NOBODY;
     uint32_t most = 0;
@@ -84,11 +84,11 @@ static void raise_share(struct facet_balance_plan *plan, int receiver, uint32_t 
                         uint64_t gain_ns)
 {
     struct facet_balance_member *member = &plan->members[receiver];
-    uint32_t missing = above(wanted, member->share_milli), got = unassigned(plan, member->device);
+    uint32_t missing = milli_above(wanted, member->share_milli), got = unassigned_milli(plan, member->device);
 
     got = got < missing ? got : missing;
     while (got < missing && plan->used + 1 < plan->most) {
-        int donor = richest(plan, receiver, spare_of);
+        int donor = find_richest(plan, receiver, spare_of);
 
         if (donor == FACET_BALANCE_NOBODY)
             break;
@@ -108,17 +108,17 @@ void facet_balance_give_back(struct facet_balance_plan *plan)
         const struct facet_balance_member *member = &plan->members[i];
 
         if (has_work(member) && !member->lost && !member->paused && member->share_milli < member->request_milli)
-            raise_share(plan, i, member->request_milli, spare, FACET_BALANCE_NEVER);
+            raise_share(plan, i, member->request_milli, spare_milli, FACET_BALANCE_NEVER);
     }
 }
 
-static uint32_t lendable(const struct facet_balance_plan *plan, int receiver)
+static uint32_t lendable_milli(const struct facet_balance_plan *plan, int receiver)
 {
-    uint64_t sum = unassigned(plan, plan->members[receiver].device);
+    uint64_t sum = unassigned_milli(plan, plan->members[receiver].device);
 
     for (int i = 0; i < (int)plan->count; i++)
         if (i != receiver && !plan->members[i].lost && plan->members[i].device == plan->members[receiver].device)
-            sum += unused(plan, &plan->members[i]);
+            sum += unused_milli(plan, &plan->members[i]);
     return sum < FACET_MILLI_WHOLE ? (uint32_t)sum : FACET_MILLI_WHOLE;
 }
 
@@ -128,7 +128,7 @@ bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_bala
     struct facet_balance_member *member = &plan->members[waits->worst];
     uint64_t others = facet_balance_others_ns(waits);
     uint64_t wanted = facet_balance_scale(waits->longest_ns, member->share_milli ? member->share_milli : 1, others);
-    uint32_t share = member->share_milli, more = lendable(plan, waits->worst), used = plan->used;
+    uint32_t share = member->share_milli, more = lendable_milli(plan, waits->worst), used = plan->used;
 
     wanted = wanted < member->limit_milli ? wanted + 1 : member->limit_milli;
     if (wanted > share + more)
@@ -141,6 +141,6 @@ bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_bala
     member->share_milli = share;
     if (facet_balance_sum(after, plan->balance->config.adjust_ns) >= waits->longest_ns)
         return false;
-    raise_share(plan, waits->worst, (uint32_t)wanted, unused, waits->longest_ns - after);
+    raise_share(plan, waits->worst, (uint32_t)wanted, unused_milli, waits->longest_ns - after);
     return plan->used > used;
 }

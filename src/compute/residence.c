@@ -66,7 +66,7 @@ static bool is_whole(const struct facet_residence_client *client)
     return !client->demand.absent && client->demand.resident_bytes >= client->demand.set_bytes;
 }
 
-static bool waits(const struct facet_residence_client *client)
+static bool client_waits(const struct facet_residence_client *client)
 {
     return client->demand.absent && !client->demand.frozen;
 }
@@ -89,14 +89,14 @@ static bool is_idle(const struct facet_residence *residence, const struct facet_
 }
 
 /* Its bytes on the device, less those that it was asked to give. */
-static uint64_t keeps(const struct facet_residence_client *client)
+static uint64_t keep_ns_of(const struct facet_residence_client *client)
 {
     return facet_min_u64(client->demand.resident_bytes, client->most_bytes);
 }
 
-static bool owes(const struct facet_residence_client *client)
+static bool client_owes(const struct facet_residence_client *client)
 {
-    return client->demand.resident_bytes > keeps(client);
+    return client->demand.resident_bytes > keep_ns_of(client);
 }
 
 /* ---- waiting for clients that give way ---- */
@@ -105,7 +105,7 @@ static bool owes(const struct facet_residence_client *client)
  * Each byte that goes is a sign of life, and the patience starts anew. The time spent waiting for a stuck client does
  * not count as moving.
  */
-static void watch(struct facet_residence *residence, uint64_t now_ns)
+static void watch_residents(struct facet_residence *residence, uint64_t now_ns)
 {
     uint64_t patience_ns = residence->config.patience_ns;
 
@@ -115,11 +115,11 @@ static void watch(struct facet_residence *residence, uint64_t now_ns)
         client->seen_bytes = client->demand.resident_bytes;
         if (gives && client - residence->clients != residence->head)
             residence->left_ns = now_ns;
-        if (!owes(client))
+        if (!client_owes(client))
             client->owes_since_ns = 0;
         else if (gives || !client->owes_since_ns)
             client->owes_since_ns = now_ns;
-        client->stuck = owes(client) && patience_ns && now_ns - client->owes_since_ns >= patience_ns;
+        client->stuck = client_owes(client) && patience_ns && now_ns - client->owes_since_ns >= patience_ns;
         if (client->stuck && !was_stuck)
             residence->moved_ns -= facet_min_u64(residence->moved_ns, now_ns - client->owes_since_ns);
     }
@@ -133,7 +133,7 @@ static uint64_t patience_ends_ns(struct facet_residence *residence)
     if (!residence->config.patience_ns)
         return soonest;
     EACH_CLIENT (residence, client)
-        if (owes(client) && !client->stuck)
+        if (client_owes(client) && !client->stuck)
             soonest = facet_min_u64(soonest, facet_max_u64(client->owes_since_ns, residence->last_ns) +
                                                  residence->config.patience_ns);
     return soonest;
@@ -155,7 +155,7 @@ static uint64_t least_active_vtime(struct facet_residence *residence)
  * Charges each client that has its set on the device and uses it. A client that did not want to be there earns no
  * credit for its absence.
  */
-static void account(struct facet_residence *residence, uint64_t now_ns)
+static void account_time(struct facet_residence *residence, uint64_t now_ns)
 {
     uint64_t floor = least_active_vtime(residence), elapsed = now_ns - residence->last_ns;
 
@@ -164,9 +164,9 @@ static void account(struct facet_residence *residence, uint64_t now_ns)
 
         if (uses)
             client->vtime += elapsed * 1000 / client->weight_milli;
-        if ((uses || waits(client)) && !client->active)
+        if ((uses || client_waits(client)) && !client->active)
             client->vtime = facet_max_u64(client->vtime, floor);
-        client->active = uses || waits(client);
+        client->active = uses || client_waits(client);
     }
     if (residence->head >= 0 && !residence->waiting)
         residence->moved_ns += elapsed;
@@ -204,7 +204,7 @@ static bool head_steps_back(struct facet_residence *residence, uint64_t now_ns)
     if (in_turn(&residence->clients[residence->head], now_ns))
         return false;
     EACH_CLIENT (residence, client)
-        if (waits(client) && in_turn(client, now_ns))
+        if (client_waits(client) && in_turn(client, now_ns))
             return true;
     return false;
 }
@@ -213,7 +213,7 @@ static void let_head_go(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *client = &residence->clients[residence->head];
 
-    if (waits(client))
+    if (client_waits(client))
         return;
     if (is_whole(client) && client->demand.set_bytes && !in_turn(client, now_ns))
         begin_turn(residence, client, now_ns);
@@ -234,7 +234,7 @@ static void choose_head(struct facet_residence *residence, uint64_t now_ns)
     struct facet_residence_client *best = NULL;
 
     EACH_CLIENT (residence, client)
-        if (waits(client) && (!best || goes_before(client, best, now_ns)))
+        if (client_waits(client) && (!best || goes_before(client, best, now_ns)))
             best = client;
     if (!best || best - residence->clients == residence->head)
         return;
@@ -256,7 +256,7 @@ static void hold_others(struct facet_residence *residence)
         if (client->demand.stays)
             client->most_bytes = FACET_RESIDENCE_ALL;
         if (client->demand.absent)
-            client->most_bytes = keeps(client);
+            client->most_bytes = keep_ns_of(client);
     }
 }
 
@@ -276,7 +276,8 @@ static enum readiness readiness_of(const struct facet_residence *residence, cons
 
 static bool can_go(const struct facet_residence *residence, const struct facet_residence_client *client)
 {
-    return client != &residence->clients[residence->head] && keeps(client) && !client->demand.stays && !client->stuck;
+    return client != &residence->clients[residence->head] && keep_ns_of(client) && !client->demand.stays &&
+           !client->stuck;
 }
 
 static struct facet_residence_client *next_to_go(struct facet_residence *residence, uint64_t now_ns)
@@ -304,7 +305,7 @@ static uint64_t on_the_way(struct facet_residence *residence)
 
     EACH_CLIENT (residence, client)
         if (client != &residence->clients[residence->head] && !client->stuck)
-            bytes += client->demand.resident_bytes - keeps(client);
+            bytes += client->demand.resident_bytes - keep_ns_of(client);
     return bytes;
 }
 
@@ -346,9 +347,9 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
     if (now_ns < residence->settled_ns)
         return residence->settled_ns;
     while (wanted && (client = next_to_go(residence, now_ns))) {
-        uint64_t gives = facet_min_u64(wanted, keeps(client));
+        uint64_t gives = facet_min_u64(wanted, keep_ns_of(client));
 
-        client->most_bytes = keeps(client) - gives;
+        client->most_bytes = keep_ns_of(client) - gives;
         wanted -= gives;
     }
     if (!wanted)
@@ -365,8 +366,8 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
 uint64_t facet_residence_step(struct facet_residence *residence, uint64_t now_ns)
 {
     now_ns = facet_max_u64(now_ns, residence->last_ns);
-    account(residence, now_ns);
-    watch(residence, now_ns);
+    account_time(residence, now_ns);
+    watch_residents(residence, now_ns);
     if (residence->head >= 0)
         let_head_go(residence, now_ns);
     if (residence->head < 0 || head_steps_back(residence, now_ns))

@@ -24,7 +24,7 @@ static uint32_t most_of(uint32_t left, uint32_t right)
 
 /* ---- demand ---- */
 
-static void feel(const struct facet_scale_config *config, struct facet_scale_member *member)
+static void note_pressure(const struct facet_scale_config *config, struct facet_scale_member *member)
 {
     uint64_t bearable = member->pressed ? config->relax_ns : config->press_ns;
 
@@ -36,8 +36,8 @@ static void feel(const struct facet_scale_config *config, struct facet_scale_mem
 }
 
 /* From its present part towards its need: up at once, down one step when it has been calm for long enough. */
-static uint32_t settle(const struct facet_scale_config *config, const struct facet_scale_member *member, uint32_t has,
-                       uint32_t needs, uint32_t step)
+static uint32_t settle_share(const struct facet_scale_config *config, const struct facet_scale_member *member,
+                             uint32_t has, uint32_t needs, uint32_t step)
 {
     if (needs >= has)
         return needs;
@@ -56,7 +56,7 @@ static uint32_t wanted_milli(const struct facet_scale_config *config, const stru
     uint32_t needs =
         member->busy_milli > 0 ? least_of((uint64_t)member->busy_milli + config->headroom_milli, limit) : 0;
 
-    return settle(config, member, least_of(member->share_milli, limit), needs, config->step_milli);
+    return settle_share(config, member, least_of(member->share_milli, limit), needs, config->step_milli);
 }
 
 /* The units that keep so much of the device busy. */
@@ -73,7 +73,7 @@ static uint32_t wanted_units(const struct facet_scale_config *config, const stru
 
     if (member->pressed)
         return least_of(most_of(has + 1, units_for(config, member->share_milli)), member->units_most);
-    return most_of(least_of(settle(config, member, has, least_of(busy, has), 1), member->units_most),
+    return most_of(least_of(settle_share(config, member, has, least_of(busy, has), 1), member->units_most),
                    member->units_least);
 }
 
@@ -211,7 +211,7 @@ static void deal_units(const struct facet_scale_config *config, struct facet_sca
 void facet_scale_step(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        feel(config, &members[i]);
+        note_pressure(config, &members[i]);
         members[i].wanted_milli = wanted_milli(config, &members[i]);
     }
     deal_out(&(struct deal){members, count, FACET_MILLI_WHOLE, floor_milli, want_milli, given_milli});

@@ -18,7 +18,7 @@ __extension__ typedef unsigned __int128 settle_wide;
     for (struct facet_settle_client *client = (settle)->clients; client < (settle)->clients + (settle)->top; client++) \
         if (client->used)
 
-static uint64_t above(uint64_t left, uint64_t right)
+static uint64_t credit_above(uint64_t left, uint64_t right)
 {
     return left > right ? left - right : 0;
 }
@@ -45,13 +45,13 @@ static uint64_t of_device(const struct facet_settle_client *client, uint64_t own
 /* Measured and not settled time. Tenants can write the page: a count that falls starts anew. */
 static uint64_t unsettled_ns(const struct facet_settle_client *client)
 {
-    return of_device(client, above(client->demand.measured_ns, client->total.measured_ns));
+    return of_device(client, credit_above(client->demand.measured_ns, client->total.measured_ns));
 }
 
 /* The most that the work in flight can still add to the measured time. */
 static uint64_t coming_ns(const struct facet_settle_client *client, uint64_t now_ns)
 {
-    return client->demand.begun_ns ? of_device(client, above(now_ns, client->demand.begun_ns)) : 0;
+    return client->demand.begun_ns ? of_device(client, credit_above(now_ns, client->demand.begun_ns)) : 0;
 }
 
 /*
@@ -59,7 +59,7 @@ static uint64_t coming_ns(const struct facet_settle_client *client, uint64_t now
  */
 static uint64_t charged_ns(const struct facet_settle_client *client)
 {
-    return above(client->demand.charged_ns, client->seen_charged_ns);
+    return credit_above(client->demand.charged_ns, client->seen_charged_ns);
 }
 
 static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t elapsed_ns, uint64_t now_ns)
@@ -67,7 +67,7 @@ static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t ela
     uint64_t most_ns = client->timed ? charged_ns(client) : of_device(client, elapsed_ns);
     uint64_t use_ns = add_saturating(unsettled_ns(client), coming_ns(client, now_ns));
 
-    return facet_min_u64(facet_min_u64(most_ns, elapsed_ns), above(use_ns, client->credit_ns));
+    return facet_min_u64(facet_min_u64(most_ns, elapsed_ns), credit_above(use_ns, client->credit_ns));
 }
 
 /* Gives out the time that has passed; when clients want more, in proportion to their wants. */
@@ -89,7 +89,7 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
 /* Gives the time without a scheduler to the first clients that report work from then. */
 static void give_missed(struct facet_settle *settle, struct facet_settle_client *client)
 {
-    uint64_t missing_ns = above(unsettled_ns(client), client->credit_ns);
+    uint64_t missing_ns = credit_above(unsettled_ns(client), client->credit_ns);
     uint64_t given_ns = client->older ? facet_min_u64(settle->missed_ns, missing_ns) : 0;
 
     client->credit_ns += given_ns;
@@ -113,7 +113,7 @@ static uint64_t lag_ns(const struct facet_settle_client *client)
     return client->total.settled_ns - client->total.published_ns;
 }
 
-static uint32_t behind(struct facet_settle *settle)
+static uint32_t count_behind(struct facet_settle *settle)
 {
     uint32_t count = 0;
 
@@ -139,11 +139,11 @@ static uint64_t publish_small(struct facet_settle *settle, uint64_t left_ns, uin
 /* Small lags go first, so that one long launch does not delay the other clients' numbers. */
 void facet_settle_publish(struct facet_settle *settle, uint64_t now_ns)
 {
-    uint64_t left_ns = above(now_ns, settle->published_at_ns);
+    uint64_t left_ns = credit_above(now_ns, settle->published_at_ns);
     uint32_t count, before = 0;
 
     settle->published_at_ns += left_ns;
-    while ((count = behind(settle)) != 0 && count != before) {
+    while ((count = count_behind(settle)) != 0 && count != before) {
         before = count;
         left_ns = publish_small(settle, left_ns, left_ns / count);
     }
@@ -159,7 +159,7 @@ void facet_settle_init(struct facet_settle *settle, uint64_t now_ns)
 static void settle_missed(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
 {
     if (!settle->missed)
-        settle->missed_ns = settle->unpublished_ns = above(now_ns, client->total.at_ns);
+        settle->missed_ns = settle->unpublished_ns = credit_above(now_ns, client->total.at_ns);
     settle->missed = client->older = true;
     settle_client(settle, client, now_ns);
     client->older = client->demand.begun_ns != 0;
@@ -193,7 +193,7 @@ void facet_settle_remove(struct facet_settle *settle, uint32_t place)
 
 void facet_settle_step(struct facet_settle *settle, uint64_t now_ns)
 {
-    uint64_t elapsed_ns = above(now_ns, settle->last_ns);
+    uint64_t elapsed_ns = credit_above(now_ns, settle->last_ns);
 
     settle->last_ns += elapsed_ns;
     give_credit(settle, elapsed_ns, settle->last_ns);

@@ -40,7 +40,8 @@ static uint64_t had_ns(uint64_t age_ns, uint64_t many)
     return facet_min_u64(facet_min_u64(age_ns, MOST_TIME_AT_ONCE_NS / many) * many + AHEAD_NS, MOST_TIME_AT_ONCE_NS);
 }
 
-static uint32_t doubt(const struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
+static uint32_t doubt_totals(const struct facet_belief *belief, const struct facet_usage_totals *totals,
+                             uint64_t now_ns)
 {
     uint64_t age_ns = now_ns - belief->since_ns, many = now_ns - belief->at_ns + MOST_AT_ONCE;
     /*
@@ -57,7 +58,7 @@ static uint32_t doubt(const struct facet_belief *belief, const struct facet_usag
            look_at(may_grow(belief->denied, totals->denied, many), FACET_BELIEVED_DENIED);
 }
 
-static uint32_t absurd(const struct facet_usage_totals *totals)
+static uint32_t absurd_totals(const struct facet_usage_totals *totals)
 {
     return look_at(totals->busy_ns <= FACET_BELIEF_MOST, FACET_BELIEVED_BUSY) |
            look_at(totals->launches <= FACET_BELIEF_MOST, FACET_BELIEVED_LAUNCHES) |
@@ -66,7 +67,7 @@ static uint32_t absurd(const struct facet_usage_totals *totals)
 }
 
 /* Values that stand there at the first look are accepted. A slot's process can have begun at the machine's start. */
-static void begin(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
+static void begin_belief(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     belief->begun = 1;
     belief->since_ns = totals->slots_used ? 0 : now_ns;
@@ -79,11 +80,11 @@ uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage
     /* The thread that read the clock first need not be the first to look. */
     if (now_ns < belief->at_ns)
         now_ns = belief->at_ns;
-    belief->doubted |= absurd(totals);
+    belief->doubted |= absurd_totals(totals);
     if (belief->begun)
-        belief->doubted |= doubt(belief, totals, now_ns);
+        belief->doubted |= doubt_totals(belief, totals, now_ns);
     else
-        begin(belief, totals, now_ns);
+        begin_belief(belief, totals, now_ns);
     belief->at_ns = now_ns;
     belief->busy_ns = totals->busy_ns;
     belief->launches = totals->launches;

@@ -26,7 +26,7 @@ static bool same_file(const char *left, const char *right)
     return stat(left, &a) == 0 && stat(right, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static enum facet_status join(char *ret_path, const char *dir, const char *name, struct facet_error *error)
+static enum facet_status join_path(char *ret_path, const char *dir, const char *name, struct facet_error *error)
 {
     if (snprintf(ret_path, FACET_PATH_SIZE, "%s/%s", dir, name) < FACET_PATH_SIZE)
         return FACET_OK;
@@ -42,10 +42,10 @@ static enum facet_status find_lock(const char *dir, char *ret_path, struct facet
     char runtime[FACET_PATH_SIZE], folder[FACET_PATH_SIZE];
 
     if (facet_path_runtime(runtime, sizeof runtime, NULL) == FACET_OK &&
-        facet_path_trust_folder(runtime, NULL) == FACET_OK && join(folder, runtime, DAEMON_FOLDER, NULL) == FACET_OK &&
-        same_file(folder, dir))
-        return join(ret_path, runtime, DAEMON_LOCK, error);
-    return join(ret_path, dir, HOST_LOCK, error);
+        facet_path_trust_folder(runtime, NULL) == FACET_OK &&
+        join_path(folder, runtime, DAEMON_FOLDER, NULL) == FACET_OK && same_file(folder, dir))
+        return join_path(ret_path, runtime, DAEMON_LOCK, error);
+    return join_path(ret_path, dir, HOST_LOCK, error);
 }
 
 /* The process id in the file is for people, as in facetd's. */
@@ -76,7 +76,7 @@ static enum facet_status choose_folder(const char *dir, char *ret_dir, struct fa
 
     if (!dir) {
         enum facet_status status = facet_path_runtime(runtime, sizeof runtime, error);
-        return status == FACET_OK ? join(ret_dir, runtime, DAEMON_FOLDER, error) : status;
+        return status == FACET_OK ? join_path(ret_dir, runtime, DAEMON_FOLDER, error) : status;
     }
     if (!*dir)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "dir", "'': expected a folder or NULL");

@@ -18,9 +18,9 @@ struct check {
 };
 
 /* On success the handle is locked. The check counts as use, which ends an automatic freeze. */
-static enum facet_status begin(struct facet_limiter *limiter, const char *id, int32_t pid, uint32_t resources,
-                               struct facet_limiter_verdict *verdict, struct check *ret_check,
-                               struct facet_error *error)
+static enum facet_status begin_check(struct facet_limiter *limiter, const char *id, int32_t pid, uint32_t resources,
+                                     struct facet_limiter_verdict *verdict, struct check *ret_check,
+                                     struct facet_error *error)
 {
     struct facet_host_worker *worker;
     uint32_t index;
@@ -73,8 +73,8 @@ static enum facet_status take_from_dead(const struct check *check, uint64_t byte
     return status;
 }
 
-static enum facet_status take(const struct check *check, uint64_t bytes, struct facet_limiter_verdict *verdict,
-                              struct facet_error *error)
+static enum facet_status take_memory(const struct check *check, uint64_t bytes, struct facet_limiter_verdict *verdict,
+                                     struct facet_error *error)
 {
     const struct facet_owner *owner = check->worker->owner;
     enum facet_status status = FACET_OK;
@@ -98,13 +98,13 @@ enum facet_status facet_limiter_memory_check(struct facet_limiter *limiter, cons
 {
     struct check check = {0};
 
-    enum facet_status status = begin(limiter, id, pid, FACET_RESOURCE_MEMORY, ret_verdict, &check, error);
+    enum facet_status status = begin_check(limiter, id, pid, FACET_RESOURCE_MEMORY, ret_verdict, &check, error);
     if (status != FACET_OK)
         return status;
 
     struct facet_limiter_verdict verdict = {.size = ret_verdict->size, .admitted = 1};
     if (bytes > 0)
-        status = take(&check, (uint64_t)bytes, &verdict, error);
+        status = take_memory(&check, (uint64_t)bytes, &verdict, error);
     else
         status = give_back(&check, -(uint64_t)bytes, error);
     if (status == FACET_OK) {
@@ -117,7 +117,7 @@ enum facet_status facet_limiter_memory_check(struct facet_limiter *limiter, cons
 
 /* ---- compute ---- */
 
-static void record(const struct check *check, uint64_t busy_ns)
+static void record_busy(const struct check *check, uint64_t busy_ns)
 {
     atomic_fetch_add_explicit(&check->slot->busy_ns, busy_ns, memory_order_relaxed);
     atomic_fetch_add_explicit(&check->slot->launches, 1, memory_order_relaxed);
@@ -125,7 +125,7 @@ static void record(const struct check *check, uint64_t busy_ns)
 }
 
 /* 0 when `busy_ns` was taken from the worker's budget, else how long until it could be. */
-static uint64_t pace(const struct check *check, uint64_t busy_ns, uint64_t *ret_available)
+static uint64_t pace_launch(const struct check *check, uint64_t busy_ns, uint64_t *ret_available)
 {
     struct facet_owner *owner = check->worker->owner;
     uint32_t milli = atomic_load_explicit(&owner->policy->compute_limit_milli, memory_order_relaxed);
@@ -148,17 +148,17 @@ enum facet_status facet_limiter_compute_check(struct facet_limiter *limiter, con
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "busy_ns",
                                     "%llu ns of device time: expected at most an hour at once",
                                     (unsigned long long)busy_ns);
-    enum facet_status status = begin(limiter, id, pid, FACET_FROZEN_RESOURCES, ret_verdict, &check, error);
+    enum facet_status status = begin_check(limiter, id, pid, FACET_FROZEN_RESOURCES, ret_verdict, &check, error);
     if (status != FACET_OK)
         return status;
 
     struct facet_limiter_verdict verdict = {.size = ret_verdict->size, .wait_ns = UINT64_MAX};
     if (!(facet_owner_frozen(check.worker->owner) & FACET_RESOURCE_COMPUTE)) {
         facet_host_set_gate(check.worker);
-        verdict.wait_ns = pace(&check, busy_ns, &verdict.available);
+        verdict.wait_ns = pace_launch(&check, busy_ns, &verdict.available);
         verdict.admitted = verdict.wait_ns == 0;
         if (verdict.admitted)
-            record(&check, busy_ns);
+            record_busy(&check, busy_ns);
     }
     *ret_verdict = verdict;
     facet_host_leave(limiter);

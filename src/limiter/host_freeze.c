@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "limiter/host.h"
 
-static enum facet_status enter(struct facet_limiter *limiter, const char *id, uint32_t resources,
-                               struct facet_host_worker **ret_worker, struct facet_error *error)
+static enum facet_status enter_worker(struct facet_limiter *limiter, const char *id, uint32_t resources,
+                                      struct facet_host_worker **ret_worker, struct facet_error *error)
 {
     if (!resources || resources & ~FACET_FROZEN_RESOURCES)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "resources",
@@ -14,7 +14,7 @@ static enum facet_status enter(struct facet_limiter *limiter, const char *id, ui
 }
 
 /* The gate follows the frozen resources. */
-static enum facet_status leave(struct facet_limiter *limiter, struct facet_host_worker *worker)
+static enum facet_status leave_worker(struct facet_limiter *limiter, struct facet_host_worker *worker)
 {
     facet_host_set_gate(worker);
     facet_host_leave(limiter);
@@ -26,11 +26,11 @@ enum facet_status facet_limiter_freeze(struct facet_limiter *limiter, const char
 {
     struct facet_host_worker *worker;
 
-    enum facet_status status = enter(limiter, id, resources, &worker, error);
+    enum facet_status status = enter_worker(limiter, id, resources, &worker, error);
     if (status != FACET_OK)
         return status;
     facet_owner_set_frozen(worker->owner, facet_owner_frozen(worker->owner) | resources);
-    return leave(limiter, worker);
+    return leave_worker(limiter, worker);
 }
 
 /* A resume by hand means that the worker is to run: it ends the automatic freeze as well. */
@@ -39,12 +39,12 @@ enum facet_status facet_limiter_resume(struct facet_limiter *limiter, const char
 {
     struct facet_host_worker *worker;
 
-    enum facet_status status = enter(limiter, id, resources, &worker, error);
+    enum facet_status status = enter_worker(limiter, id, resources, &worker, error);
     if (status != FACET_OK)
         return status;
     facet_owner_set_frozen(worker->owner, facet_owner_frozen(worker->owner) & ~resources);
     facet_owner_use(worker->owner, resources, facet_clock_now_ns());
-    return leave(limiter, worker);
+    return leave_worker(limiter, worker);
 }
 
 enum facet_status facet_limiter_auto_freeze(struct facet_limiter *limiter, const char *id, uint32_t resources,
@@ -52,12 +52,12 @@ enum facet_status facet_limiter_auto_freeze(struct facet_limiter *limiter, const
 {
     struct facet_host_worker *worker;
 
-    enum facet_status status = enter(limiter, id, resources, &worker, error);
+    enum facet_status status = enter_worker(limiter, id, resources, &worker, error);
     if (status != FACET_OK)
         return status;
     facet_owner_set_idle_freeze(worker->owner, resources, idle_ns);
     facet_host_look(worker, facet_clock_now_ns());
-    return leave(limiter, worker);
+    return leave_worker(limiter, worker);
 }
 
 enum facet_status facet_limiter_auto_resume(struct facet_limiter *limiter, const char *id, uint32_t resources,
@@ -65,9 +65,9 @@ enum facet_status facet_limiter_auto_resume(struct facet_limiter *limiter, const
 {
     struct facet_host_worker *worker;
 
-    enum facet_status status = enter(limiter, id, resources, &worker, error);
+    enum facet_status status = enter_worker(limiter, id, resources, &worker, error);
     if (status != FACET_OK)
         return status;
     facet_owner_use(worker->owner, resources, facet_clock_now_ns());
-    return leave(limiter, worker);
+    return leave_worker(limiter, worker);
 }

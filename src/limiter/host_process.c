@@ -50,7 +50,7 @@ void facet_host_reap(struct facet_host_worker *worker)
     facet_owner_reap(worker->owner);
 }
 
-static bool find(const struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index)
+static bool find_process(const struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index)
 {
     for (uint32_t i = 0; i < worker->count; i++)
         if (worker->processes[i].pid == pid) {
@@ -63,7 +63,7 @@ static bool find(const struct facet_host_worker *worker, int32_t pid, uint32_t *
 enum facet_status facet_host_find_process(const struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index,
                                           struct facet_error *error)
 {
-    if (pid > 0 && find(worker, pid, ret_index))
+    if (pid > 0 && find_process(worker, pid, ret_index))
         return FACET_OK;
     return facet_error_argument(error, FACET_NOT_FOUND, "pid", "process %d is not registered in worker '%s'", pid,
                                 worker->id);
@@ -107,7 +107,7 @@ static enum facet_status add_process(struct facet_host_worker *worker, int32_t p
     uint32_t index = 0;
 
     facet_host_reap(worker);
-    if (find(worker, pid, &index))
+    if (find_process(worker, pid, &index))
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "pid", "process %d is in worker '%s' already", pid,
                                     worker->id);
     enum facet_status status = open_process(pid, &pidfd, error);

@@ -189,8 +189,8 @@ static enum facet_status take_up(struct facet_limiter *limiter, const struct fac
     return FACET_OK;
 }
 
-static enum facet_status begin(struct facet_limiter *limiter, const struct facet_limiter_worker *asked, bool adopt,
-                               struct facet_error *error)
+static enum facet_status begin_worker(struct facet_limiter *limiter, const struct facet_limiter_worker *asked,
+                                      bool adopt, struct facet_error *error)
 {
     struct facet_owner_spec spec;
 
@@ -208,13 +208,13 @@ static enum facet_status begin(struct facet_limiter *limiter, const struct facet
 enum facet_status facet_limiter_worker_create(struct facet_limiter *limiter, const struct facet_limiter_worker *worker,
                                               struct facet_error *error)
 {
-    return begin(limiter, worker, false, error);
+    return begin_worker(limiter, worker, false, error);
 }
 
 enum facet_status facet_limiter_worker_adopt(struct facet_limiter *limiter, const struct facet_limiter_worker *worker,
                                              struct facet_error *error)
 {
-    return begin(limiter, worker, true, error);
+    return begin_worker(limiter, worker, true, error);
 }
 
 /* ---- removing ---- */

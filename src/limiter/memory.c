@@ -6,14 +6,14 @@
 
 #define TRIES 4
 
-static uint64_t quota(const struct facet_policy *policy)
+static uint64_t quota_of(const struct facet_policy *policy)
 {
     return atomic_load_explicit(&policy->memory_limit_bytes, memory_order_relaxed);
 }
 
 uint64_t facet_memory_left(const struct facet_policy *policy, const struct facet_usage *usage)
 {
-    uint64_t limit = quota(policy), used = facet_usage_memory(usage);
+    uint64_t limit = quota_of(policy), used = facet_usage_memory(usage);
 
     return used < limit ? limit - used : 0;
 }
@@ -27,13 +27,13 @@ static void raise_peak(struct facet_usage *usage, uint64_t sum)
 }
 
 /* Where the sum is too large, others' spare regions are taken back first, as far as there are any. */
-static bool fits(const struct facet_policy *policy, struct facet_usage *usage)
+static bool fits_quota(const struct facet_policy *policy, struct facet_usage *usage)
 {
     uint64_t sum = facet_usage_charged(usage);
 
-    if (__builtin_expect(sum > quota(policy), 0))
+    if (__builtin_expect(sum > quota_of(policy), 0))
         sum = facet_usage_take_spares(usage);
-    if (__builtin_expect(sum > quota(policy), 0))
+    if (__builtin_expect(sum > quota_of(policy), 0))
         return false;
     raise_peak(usage, sum);
     return true;
@@ -45,14 +45,14 @@ static bool fits(const struct facet_policy *policy, struct facet_usage *usage)
  * ones out meanwhile. The slot's own spare regions are given up when they did not suffice, so that the peak does not
  * count them beside the new memory.
  */
-static bool take(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
-                 _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
+static bool take_bytes(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
+                       _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
 {
     if (facet_memory_left(policy, usage) < bytes)
         return false;
     facet_slot_take_spares(slot);
     atomic_fetch_add_explicit(word, amount, memory_order_seq_cst);
-    if (__builtin_expect(fits(policy, usage), 1))
+    if (__builtin_expect(fits_quota(policy, usage), 1))
         return true;
     atomic_fetch_sub_explicit(word, amount, memory_order_seq_cst);
     return false;
@@ -62,7 +62,7 @@ static bool take_again(const struct facet_policy *policy, struct facet_usage *us
                        _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
 {
     for (int i = 0; i < TRIES; i++) {
-        if (take(policy, usage, slot, word, amount, bytes))
+        if (take_bytes(policy, usage, slot, word, amount, bytes))
             return true;
         sched_yield();
     }
@@ -72,7 +72,7 @@ static bool take_again(const struct facet_policy *policy, struct facet_usage *us
 bool facet_memory_take(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
                        uint64_t bytes)
 {
-    return take(policy, usage, slot, &slot->memory_bytes, bytes, bytes);
+    return take_bytes(policy, usage, slot, &slot->memory_bytes, bytes, bytes);
 }
 
 bool facet_memory_take_again(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
@@ -84,7 +84,7 @@ bool facet_memory_take_again(const struct facet_policy *policy, struct facet_usa
 bool facet_memory_take_regions(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
                                uint32_t count)
 {
-    return take(policy, usage, slot, &slot->regions, count, count * FACET_REGION_BYTES);
+    return take_bytes(policy, usage, slot, &slot->regions, count, count * FACET_REGION_BYTES);
 }
 
 bool facet_memory_take_regions_again(const struct facet_policy *policy, struct facet_usage *usage,

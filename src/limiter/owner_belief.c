@@ -56,7 +56,7 @@ static enum facet_status open_file(struct facet_owner *owner, int dir_fd, struct
 }
 
 /* A newer time of the last look alone is not worth a write: with the older one, the bounds are only wider. */
-static void keep(struct facet_owner *owner)
+static void keep_belief(struct facet_owner *owner)
 {
     struct record record = {.magic = BELIEF_MAGIC, .size = sizeof record, .belief = owner->belief};
 
@@ -88,7 +88,7 @@ static void judge_time(struct facet_owner *owner)
         return;
     facet_owner_set_device_time(owner, &(struct facet_device_time){0});
     owner->belief.doubted |= FACET_BELIEVED_BUSY;
-    keep(owner);
+    keep_belief(owner);
 }
 
 /*
@@ -125,20 +125,20 @@ void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes)
     if (bytes <= owner->belief.memory_most)
         return;
     owner->belief.memory_most = bytes;
-    keep(owner);
+    keep_belief(owner);
 }
 
-static uint32_t look(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
+static uint32_t look_at_totals(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     uint32_t believed = facet_belief_look(&owner->belief, totals, owner->belief.memory_most, now_ns);
 
-    keep(owner);
+    keep_belief(owner);
     return believed;
 }
 
 void facet_owner_watch(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
-    (void)look(owner, totals, now_ns);
+    (void)look_at_totals(owner, totals, now_ns);
 }
 
 uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usage_totals *ret_totals)
@@ -147,7 +147,7 @@ uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usa
 
     for (int tries = TRIES; tries > 0 && !(believed & FACET_BELIEVED_MEMORY); tries--) {
         facet_owner_totals(owner, ret_totals);
-        believed = look(owner, ret_totals, facet_clock_now_ns());
+        believed = look_at_totals(owner, ret_totals, facet_clock_now_ns());
     }
     return facet_owner_damaged(owner) ? 0 : believed;
 }

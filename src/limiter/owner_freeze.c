@@ -22,7 +22,7 @@ static uint64_t realtime_ns(void)
     return facet_timespec_ns(&now);
 }
 
-static void change(struct facet_owner *owner, uint32_t word)
+static void change_frozen_word(struct facet_owner *owner, uint32_t word)
 {
     uint32_t old = frozen_word(owner);
 
@@ -54,14 +54,14 @@ void facet_owner_use(struct facet_owner *owner, uint32_t resources, uint64_t now
     for (uint32_t i = 0; i < FACET_RESOURCE_COUNT; i++)
         if (resources & 1u << i)
             owner->used_ns[i] = now_ns;
-    change(owner, frozen_word(owner) & ~FACET_FROZEN_AUTO(resources));
+    change_frozen_word(owner, frozen_word(owner) & ~FACET_FROZEN_AUTO(resources));
 }
 
 void facet_owner_set_frozen(struct facet_owner *owner, uint32_t resources)
 {
     uint32_t word = frozen_word(owner), thawed = word & FACET_FROZEN_RESOURCES & ~resources;
 
-    change(owner, (word & ~FACET_FROZEN_RESOURCES) | resources);
+    change_frozen_word(owner, (word & ~FACET_FROZEN_RESOURCES) | resources);
     if (thawed)
         facet_owner_use(owner, thawed, facet_clock_now_ns());
 }
@@ -126,7 +126,7 @@ uint32_t facet_owner_tick(struct facet_owner *owner, const struct facet_usage_to
         if (idle_for_too_long(owner, i, now_ns))
             word |= FACET_FROZEN_AUTO(1u << i);
     }
-    change(owner, word);
+    change_frozen_word(owner, word);
     return facet_owner_auto_frozen(owner);
 }
 

@@ -56,7 +56,7 @@ static enum facet_status check_header(uint64_t magic, uint64_t expected, uint32_
     return FACET_OK;
 }
 
-static bool terminated(const char *text, size_t size)
+static bool is_terminated(const char *text, size_t size)
 {
     return memchr(text, '\0', size) != NULL;
 }
@@ -71,11 +71,11 @@ enum facet_status facet_policy_check(const struct facet_policy *policy, size_t s
         check_header(policy->magic, FACET_POLICY_MAGIC, policy->version, policy->size, sizeof *policy, path, error);
     if (status != FACET_OK)
         return status;
-    if (!terminated(policy->vgpu_id, sizeof policy->vgpu_id) ||
-        !terminated(policy->vgpu_name, sizeof policy->vgpu_name) ||
-        !terminated(policy->device.id, sizeof policy->device.id) ||
-        !terminated(policy->device.name, sizeof policy->device.name) ||
-        !terminated(policy->device.address, sizeof policy->device.address))
+    if (!is_terminated(policy->vgpu_id, sizeof policy->vgpu_id) ||
+        !is_terminated(policy->vgpu_name, sizeof policy->vgpu_name) ||
+        !is_terminated(policy->device.id, sizeof policy->device.id) ||
+        !is_terminated(policy->device.name, sizeof policy->device.name) ||
+        !is_terminated(policy->device.address, sizeof policy->device.address))
         return facet_error_set(error, FACET_CORRUPT, "%s: a text field is not terminated", path);
     if (atomic_load(&policy->memory_limit_bytes) == 0)
         return facet_error_set(error, FACET_CORRUPT, "%s: memory limit is 0", path);
@@ -248,7 +248,7 @@ uint64_t facet_device_time_published(const struct facet_device_time *time, uint6
     return facet_device_time_total(time, measured_ns, now_ns);
 }
 
-static long futex(const _Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+static long call_futex(const _Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
@@ -257,7 +257,7 @@ bool facet_futex_wait(const _Atomic uint32_t *word, uint32_t seen, uint64_t time
 {
     struct timespec timeout = facet_ns_timespec(timeout_ns);
     int saved = errno;
-    bool woken = futex(word, FUTEX_WAIT, seen, &timeout) == 0 || errno != ETIMEDOUT;
+    bool woken = call_futex(word, FUTEX_WAIT, seen, &timeout) == 0 || errno != ETIMEDOUT;
 
     errno = saved;
     return woken;
@@ -267,7 +267,7 @@ void facet_futex_wake(const _Atomic uint32_t *word)
 {
     int saved = errno;
 
-    futex(word, FUTEX_WAKE, INT32_MAX, NULL);
+    call_futex(word, FUTEX_WAKE, INT32_MAX, NULL);
     errno = saved;
 }
 

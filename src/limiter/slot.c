@@ -206,7 +206,8 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
 }
 
 /* Slots that look free come first: asking the kernel about each owned slot takes longer the more there are. */
-static struct facet_slot *claim(const struct facet_policy *policy, struct facet_usage *usage, int fd, int *ret_errno)
+static struct facet_slot *claim_slot(const struct facet_policy *policy, struct facet_usage *usage, int fd,
+                                     int *ret_errno)
 {
     uint32_t used = atomic_load(&usage->slots_used), looked = used < FACET_SEGMENT_SLOTS ? used : FACET_SEGMENT_SLOTS;
     struct facet_slot_identity self;
@@ -228,7 +229,7 @@ enum facet_status facet_slot_claim(const struct facet_policy *policy, struct fac
                                    const char *dir, struct facet_slot **ret_slot, struct facet_error *error)
 {
     int result = 0;
-    struct facet_slot *slot = claim(policy, usage, fd, &result);
+    struct facet_slot *slot = claim_slot(policy, usage, fd, &result);
 
     if (!slot && result)
         return facet_error_errno(error, result, "making room for one more process in vGPU segment %s", dir);

@@ -119,7 +119,7 @@ static enum facet_status map_segment(int dir_fd, const char *dir, struct facet_t
     return status;
 }
 
-static void unmap(struct facet_tenant *tenant)
+static void unmap_segment(struct facet_tenant *tenant)
 {
     if (tenant->policy)
         munmap((void *)(uintptr_t)tenant->policy, tenant->policy_size);
@@ -148,7 +148,7 @@ enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_
     if (status == FACET_OK)
         status = facet_slot_claim(tenant.policy, tenant.usage, tenant.usage_fd, dir, &tenant.slot, error);
     if (status != FACET_OK) {
-        unmap(&tenant);
+        unmap_segment(&tenant);
         return status;
     }
     tenant.attached_ns = facet_clock_now_ns();
@@ -166,12 +166,12 @@ void facet_tenant_detach(struct facet_tenant *tenant)
     if (facet_tenant_is_usage(tenant, tenant->usage_fd))
         facet_slot_unlock(tenant->usage_fd, FACET_SLOT_LOCK_OFFSET(tenant->slot - tenant->usage->slots));
     facet_bell_ring(tenant->bell);
-    unmap(tenant);
+    unmap_segment(tenant);
 }
 
 void facet_tenant_forked(struct facet_tenant *tenant)
 {
-    unmap(tenant);
+    unmap_segment(tenant);
 }
 
 /* A description of its own: a child that is forked meanwhile holds no part of it. */
@@ -442,7 +442,7 @@ enum verdict {
 };
 
 /* The reason, if any, that keeps a launch that is counted in flight from going. */
-static enum verdict judge(struct facet_tenant *tenant, uint32_t gate, uint64_t estimate_ns, bool depth_waited)
+static enum verdict judge_launch(struct facet_tenant *tenant, uint32_t gate, uint64_t estimate_ns, bool depth_waited)
 {
     if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))
         return LOST;
@@ -512,7 +512,7 @@ static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_sha
         facet_tenant_supervise(tenant, facet_clock_now_ns());
         uint32_t completions = atomic_load_explicit(&tenant->slot->completions, memory_order_acquire);
         uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
-        enum verdict verdict = judge(tenant, gate, estimate_ns, depth_waited_ns > DEPTH_WAIT_NS);
+        enum verdict verdict = judge_launch(tenant, gate, estimate_ns, depth_waited_ns > DEPTH_WAIT_NS);
 
         if (verdict == GO || verdict == LOST)
             return verdict;
@@ -530,7 +530,7 @@ static bool may_go(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
 
-    return judge(tenant, gate, estimate_ns, false) == GO;
+    return judge_launch(tenant, gate, estimate_ns, false) == GO;
 }
 
 uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns,
@@ -558,8 +558,8 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
  * written before the count falls: a reader that sees nothing in flight also sees since when. Of several streams the one
  * that is reported last need not have ended last.
  */
-static void land(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count, uint64_t charged_ns,
-                 uint64_t now_ns)
+static void land_launches(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
+                          uint64_t charged_ns, uint64_t now_ns)
 {
     struct facet_slot *slot = tenant->slot;
 
@@ -587,11 +587,11 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_sha
             &tenant->usage->pace_ns,
             facet_policy_pace_milli(tenant->policy, atomic_load_explicit(&tenant->orphan, memory_order_relaxed)),
             busy_ns, now_ns);
-    land(tenant, shard, count, charged_ns, now_ns);
+    land_launches(tenant, shard, count, charged_ns, now_ns);
 }
 
 /* Earlier work may have ended before now: no thread looked at that time. */
 void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t charged_ns)
 {
-    land(tenant, shard, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));
+    land_launches(tenant, shard, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));
 }

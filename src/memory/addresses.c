@@ -24,7 +24,7 @@
 /* CUDA wants addresses below for itself, in a process that uses it directly; mmap() gives none of them. */
 #define LEAST (UINT64_C(1) << 40)
 
-static void *at(uint64_t address)
+static void *pointer_to(uint64_t address)
 {
     return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
 }
@@ -40,10 +40,10 @@ static int map_nothing(uint64_t address, uint64_t bytes, int how)
     if (got == -1)
         return errno;
     if ((uint64_t)got != address) { /* a kernel that does not know "no replace" (Linux 4.17) */
-        munmap(at((uint64_t)got), bytes);
+        munmap(pointer_to((uint64_t)got), bytes);
         return EEXIST;
     }
-    madvise(at(address), bytes, MADV_DONTFORK); /* a child of fork() has no driver */
+    madvise(pointer_to(address), bytes, MADV_DONTFORK); /* a child of fork() has no driver */
     return 0;
 }
 
@@ -58,7 +58,7 @@ bool facet_addresses_are_few(void)
 void facet_space_restore_addresses(const struct facet_space *space, uint64_t address, uint64_t bytes)
 {
     if (!space->apart || map_nothing(address, bytes, MAP_FIXED) != 0)
-        munmap(at(address), bytes);
+        munmap(pointer_to(address), bytes);
 }
 
 bool facet_space_is_apart(const struct facet_space *space)
@@ -73,20 +73,21 @@ bool facet_addresses_are_doubtful(const struct facet_space *space, uint64_t addr
 
     if (!space->memory->backend.elsewhere || space->apart)
         return false;
-    return mincore(at(address & ~(page - 1)), 1, &unused) == 0 || errno != ENOMEM; /* ENOMEM: nothing is mapped */
+    return mincore(pointer_to(address & ~(page - 1)), 1, &unused) == 0 ||
+           errno != ENOMEM; /* ENOMEM: nothing is mapped */
 }
 
 /* ---- on the device ---- */
 
-static bool release(const struct facet_space *space, uint64_t address, uint64_t bytes)
+static bool release_addresses(const struct facet_space *space, uint64_t address, uint64_t bytes)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
     return backend->ops->release(backend->data, space->context, address, bytes);
 }
 
-static enum facet_status reserve(const struct facet_space *space, uint64_t bytes, uint64_t align, uint64_t *ret_address,
-                                 struct facet_error *error)
+static enum facet_status reserve_addresses(const struct facet_space *space, uint64_t bytes, uint64_t align,
+                                           uint64_t *ret_address, struct facet_error *error)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
@@ -104,12 +105,13 @@ static bool find_free_here(const struct facet_space *space, uint64_t bytes, uint
     int failed = map_nothing(*address, bytes, MAP_FIXED_NOREPLACE);
     uint32_t count = 1;
 
-    while (failed == EEXIST && count < TRIES && reserve(space, bytes, align *= 2, &tried[count], NULL) == FACET_OK)
+    while (failed == EEXIST && count < TRIES &&
+           reserve_addresses(space, bytes, align *= 2, &tried[count], NULL) == FACET_OK)
         failed = map_nothing(tried[count++], bytes, MAP_FIXED_NOREPLACE);
     uint32_t chosen = failed == 0 ? count - 1 : 0;
     for (uint32_t i = 0; i < count; i++)
         if (i != chosen)
-            (void)release(space, tried[i], bytes);
+            (void)release_addresses(space, tried[i], bytes);
     *address = tried[chosen];
     return failed == 0;
 }
@@ -117,7 +119,7 @@ static bool find_free_here(const struct facet_space *space, uint64_t bytes, uint
 enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes, struct facet_error *error)
 {
     uint64_t address = 0;
-    enum facet_status status = reserve(space, bytes, FACET_ALIGN_MOST, &address, error);
+    enum facet_status status = reserve_addresses(space, bytes, FACET_ALIGN_MOST, &address, error);
 
     if (status != FACET_OK)
         return status;
@@ -130,9 +132,9 @@ enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes
 
 bool facet_addresses_give(struct facet_space *space)
 {
-    bool released = release(space, space->base, space->span);
+    bool released = release_addresses(space, space->base, space->span);
 
     if (space->apart)
-        munmap(at(space->base), space->span);
+        munmap(pointer_to(space->base), space->span);
     return released;
 }

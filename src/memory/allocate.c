@@ -38,8 +38,8 @@ static enum facet_status check_request(const struct facet_space *space, uint64_t
     return FACET_OK;
 }
 
-static enum facet_status allocate(struct facet_space *space, uint64_t bytes, uint64_t align, uint32_t tag,
-                                  uint64_t *ret_address, struct facet_error *error)
+static enum facet_status allocate_bytes(struct facet_space *space, uint64_t bytes, uint64_t align, uint32_t tag,
+                                        uint64_t *ret_address, struct facet_error *error)
 {
     uint32_t class = facet_classes_find(&space->memory->classes, bytes, align);
 
@@ -62,8 +62,8 @@ static enum facet_status is_above_limit(const struct facet_space *space, uint64_
 }
 
 /* Refused for want of memory: whether the pages that await unmapping will suffice once the device has unmapped them. */
-static enum facet_status explain(struct facet_space *space, uint64_t bytes, enum facet_status refused,
-                                 struct facet_error *error)
+static enum facet_status explain_refusal(struct facet_space *space, uint64_t bytes, enum facet_status refused,
+                                         struct facet_error *error)
 {
     uint64_t page = space->memory->page_bytes, wanted = (bytes >> space->page_shift) + ((bytes & (page - 1)) != 0);
 
@@ -99,12 +99,12 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
     if (status != FACET_OK)
         return status;
     FACET_NEED_KNOWN("options", options, error);
-    status = allocate(space, bytes, align, options ? options->tag : 0, ret_address, error);
+    status = allocate_bytes(space, bytes, align, options ? options->tag : 0, ret_address, error);
     if (status == FACET_OK)
         return status;
     atomic_fetch_add_explicit(&space->refused, 1, memory_order_relaxed);
     (void)facet_space_unmap_freed(space); /* the pages that it had taken before it failed */
-    return status == FACET_QUOTA || status == FACET_NO_SPACE ? explain(space, bytes, status, error) : status;
+    return status == FACET_QUOTA || status == FACET_NO_SPACE ? explain_refusal(space, bytes, status, error) : status;
 }
 
 /* The slab of an offset in the space; NULL: its page is of no pool. */

@@ -27,7 +27,7 @@ static uint32_t class_of(uint64_t units)
     return 4 * top - 4 + (uint32_t)((units - 1) >> (top - 2)) % 4;
 }
 
-static struct facet_class make(uint64_t block_bytes, uint64_t page_bytes, uint64_t pool_bytes)
+static struct facet_class make_class(uint64_t block_bytes, uint64_t page_bytes, uint64_t pool_bytes)
 {
     uint64_t want = pool_bytes ? pool_bytes : block_bytes * SLAB_BLOCKS_LEAST;
     uint64_t most = block_bytes * FACET_SLAB_BLOCKS;
@@ -36,8 +36,8 @@ static struct facet_class make(uint64_t block_bytes, uint64_t page_bytes, uint64
     return (struct facet_class){(uint32_t)block_bytes, (uint32_t)((want + page_bytes - 1) / page_bytes)};
 }
 
-static enum facet_status check(uint64_t page_bytes, uint32_t pools, uint64_t block_bytes, uint64_t pool_bytes,
-                               struct facet_error *error)
+static enum facet_status check_sizes(uint64_t page_bytes, uint32_t pools, uint64_t block_bytes, uint64_t pool_bytes,
+                                     struct facet_error *error)
 {
     if (block_bytes < BLOCK_LEAST || block_bytes > page_bytes || (block_bytes & (block_bytes - 1)))
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "block_bytes",
@@ -56,7 +56,7 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
                                      uint64_t block_bytes, uint64_t pool_bytes, struct facet_error *error)
 {
     uint64_t smallest = block_bytes ? block_bytes : BLOCK_LEAST;
-    enum facet_status status = check(page_bytes, pools, smallest, pool_bytes, error);
+    enum facet_status status = check_sizes(page_bytes, pools, smallest, pool_bytes, error);
 
     if (status != FACET_OK)
         return status;
@@ -67,7 +67,7 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
         /* A slab of eight such must be less than 4 GiB; and pools that were not asked for end where pages begin. */
         if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_LEAST) || (!pools && bytes > page_bytes * BLOCK_PAGES_MOST))
             break;
-        classes->class[classes->count++] = make(bytes, page_bytes, pool_bytes);
+        classes->class[classes->count++] = make_class(bytes, page_bytes, pool_bytes);
     }
     return FACET_OK;
 }

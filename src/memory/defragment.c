@@ -21,8 +21,8 @@ static uint64_t now_ns(const struct facet_memory *memory)
 }
 
 /* With the space's lock held. FACET_NOT_FOUND: the plan no longer holds. *ret_empty: to be returned, or NULL. */
-static enum facet_status move(struct facet_space *space, struct facet_frame_move *plan, struct facet_chunk **ret_empty,
-                              struct facet_error *error)
+static enum facet_status move_frames(struct facet_space *space, struct facet_frame_move *plan,
+                                     struct facet_chunk **ret_empty, struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
     struct facet_extent to;
@@ -54,7 +54,7 @@ static uint32_t pages_left(const struct pass *pass)
 }
 
 /* One move. *ret_more: there may be another. */
-static enum facet_status step(struct pass *pass, bool *ret_more, struct facet_error *error)
+static enum facet_status defragment_step(struct pass *pass, bool *ret_more, struct facet_error *error)
 {
     struct facet_memory *memory = pass->memory;
     struct facet_frame_move plan;
@@ -73,7 +73,7 @@ static enum facet_status step(struct pass *pass, bool *ret_more, struct facet_er
         return FACET_OK;
     struct facet_chunk *empty = NULL;
     uint64_t start = now_ns(memory);
-    enum facet_status status = move(space, &plan, &empty, error);
+    enum facet_status status = move_frames(space, &plan, &empty, error);
     pthread_mutex_unlock(&space->lock);
     if (status != FACET_OK)
         return status == FACET_NOT_FOUND ? FACET_OK : status;
@@ -104,9 +104,9 @@ static uint64_t returned_bytes(struct facet_memory *memory)
     return frames * memory->page_bytes;
 }
 
-static enum facet_status defragment(struct facet_memory *memory, uint32_t only,
-                                    const struct facet_defragment_options *options,
-                                    struct facet_defragment_report *ret_report, struct facet_error *error)
+static enum facet_status defragment_memory(struct facet_memory *memory, uint32_t only,
+                                           const struct facet_defragment_options *options,
+                                           struct facet_defragment_report *ret_report, struct facet_error *error)
 {
     enum facet_status status = check_options(options, error);
 
@@ -123,7 +123,7 @@ static enum facet_status defragment(struct facet_memory *memory, uint32_t only,
     };
 
     while (more && status == FACET_OK)
-        status = step(&pass, &more, error);
+        status = defragment_step(&pass, &more, error);
     if (status != FACET_OK)
         return status;
     facet_frames_trim(&memory->frames);
@@ -137,14 +137,14 @@ enum facet_status facet_memory_defragment(struct facet_memory *memory, const str
                                           struct facet_defragment_report *ret_report, struct facet_error *error)
 {
     FACET_NEED(memory, error);
-    return defragment(memory, 0, options, ret_report, error);
+    return defragment_memory(memory, 0, options, ret_report, error);
 }
 
 enum facet_status facet_space_defragment(struct facet_space *space, const struct facet_defragment_options *options,
                                          struct facet_defragment_report *ret_report, struct facet_error *error)
 {
     FACET_NEED(space, error);
-    return defragment(space->memory, space->serial, options, ret_report, error);
+    return defragment_memory(space->memory, space->serial, options, ret_report, error);
 }
 
 enum facet_status facet_space_compact(struct facet_space *space, const struct facet_defragment_options *options,

@@ -36,7 +36,7 @@ static bool wait_for_turn(struct facet_defragmenter *defragmenter)
 }
 
 /* The thread goes on after a failure: the next round tries again, and only a caller of defragment gets the error. */
-static void *keep(void *data)
+static void *run_defragmenter(void *data)
 {
     struct facet_defragmenter *defragmenter = data;
     const struct facet_defragment_options options = {.size = sizeof options,
@@ -65,7 +65,7 @@ enum facet_status facet_defragmenter_start(struct facet_memory *memory, uint32_t
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&defragmenter->woken, &clock);
     pthread_condattr_destroy(&clock);
-    int failed = pthread_create(&defragmenter->thread, NULL, keep, defragmenter);
+    int failed = pthread_create(&defragmenter->thread, NULL, run_defragmenter, defragmenter);
     if (failed) {
         free(defragmenter);
         return facet_error_errno(error, failed, "cannot start the defragmenter's thread");

@@ -26,7 +26,8 @@ struct device {
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
 
-static enum facet_status create(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
+static enum facet_status backend_create_pages(void *data, uint64_t bytes, uint64_t *ret_pages,
+                                              struct facet_error *error)
 {
     const struct device *device = data;
     uint64_t pages;
@@ -45,7 +46,7 @@ static enum facet_status create(void *data, uint64_t bytes, uint64_t *ret_pages,
     return FACET_OK;
 }
 
-static void destroy(void *data, uint64_t pages, uint64_t bytes)
+static void backend_destroy_pages(void *data, uint64_t pages, uint64_t bytes)
 {
     const struct device *device = data;
 
@@ -55,15 +56,15 @@ static void destroy(void *data, uint64_t pages, uint64_t bytes)
 
 /* --- a space's context -------------------------------------------------------------------------------------------- */
 
-static enum facet_status reserve(void *data, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
-                                 struct facet_error *error)
+static enum facet_status reserve_addresses(void *data, uint64_t context, uint64_t bytes, uint64_t align,
+                                           uint64_t *ret_address, struct facet_error *error)
 {
     const struct device *device = data;
 
     return device->ops->reserve(device->instance, context, bytes, align, ret_address, error);
 }
 
-static bool release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static bool release_addresses(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     const struct device *device = data;
 
@@ -71,23 +72,23 @@ static bool release(void *data, uint64_t context, uint64_t address, uint64_t byt
     return device->ops->release(device->instance, context, address, NULL) == FACET_OK;
 }
 
-static enum facet_status map(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
-                             uint64_t bytes, struct facet_error *error)
+static enum facet_status map_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
+                                   uint64_t bytes, struct facet_error *error)
 {
     const struct device *device = data;
 
     return device->ops->map(device->instance, context, address, place->pages, place->offset, bytes, error);
 }
 
-static enum facet_status unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static enum facet_status unmap_pages(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     const struct device *device = data;
 
     return device->ops->unmap(device->instance, context, address, bytes, NULL);
 }
 
-static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
-                              uint64_t bytes, struct facet_error *error)
+static enum facet_status move_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
+                                    uint64_t bytes, struct facet_error *error)
 {
     const struct facet_page_place *to = &pages->to;
     const struct device *device = data;
@@ -113,16 +114,16 @@ static enum facet_status read_from(void *data, uint64_t context, uint64_t addres
     return device->ops->read(device->instance, context, address, bytes, ret_data, error);
 }
 
-static enum facet_status copy(void *data, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
-                              struct facet_error *error)
+static enum facet_status copy_bytes(void *data, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
+                                    struct facet_error *error)
 {
     const struct device *device = data;
 
     return device->ops->copy(device->instance, context, to, from, bytes, error);
 }
 
-static enum facet_status fill(void *data, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
-                              struct facet_error *error)
+static enum facet_status fill_bytes(void *data, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
+                                    struct facet_error *error)
 {
     const struct device *device = data;
 
@@ -195,14 +196,14 @@ static enum facet_status access_pages(struct device *device, const struct access
     return status;
 }
 
-static enum facet_status put(void *data, const struct facet_page_place *place, uint64_t skip, const void *from,
-                             uint64_t bytes, struct facet_error *error)
+static enum facet_status put_bytes(void *data, const struct facet_page_place *place, uint64_t skip, const void *from,
+                                   uint64_t bytes, struct facet_error *error)
 {
     return access_pages(data, &(struct access){.place = place, .skip = skip, .bytes = bytes, .from = from}, error);
 }
 
-static enum facet_status get(void *data, const struct facet_page_place *place, uint64_t skip, void *ret_data,
-                             uint64_t bytes, struct facet_error *error)
+static enum facet_status get_bytes(void *data, const struct facet_page_place *place, uint64_t skip, void *ret_data,
+                                   uint64_t bytes, struct facet_error *error)
 {
     return access_pages(data, &(struct access){.place = place, .skip = skip, .bytes = bytes, .ret_data = ret_data},
                         error);
@@ -222,19 +223,19 @@ static void close_device(void *data)
 
 static const struct facet_page_ops operations = {
     .close = close_device,
-    .create = create,
-    .destroy = destroy,
-    .reserve = reserve,
-    .release = release,
-    .map = map,
-    .unmap = unmap,
-    .put = put,
-    .get = get,
-    .move = move,
+    .create = backend_create_pages,
+    .destroy = backend_destroy_pages,
+    .reserve = reserve_addresses,
+    .release = release_addresses,
+    .map = map_pages,
+    .unmap = unmap_pages,
+    .put = put_bytes,
+    .get = get_bytes,
+    .move = move_pages,
     .write = write_to,
     .read = read_from,
-    .copy = copy,
-    .fill = fill,
+    .copy = copy_bytes,
+    .fill = fill_bytes,
 };
 
 /* The abilities that a device declares. */

@@ -238,8 +238,8 @@ bool facet_chunk_take(struct facet_frames *frames, struct facet_chunk *chunk, st
     return clear;
 }
 
-static enum facet_status take(struct facet_frames *frames, uint32_t space, uint32_t page, uint32_t count,
-                              struct facet_extent *ret_extent, bool *ret_clear, struct facet_error *error)
+static enum facet_status take_frames(struct facet_frames *frames, uint32_t space, uint32_t page, uint32_t count,
+                                     struct facet_extent *ret_extent, bool *ret_clear, struct facet_error *error)
 {
     struct facet_chunk *chunk = best_chunk(frames, count);
 
@@ -268,7 +268,7 @@ enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space,
 
     pthread_mutex_lock(&frames->lock);
     for (;;) {
-        status = take(frames, space, page, count, ret_extent, ret_clear, error);
+        status = take_frames(frames, space, page, count, ret_extent, ret_clear, error);
         if (status != FACET_NO_SPACE || !frames->freeing)
             break;
         pthread_cond_wait(&frames->left, &frames->lock); /* the device has not got it back yet */
@@ -293,7 +293,7 @@ struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t
 }
 
 /* A chunk that is to be returned by that; or NULL. */
-static struct facet_chunk *give(struct facet_frames *frames, uint32_t frame, uint32_t count)
+static struct facet_chunk *give_frames(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
     uint32_t at = frame - facet_chunk_first(frames, chunk);
@@ -316,7 +316,7 @@ static struct facet_chunk *give(struct facet_frames *frames, uint32_t frame, uin
 struct facet_chunk *facet_frames_leave(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     pthread_mutex_lock(&frames->lock);
-    struct facet_chunk *chunk = give(frames, frame, count);
+    struct facet_chunk *chunk = give_frames(frames, frame, count);
     pthread_mutex_unlock(&frames->lock);
     return chunk;
 }

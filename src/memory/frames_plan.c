@@ -85,7 +85,8 @@ static bool plan_within(const struct facet_frames *frames, const struct facet_ch
     return false;
 }
 
-static bool plan(struct facet_frames *frames, bool out, uint32_t only, uint32_t most, struct facet_frame_move *ret_move)
+static bool plan_move(struct facet_frames *frames, bool out, uint32_t only, uint32_t most,
+                      struct facet_frame_move *ret_move)
 {
     const struct facet_chunk *chunk;
 
@@ -100,13 +101,13 @@ static bool plan(struct facet_frames *frames, bool out, uint32_t only, uint32_t 
 bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most, struct facet_frame_move *ret_move)
 {
     pthread_mutex_lock(&frames->lock);
-    bool found = plan(frames, true, only, most, ret_move) || plan(frames, false, only, most, ret_move);
+    bool found = plan_move(frames, true, only, most, ret_move) || plan_move(frames, false, only, most, ret_move);
     pthread_mutex_unlock(&frames->lock);
     return found;
 }
 
 /* Whether the frames are still as the plan found them. */
-static bool holds(const struct facet_frames *frames, const struct facet_frame_move *move)
+static bool holds_move(const struct facet_frames *frames, const struct facet_frame_move *move)
 {
     const struct facet_chunk *chunk = facet_frames_chunk(frames, move->from);
 
@@ -138,9 +139,9 @@ static bool begin_within(struct facet_frames *frames, struct facet_chunk *chunk,
     return true;
 }
 
-static bool begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent)
+static bool begin_move(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent)
 {
-    if (!holds(frames, move))
+    if (!holds_move(frames, move))
         return false;
     struct facet_chunk *from = facet_frames_chunk(frames, move->from);
     struct facet_chunk *into = better_than(frames, from);
@@ -160,7 +161,7 @@ static bool begin(struct facet_frames *frames, struct facet_frame_move *move, st
 bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent)
 {
     pthread_mutex_lock(&frames->lock);
-    bool begun = begin(frames, move, ret_extent);
+    bool begun = begin_move(frames, move, ret_extent);
     pthread_mutex_unlock(&frames->lock);
     return begun;
 }

@@ -39,15 +39,15 @@ struct memfd {
     struct facet_page_view view; /* of the committed memory; closed: none is committed */
 };
 
-static void *at(uint64_t address)
+static void *pointer_to(uint64_t address)
 {
     return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 /* --- addresses and chunks ----------------------------------------------------------------------------------------- */
 
-static enum facet_status reserve(void *data, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
-                                 struct facet_error *error)
+static enum facet_status reserve_addresses(void *data, uint64_t context, uint64_t bytes, uint64_t align,
+                                           uint64_t *ret_address, struct facet_error *error)
 {
     char *got = mmap(NULL, bytes + align, PROT_NONE, NO_ACCESS, -1, 0);
 
@@ -61,9 +61,9 @@ static enum facet_status reserve(void *data, uint64_t context, uint64_t bytes, u
     return FACET_OK;
 }
 
-static bool release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static bool release_addresses(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
-    return munmap(at(address), bytes) == 0;
+    return munmap(pointer_to(address), bytes) == 0;
 }
 
 static struct spare *take_spare(struct memfd *memfd, uint64_t bytes)
@@ -98,7 +98,7 @@ static uint64_t next_end(const struct memfd *memfd, uint64_t bytes)
     return (memfd->end + step - 1) / step * step;
 }
 
-static bool lengthen(int fd, uint64_t bytes)
+static bool lengthen_file(int fd, uint64_t bytes)
 {
     FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
 
@@ -118,7 +118,7 @@ static enum facet_status take_locked(struct memfd *memfd, uint64_t bytes, uint64
     spare = take_spare(memfd, bytes);
     if (!spare && (end > memfd->file_most || memfd->file_most - end < bytes))
         return facet_error_set(error, FACET_NO_SPACE, "the host memory has no %" PRIu64 " bytes in a row", bytes);
-    if (!spare && !lengthen(memfd->fd, end + bytes))
+    if (!spare && !lengthen_file(memfd->fd, end + bytes))
         return facet_error_errno(error, errno, "cannot grow the host memory by %" PRIu64 " bytes", bytes);
     *ret_offset = spare ? spare->offset : end;
     memfd->end = spare ? memfd->end : end + bytes;
@@ -129,7 +129,7 @@ static enum facet_status take_locked(struct memfd *memfd, uint64_t bytes, uint64
 
 /* The hole makes the memory go back, and makes it zero. Without memory for a spare's note its place in the file is
  * not used again, which costs nothing but addresses. */
-static void destroy(void *data, uint64_t pages, uint64_t bytes)
+static void destroy_pages(void *data, uint64_t pages, uint64_t bytes)
 {
     struct memfd *memfd = data;
     struct spare *spare = malloc(sizeof *spare);
@@ -148,7 +148,7 @@ static void destroy(void *data, uint64_t pages, uint64_t bytes)
     free(spare);
 }
 
-static enum facet_status create(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
+static enum facet_status create_pages(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
 {
     struct memfd *memfd = data;
     uint64_t offset = 0;
@@ -160,7 +160,7 @@ static enum facet_status create(void *data, uint64_t bytes, uint64_t *ret_pages,
         return status;
     int failed = memfd->view.base ? facet_page_view_commit(&memfd->view, memfd->fd, offset, bytes) : 0;
     if (failed) {
-        destroy(memfd, handle_of(offset), bytes);
+        destroy_pages(memfd, handle_of(offset), bytes);
         return facet_error_set(error, FACET_NO_SPACE, "the host gives no %" PRIu64 " bytes at once: %s", bytes,
                                strerror(failed));
     }
@@ -181,11 +181,11 @@ static uint64_t huge_bytes(void *data)
  * The bare system call: the thread sanitizer takes mmap() for a write. Mapping other pages with the same contents over
  * memory in use is none.
  */
-static enum facet_status map(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
-                             uint64_t bytes, struct facet_error *error)
+static enum facet_status map_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
+                                   uint64_t bytes, struct facet_error *error)
 {
     const struct memfd *memfd = data;
-    long got = syscall(SYS_mmap, at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd->fd,
+    long got = syscall(SYS_mmap, pointer_to(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd->fd,
                        (off_t)offset_of(place));
 
     if (got == -1 && errno == ENOMEM)
@@ -198,13 +198,14 @@ static enum facet_status map(void *data, uint64_t context, uint64_t address, con
 }
 
 /* A kernel that is out of mappings cannot take a piece out of the middle of one. */
-static enum facet_status unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static enum facet_status unmap_pages(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
-    return mmap(at(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0) == MAP_FAILED ? FACET_NO_SPACE : FACET_OK;
+    return mmap(pointer_to(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0) == MAP_FAILED ? FACET_NO_SPACE
+                                                                                                   : FACET_OK;
 }
 
-static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
-                              uint64_t bytes, struct facet_error *error)
+static enum facet_status move_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
+                                    uint64_t bytes, struct facet_error *error)
 {
     struct memfd *memfd = data;
     const struct facet_transplant place = {
@@ -217,7 +218,7 @@ static enum facet_status move(void *data, uint64_t context, uint64_t address, co
 
     if (memfd->faults < 0)
         return facet_error_set(error, FACET_UNSUPPORTED, FACET_TRANSPLANT_LACKS);
-    int failed = facet_transplant(memfd->faults, at(address), bytes, &place, &what);
+    int failed = facet_transplant(memfd->faults, pointer_to(address), bytes, &place, &what);
     return failed ? facet_error_errno(error, failed, "%s", what) : FACET_OK;
 }
 
@@ -226,28 +227,28 @@ static enum facet_status move(void *data, uint64_t context, uint64_t address, co
 static enum facet_status write_to(void *data, uint64_t context, uint64_t address, const void *from, uint64_t bytes,
                                   struct facet_error *error)
 {
-    memmove(at(address), from, bytes);
+    memmove(pointer_to(address), from, bytes);
     return FACET_OK;
 }
 
 static enum facet_status read_from(void *data, uint64_t context, uint64_t address, void *ret_data, uint64_t bytes,
                                    struct facet_error *error)
 {
-    memmove(ret_data, at(address), bytes);
+    memmove(ret_data, pointer_to(address), bytes);
     return FACET_OK;
 }
 
-static enum facet_status copy(void *data, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
-                              struct facet_error *error)
+static enum facet_status copy_bytes(void *data, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
+                                    struct facet_error *error)
 {
-    memmove(at(to), at(from), bytes);
+    memmove(pointer_to(to), pointer_to(from), bytes);
     return FACET_OK;
 }
 
-static enum facet_status fill(void *data, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
-                              struct facet_error *error)
+static enum facet_status fill_bytes(void *data, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
+                                    struct facet_error *error)
 {
-    memset(at(address), value, bytes);
+    memset(pointer_to(address), value, bytes);
     return FACET_OK;
 }
 
@@ -273,17 +274,17 @@ static void close_all(void *data)
 
 static const struct facet_page_ops operations = {
     .close = close_all,
-    .reserve = reserve,
-    .release = release,
-    .create = create,
-    .destroy = destroy,
-    .map = map,
-    .unmap = unmap,
-    .move = move,
+    .reserve = reserve_addresses,
+    .release = release_addresses,
+    .create = create_pages,
+    .destroy = destroy_pages,
+    .map = map_pages,
+    .unmap = unmap_pages,
+    .move = move_pages,
     .write = write_to,
     .read = read_from,
-    .copy = copy,
-    .fill = fill,
+    .copy = copy_bytes,
+    .fill = fill_bytes,
     .huge_bytes = huge_bytes,
 };
 

@@ -69,8 +69,9 @@ static enum facet_status check_pages(const struct facet_memory_config *config, u
     return FACET_OK;
 }
 
-static enum facet_status complete(const struct facet_memory_config *config, const struct facet_page_backend *backend,
-                                  struct facet_memory_config *ret_config, struct facet_error *error)
+static enum facet_status complete_options(const struct facet_memory_config *config,
+                                          const struct facet_page_backend *backend,
+                                          struct facet_memory_config *ret_config, struct facet_error *error)
 {
     uint64_t backend_page = backend->page_bytes;
 
@@ -111,8 +112,8 @@ static uint64_t tick_ns(void *data)
 
 /* --- a memory ----------------------------------------------------------------------------------------------------- */
 
-static enum facet_status start(struct facet_memory *memory, const struct facet_memory_config *config,
-                               struct facet_error *error)
+static enum facet_status start_memory(struct facet_memory *memory, const struct facet_memory_config *config,
+                                      struct facet_error *error)
 {
     enum facet_status status = facet_classes_init(&memory->classes, config->page_bytes, config->pools,
                                                   config->block_bytes, config->pool_bytes, error);
@@ -151,9 +152,9 @@ enum facet_status facet_memory_open(const struct facet_page_backend *backend, co
     }
     pthread_mutex_init(&memory->lock, NULL);
     facet_queue_init(&memory->queue);
-    status = complete(config, backend, &complete_config, error);
+    status = complete_options(config, backend, &complete_config, error);
     if (status == FACET_OK)
-        status = start(memory, &complete_config, error);
+        status = start_memory(memory, &complete_config, error);
     if (status != FACET_OK) {
         facet_memory_close(memory);
         return status;
@@ -264,8 +265,8 @@ static enum facet_status lay_out(struct facet_space *space, uint64_t limit_bytes
     return status == FACET_OK ? facet_pools_create(space, error) : status;
 }
 
-static enum facet_status enter(struct facet_memory *memory, struct facet_space *space, uint64_t limit_bytes,
-                               struct facet_error *error)
+static enum facet_status enter_space(struct facet_memory *memory, struct facet_space *space, uint64_t limit_bytes,
+                                     struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -345,7 +346,7 @@ enum facet_status facet_space_create(struct facet_memory *memory, const struct f
         space->name[i] = config->name[i];
     status = lay_out(space, config->limit_bytes, error);
     if (status == FACET_OK)
-        status = enter(memory, space, space->limit_pages * memory->page_bytes, error);
+        status = enter_space(memory, space, space->limit_pages * memory->page_bytes, error);
     if (status != FACET_OK) {
         clear_space(space);
         return status;

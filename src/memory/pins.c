@@ -86,7 +86,7 @@ static uint64_t changes_of(struct facet_queue *queue)
     return changes;
 }
 
-static void leave(struct facet_queue *queue, struct facet_waiter *waiter)
+static void leave_queue(struct facet_queue *queue, struct facet_waiter *waiter)
 {
     pthread_mutex_lock(&queue->lock);
     if (TAILQ_FIRST(&queue->waiters) == waiter)
@@ -99,7 +99,7 @@ static void leave(struct facet_queue *queue, struct facet_waiter *waiter)
 }
 
 /* Until it is at the head. False: the time is over; it is in the queue all the same. */
-static bool enter(struct facet_queue *queue, struct facet_waiter *waiter, uint64_t end_ns)
+static bool enter_queue(struct facet_queue *queue, struct facet_waiter *waiter, uint64_t end_ns)
 {
     const struct timespec end = facet_ns_timespec(end_ns);
     int waited = 0;
@@ -274,7 +274,7 @@ static bool are_here(const struct arrival *arrival)
 /*
  * Pins the pages if they are here, unless the head of the queue waits for this space's pins. *ret_done: whether it did.
  */
-static enum facet_status begin(const struct arrival *arrival, bool *ret_done, struct facet_error *error)
+static enum facet_status begin_arrival(const struct arrival *arrival, bool *ret_done, struct facet_error *error)
 {
     struct facet_space *space = arrival->space;
     const struct facet_memory *memory = space->memory;
@@ -293,7 +293,7 @@ static enum facet_status begin(const struct arrival *arrival, bool *ret_done, st
     return status;
 }
 
-static void end(const struct arrival *arrival)
+static void end_arrival(const struct arrival *arrival)
 {
     struct facet_space *space = arrival->space;
 
@@ -425,7 +425,7 @@ static enum facet_status arrive_in_turn(struct arrival *arrival, struct facet_er
     struct facet_memory *memory = arrival->space->memory;
     struct facet_waiter waiter;
     uint64_t start = now_ns(memory);
-    bool first = enter(&memory->queue, &waiter, arrival->end_ns);
+    bool first = enter_queue(&memory->queue, &waiter, arrival->end_ns);
     enum facet_status status = FACET_OK;
 
     arrival->waited_ns = now_ns(memory) - start;
@@ -438,9 +438,9 @@ static enum facet_status arrive_in_turn(struct arrival *arrival, struct facet_er
         status = bring_all(arrival, error);
         begin_turn(arrival, start);
         if (status != FACET_OK)
-            end(arrival);
+            end_arrival(arrival);
     }
-    leave(&memory->queue, &waiter);
+    leave_queue(&memory->queue, &waiter);
     return status;
 }
 
@@ -462,14 +462,14 @@ static enum facet_status check_size(const struct arrival *arrival, struct facet_
                        : "name fewer allocations at a time");
 }
 
-static enum facet_status arrive(struct arrival *arrival, uint64_t timeout_ns, struct facet_error *error)
+static enum facet_status bring_in_ranges(struct arrival *arrival, uint64_t timeout_ns, struct facet_error *error)
 {
     uint64_t now = now_ns(arrival->space->memory);
 
     bool done;
 
     arrival->end_ns = timeout_ns < NEVER - now ? now + timeout_ns : NEVER;
-    enum facet_status status = begin(arrival, &done, error);
+    enum facet_status status = begin_arrival(arrival, &done, error);
     if (done)
         return status;
     status = check_size(arrival, error);
@@ -493,7 +493,7 @@ enum facet_status facet_space_pin_range(struct facet_space *space, uint64_t addr
         return FACET_OK;
     const struct range range = range_of(space, address, bytes);
     struct arrival arrival = {.space = space, .ranges = &range, .count = 1, .brief = true};
-    return arrive(&arrival, TRANSFER_WAIT_NS, error);
+    return bring_in_ranges(&arrival, TRANSFER_WAIT_NS, error);
 }
 
 void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64_t bytes)
@@ -502,7 +502,7 @@ void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64
         return;
     const struct range range = range_of(space, address, bytes);
     const struct arrival arrival = {.space = space, .ranges = &range, .count = 1};
-    end(&arrival);
+    end_arrival(&arrival);
 }
 
 static enum facet_status fill_ranges(struct facet_pin *pin, const uint64_t *addresses, struct facet_error *error)
@@ -535,7 +535,7 @@ enum facet_status facet_space_pin(struct facet_space *space, const uint64_t *add
     status = fill_ranges(pin, addresses, error);
     if (status == FACET_OK) {
         struct arrival arrival = {.space = space, .ranges = pin->ranges, .count = count, .whole = pin->whole};
-        status = arrive(&arrival, timeout_ns, error);
+        status = bring_in_ranges(&arrival, timeout_ns, error);
     }
     if (status != FACET_OK) {
         free(pin);
@@ -551,6 +551,6 @@ void facet_pin_release(struct facet_pin *pin)
         return;
     const struct arrival arrival = {
         .space = pin->space, .ranges = pin->ranges, .count = pin->count, .whole = pin->whole};
-    end(&arrival);
+    end_arrival(&arrival);
     free(pin);
 }

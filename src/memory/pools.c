@@ -272,8 +272,8 @@ static enum facet_status take_or_add(struct facet_pool_arena *arena, uint32_t cl
     return status;
 }
 
-static enum facet_status take(struct facet_space *space, uint32_t class, struct taken *ret_taken,
-                              struct facet_error *error)
+static enum facet_status take_block(struct facet_space *space, uint32_t class, struct taken *ret_taken,
+                                    struct facet_error *error)
 {
     struct facet_pool_arena *arena = own_arena(space);
     enum facet_status status = take_or_add(arena, class, ret_taken, error);
@@ -291,7 +291,7 @@ enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, ui
 {
     uint64_t time_ns = space->memory->backend.tick_ns(space->memory->backend.data);
     struct taken taken;
-    enum facet_status status = take(space, class, &taken, error);
+    enum facet_status status = take_block(space, class, &taken, error);
 
     if (status != FACET_OK)
         return status;
@@ -330,8 +330,8 @@ static void settle_slab(struct facet_slab *slab)
     pthread_mutex_unlock(&arena->lock);
 }
 
-static enum facet_status refuse(const struct facet_space *space, uint64_t address, const char *what,
-                                struct facet_error *error)
+static enum facet_status refuse_address(const struct facet_space *space, uint64_t address, const char *what,
+                                        struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%" PRIx64 " %s of vGPU %u", address,
                                 what, space->id);
@@ -344,13 +344,13 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
     uint32_t block = (uint32_t)offset / slab->block_bytes;
 
     if (offset > UINT32_MAX || block >= slab->blocks)
-        return refuse(space, address, "is no allocation", error);
+        return refuse_address(space, address, "is no allocation", error);
     if ((uint32_t)offset % slab->block_bytes)
-        return refuse(space, address, "is inside a block", error);
+        return refuse_address(space, address, "is inside a block", error);
     struct facet_pool_arena *owner = atomic_load_explicit(&slab->arena, memory_order_relaxed);
     enum facet_slab_given given = facet_slab_give(slab, block);
     if (given == FACET_GIVEN_NOT)
-        return refuse(space, address, "is a block that is free already", error);
+        return refuse_address(space, address, "is a block that is free already", error);
     atomic_fetch_add_explicit(&own_arena(space)->given, 1, memory_order_relaxed);
     push_recent(owner, slab->class, address);
     if (given == FACET_GIVEN_LAST || (given == FACET_GIVEN_FROM_FULL && atomic_load(&slab->place) == FACET_SLAB_FULL))

@@ -31,8 +31,8 @@ static enum facet_status no_addresses(const struct facet_space *space, uint64_t 
                            bytes);
 }
 
-static enum facet_status take(struct facet_space *space, uint64_t bytes, uint32_t pages, uint32_t align, uint32_t tag,
-                              uint64_t *ret_address, struct facet_error *error)
+static enum facet_status take_run(struct facet_space *space, uint64_t bytes, uint32_t pages, uint32_t align,
+                                  uint32_t tag, uint64_t *ret_address, struct facet_error *error)
 {
     uint32_t first = facet_table_take(&space->table, pages, align);
 
@@ -56,12 +56,12 @@ enum facet_status facet_runs_take(struct facet_space *space, uint64_t bytes, uin
     if (pages > space->table.count)
         return no_addresses(space, bytes, error);
     pthread_mutex_lock(&space->lock);
-    enum facet_status status = take(space, bytes, (uint32_t)pages, (uint32_t)align_pages, tag, ret_address, error);
+    enum facet_status status = take_run(space, bytes, (uint32_t)pages, (uint32_t)align_pages, tag, ret_address, error);
     pthread_mutex_unlock(&space->lock);
     return status;
 }
 
-static void give(struct facet_space *space, uint32_t first)
+static void give_run(struct facet_space *space, uint32_t first)
 {
     struct facet_entry *entry = &space->table.entries[first];
     uint32_t count = entry->length;
@@ -80,7 +80,7 @@ enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, s
     uint8_t state = atomic_load_explicit(&space->table.entries[page].state, memory_order_relaxed);
     bool found = begins && state == FACET_PAGE_HEAD, pinned = found && space->table.entries[page].pins;
     if (found && !pinned)
-        give(space, page);
+        give_run(space, page);
     pthread_mutex_unlock(&space->lock);
     if (pinned)
         return facet_error_argument(error, FACET_BUSY, "address", "address: 0x%" PRIx64 " of vGPU %u is pinned",
@@ -93,7 +93,7 @@ enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, s
                                 space->id);
 }
 
-static enum facet_status grow(struct facet_space *space, uint32_t first, uint32_t pages, struct facet_error *error)
+static enum facet_status grow_run(struct facet_space *space, uint32_t first, uint32_t pages, struct facet_error *error)
 {
     struct facet_entry *entries = space->table.entries;
     uint32_t length = entries[first].length, more = pages - length;
@@ -110,7 +110,7 @@ static enum facet_status grow(struct facet_space *space, uint32_t first, uint32_
     return FACET_OK;
 }
 
-static void shrink(struct facet_space *space, uint32_t first, uint32_t pages)
+static void shrink_run(struct facet_space *space, uint32_t first, uint32_t pages)
 {
     uint32_t less = space->table.entries[first].length - pages;
 
@@ -130,12 +130,12 @@ enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address,
         return FACET_TOO_SMALL;
     pthread_mutex_lock(&space->lock);
     if (pages > head->length)
-        status = grow(space, first, pages, error);
+        status = grow_run(space, first, pages, error);
     else if (pages < head->length && head->pins)
         status = facet_error_argument(error, FACET_BUSY, "address", "address: 0x%" PRIx64 " of vGPU %u is pinned",
                                       address, space->id);
     else if (pages < head->length)
-        shrink(space, first, pages);
+        shrink_run(space, first, pages);
     if (status == FACET_OK) {
         space->run_bytes += bytes - atomic_load_explicit(&head->bytes, memory_order_relaxed);
         atomic_store_explicit(&head->bytes, bytes, memory_order_relaxed);
@@ -150,6 +150,6 @@ void facet_runs_clear(struct facet_space *space)
     pthread_mutex_lock(&space->lock);
     for (uint32_t page = 0; page < space->table.count && space->run_count; page++)
         if (atomic_load_explicit(&space->table.entries[page].state, memory_order_relaxed) == FACET_PAGE_HEAD)
-            give(space, page);
+            give_run(space, page);
     pthread_mutex_unlock(&space->lock);
 }

@@ -13,7 +13,7 @@ static uint32_t words_of(uint32_t blocks)
     return (blocks + 63) / 64;
 }
 
-static size_t lines(size_t bytes)
+static size_t lines_of(size_t bytes)
 {
     return (bytes + 63) & ~(size_t)63;
 }
@@ -21,8 +21,8 @@ static size_t lines(size_t bytes)
 /* One piece of memory: the slab, the notes. */
 struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks)
 {
-    size_t head = lines(sizeof(struct facet_slab) + words_of(blocks) * sizeof(uint64_t));
-    size_t whole = head + lines(blocks * sizeof(struct facet_note));
+    size_t head = lines_of(sizeof(struct facet_slab) + words_of(blocks) * sizeof(uint64_t));
+    size_t whole = head + lines_of(blocks * sizeof(struct facet_note));
     struct facet_slab *slab = aligned_alloc(_Alignof(struct facet_slab), whole);
 
     if (!slab)

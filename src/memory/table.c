@@ -26,7 +26,7 @@ static uint32_t row_for(uint32_t length)
     return row_of(length + (UINT32_C(1) << (top - 3)) - 1);
 }
 
-static void insert(struct facet_table *table, uint32_t first, uint32_t length)
+static void insert_free_run(struct facet_table *table, uint32_t first, uint32_t length)
 {
     uint32_t row = row_of(length), next = table->rows[row];
     struct facet_entry *entry = &table->entries[first];
@@ -42,7 +42,7 @@ static void insert(struct facet_table *table, uint32_t first, uint32_t length)
     table->subs[row / 8] |= (uint8_t)(1u << row % 8);
 }
 
-static void withdraw(struct facet_table *table, uint32_t first)
+static void withdraw_free_run(struct facet_table *table, uint32_t first)
 {
     struct facet_entry *entry = &table->entries[first];
     uint32_t row = row_of(entry->length);
@@ -102,11 +102,11 @@ uint32_t facet_table_take(struct facet_table *table, uint32_t count, uint32_t al
         return FACET_PAGE_NONE;
     uint32_t length = table->entries[first].length;
     uint32_t start = (first + align - 1) & ~(align - 1);
-    withdraw(table, first);
+    withdraw_free_run(table, first);
     if (start > first)
-        insert(table, first, start - first);
+        insert_free_run(table, first, start - first);
     if (start + count < first + length)
-        insert(table, start + count, first + length - start - count);
+        insert_free_run(table, start + count, first + length - start - count);
     return start;
 }
 
@@ -120,9 +120,9 @@ bool facet_table_take_at(struct facet_table *table, uint32_t first, uint32_t cou
     if (count > table->count - first || !is_free(table, first) || table->entries[first].length < count)
         return false;
     uint32_t length = table->entries[first].length;
-    withdraw(table, first);
+    withdraw_free_run(table, first);
     if (length > count)
-        insert(table, first + count, length - count);
+        insert_free_run(table, first + count, length - count);
     return true;
 }
 
@@ -135,13 +135,13 @@ void facet_table_give(struct facet_table *table, uint32_t first, uint32_t count)
     if (first > 0 && is_free(table, first - 1)) {
         start = first - table->entries[first - 1].length;
         length += first - start;
-        withdraw(table, start);
+        withdraw_free_run(table, start);
     }
     if (first + count < table->count && is_free(table, first + count)) {
         length += table->entries[first + count].length;
-        withdraw(table, first + count);
+        withdraw_free_run(table, first + count);
     }
-    insert(table, start, length);
+    insert_free_run(table, start, length);
 }
 
 /* Mapped, not allocated: most entries are never touched, and cost nothing until then. */
@@ -165,7 +165,7 @@ bool facet_table_init(struct facet_table *table, uint32_t count)
     }
     for (uint32_t row = 0; row < FACET_RUN_ROWS; row++)
         table->rows[row] = FACET_PAGE_NONE;
-    insert(table, 0, count);
+    insert_free_run(table, 0, count);
     return true;
 }
 

@@ -62,8 +62,8 @@ enum facet_status facet_memory_check_host(struct facet_memory *memory, const cha
 }
 
 /* Finds the side of an address that the caller did not name. */
-static enum facet_status detect(const struct facet_space *space, const char *argument, uint64_t address, bool *ret_own,
-                                struct facet_error *error)
+static enum facet_status detect_side(const struct facet_space *space, const char *argument, uint64_t address,
+                                     bool *ret_own, struct facet_error *error)
 {
     bool own = address - space->base < space->span;
 
@@ -101,7 +101,8 @@ struct transfer {
     bool detect; /* the caller named no sides */
 };
 
-static enum facet_status check(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
+static enum facet_status check_transfer(struct facet_space *space, const struct transfer *transfer,
+                                        struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
     uint64_t bytes = transfer->bytes;
@@ -116,7 +117,7 @@ static enum facet_status check(struct facet_space *space, const struct transfer 
                : facet_memory_check_host(memory, "from", transfer->from, bytes, transfer->detect, error);
 }
 
-static void *host(uint64_t address)
+static void *host_pointer(uint64_t address)
 {
     return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
 }
@@ -128,12 +129,12 @@ static enum facet_status run_once(struct facet_space *space, const struct transf
     if (transfer->to_device && transfer->from_device)
         return backend->ops->copy(backend->data, space->context, transfer->to, transfer->from, transfer->bytes, error);
     if (transfer->to_device)
-        return backend->ops->write(backend->data, space->context, transfer->to, host(transfer->from), transfer->bytes,
-                                   error);
+        return backend->ops->write(backend->data, space->context, transfer->to, host_pointer(transfer->from),
+                                   transfer->bytes, error);
     if (transfer->from_device)
-        return backend->ops->read(backend->data, space->context, transfer->from, host(transfer->to), transfer->bytes,
-                                  error);
-    memmove(host(transfer->to), host(transfer->from), transfer->bytes);
+        return backend->ops->read(backend->data, space->context, transfer->from, host_pointer(transfer->to),
+                                  transfer->bytes, error);
+    memmove(host_pointer(transfer->to), host_pointer(transfer->from), transfer->bytes);
     return FACET_OK;
 }
 
@@ -141,7 +142,8 @@ static enum facet_status run_once(struct facet_space *space, const struct transf
  * Runs after all queued work of the space's context. Retries on FACET_TIMEOUT: the provider gives up after seconds, the
  * caller waits until the copy completes.
  */
-static enum facet_status run(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
+static enum facet_status run_transfer(struct facet_space *space, const struct transfer *transfer,
+                                      struct facet_error *error)
 {
     enum facet_status status = FACET_TIMEOUT;
 
@@ -152,7 +154,7 @@ static enum facet_status run(struct facet_space *space, const struct transfer *t
     }
     /* Another thread may have freed a side since it was checked. */
     pthread_rwlock_rdlock(&space->touching);
-    status = check(space, transfer, error);
+    status = check_transfer(space, transfer, error);
     if (status == FACET_OK)
         status = run_once(space, transfer, error);
     pthread_rwlock_unlock(&space->touching);
@@ -171,7 +173,7 @@ static enum facet_status run_pinned(struct facet_space *space, const struct tran
     if (transfer->from_device)
         status = facet_space_pin_range(space, transfer->from, transfer->bytes, error);
     if (status == FACET_OK) {
-        status = run(space, transfer, error);
+        status = run_transfer(space, transfer, error);
         if (transfer->from_device)
             facet_space_unpin_range(space, transfer->from, transfer->bytes);
     }
@@ -190,8 +192,8 @@ static enum facet_status sides_of(const struct facet_space *space, enum facet_co
     transfer->from_device = kind == FACET_COPY_TO_HOST || kind == FACET_COPY_ON_DEVICE;
     if (!transfer->detect)
         return FACET_OK;
-    enum facet_status status = detect(space, "to", transfer->to, &transfer->to_device, error);
-    return status == FACET_OK ? detect(space, "from", transfer->from, &transfer->from_device, error) : status;
+    enum facet_status status = detect_side(space, "to", transfer->to, &transfer->to_device, error);
+    return status == FACET_OK ? detect_side(space, "from", transfer->from, &transfer->from_device, error) : status;
 }
 
 enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint64_t from, uint64_t bytes,
@@ -203,7 +205,7 @@ enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint6
     enum facet_status status = sides_of(space, kind, &transfer, error);
 
     if (status == FACET_OK)
-        status = check(space, &transfer, error);
+        status = check_transfer(space, &transfer, error);
     if (status != FACET_OK || bytes == 0)
         return status;
     status = run_pinned(space, &transfer, error);
@@ -233,7 +235,7 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
     if (backend->plain)
         status = facet_space_check_range(space, "address", address, bytes, error);
     if (status == FACET_OK)
-        do /* as in run() */
+        do /* as in run_transfer() */
             status = backend->ops->fill(backend->data, space->context, address, value, bytes, error);
         while (status == FACET_TIMEOUT);
     if (backend->plain)

@@ -29,7 +29,7 @@ static void hold_frames(struct facet_space *space, uint32_t first, uint32_t coun
     }
 }
 
-static void append(struct facet_space *space, uint32_t first, uint32_t count)
+static void append_extent(struct facet_space *space, uint32_t first, uint32_t count)
 {
     struct facet_unmap_queue *unmaps = &space->unmap_queue;
     struct facet_entry *entry = entry_of(space, first);
@@ -99,7 +99,7 @@ void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t coun
             if ((facet_entry_frame(entry_of(space, first + done + row)) != FACET_FRAME_NONE) != here)
                 break;
         if (here) {
-            append(space, first + done, row);
+            append_extent(space, first + done, row);
             continue;
         }
         give_swap_slots(space, first + done, row);
@@ -122,7 +122,7 @@ static void give_frames(struct facet_space *space, uint32_t first, uint32_t coun
     }
 }
 
-static enum facet_status ask(struct facet_space *space, uint32_t first, uint32_t count)
+static enum facet_status unmap_extent(struct facet_space *space, uint32_t first, uint32_t count)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
@@ -161,7 +161,7 @@ static uint32_t next_after(struct facet_space *space, uint32_t page, enum facet_
     return unmaps->kept_by == FACET_BUSY ? unmaps->unasked : next;
 }
 
-static uint64_t settle(struct facet_space *space)
+static uint64_t unmap_queued(struct facet_space *space)
 {
     struct facet_unmap_queue *unmaps = &space->unmap_queue;
     uint64_t gone = 0;
@@ -172,7 +172,7 @@ static uint64_t settle(struct facet_space *space)
         uint32_t count = entry_of(space, page)->length;
 
         pthread_mutex_unlock(&space->lock);
-        enum facet_status status = ask(space, page, count);
+        enum facet_status status = unmap_extent(space, page, count);
         pthread_mutex_lock(&space->lock);
         next = next_after(space, page, status);
         if (status != FACET_OK)
@@ -196,7 +196,7 @@ uint64_t facet_space_unmap_freed(struct facet_space *space)
     if (!facet_space_awaits_unmap(space))
         return 0;
     pthread_mutex_lock(&space->leave_lock);
-    uint64_t gone = settle(space);
+    uint64_t gone = unmap_queued(space);
     pthread_mutex_unlock(&space->leave_lock);
     return gone;
 }
@@ -205,7 +205,7 @@ void facet_space_try_unmap_freed(struct facet_space *space)
 {
     if (!facet_space_awaits_unmap(space) || pthread_mutex_trylock(&space->leave_lock) != 0)
         return;
-    (void)settle(space);
+    (void)unmap_queued(space);
     pthread_mutex_unlock(&space->leave_lock);
 }
 

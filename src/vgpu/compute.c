@@ -37,7 +37,7 @@ struct change {
 
 #define SAME (-1)
 
-static uint32_t changed(int64_t to, uint32_t from)
+static uint32_t changed_milli(int64_t to, uint32_t from)
 {
     return to == SAME ? from : (uint32_t)to;
 }
@@ -48,11 +48,11 @@ static enum facet_status apply_change(struct facet_vgpu *vgpu, const struct chan
     uint32_t request = vgpu->request_milli, limit = vgpu->limit_milli, priority = vgpu->priority, units = vgpu->units,
              launches = vgpu->launches;
 
-    vgpu->request_milli = changed(change->request_milli, request);
-    vgpu->limit_milli = changed(change->limit_milli, limit);
-    vgpu->priority = changed(change->priority, priority);
-    vgpu->units = changed(change->units, units);
-    vgpu->launches = changed(change->launches, launches);
+    vgpu->request_milli = changed_milli(change->request_milli, request);
+    vgpu->limit_milli = changed_milli(change->limit_milli, limit);
+    vgpu->priority = changed_milli(change->priority, priority);
+    vgpu->units = changed_milli(change->units, units);
+    vgpu->launches = changed_milli(change->launches, launches);
     enum facet_status status = facet_vgpu_apply(vgpu, error);
     if (status == FACET_OK) {
         pthread_rwlock_wrlock(&vgpu->driver->list);
@@ -69,8 +69,8 @@ static enum facet_status apply_change(struct facet_vgpu *vgpu, const struct chan
     return status;
 }
 
-static enum facet_status set(struct facet_driver *driver, uint32_t id, const struct change *change,
-                             struct facet_error *error)
+static enum facet_status set_compute(struct facet_driver *driver, uint32_t id, const struct change *change,
+                                     struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
@@ -97,7 +97,7 @@ enum facet_status facet_vgpu_set_share(struct facet_driver *driver, uint32_t id,
                                     "request_milli %" PRIu32 ", limit_milli %" PRIu32
                                     ": expected a limit of 1 to %u, and a request of at most that",
                                     request_milli, limit_milli, FACET_MILLI_WHOLE);
-    return set(driver, id, &(struct change){request_milli, limit_milli, SAME, SAME, SAME}, error);
+    return set_compute(driver, id, &(struct change){request_milli, limit_milli, SAME, SAME, SAME}, error);
 }
 
 enum facet_status facet_vgpu_check_priority(uint32_t priority, struct facet_error *error)
@@ -115,13 +115,13 @@ enum facet_status facet_vgpu_set_priority(struct facet_driver *driver, uint32_t 
 
     if (status != FACET_OK)
         return status;
-    return set(driver, id, &(struct change){SAME, SAME, priority, SAME, SAME}, error);
+    return set_compute(driver, id, &(struct change){SAME, SAME, priority, SAME, SAME}, error);
 }
 
 enum facet_status facet_vgpu_set_bounds(struct facet_driver *driver, uint32_t id, uint32_t units, uint32_t launches,
                                         struct facet_error *error)
 {
-    return set(driver, id, &(struct change){SAME, SAME, SAME, units, launches}, error);
+    return set_compute(driver, id, &(struct change){SAME, SAME, SAME, units, launches}, error);
 }
 
 enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t index, uint32_t policy, bool preempt,

@@ -38,9 +38,9 @@ static const struct facet_device_record *first_that_can(const struct facet_drive
     return NULL;
 }
 
-static enum facet_status find(const struct facet_driver *driver, const struct facet_device_table *table,
-                              const char *name, const struct facet_device_record **ret_record,
-                              struct facet_error *error)
+static enum facet_status find_record(const struct facet_driver *driver, const struct facet_device_table *table,
+                                     const char *name, const struct facet_device_record **ret_record,
+                                     struct facet_error *error)
 {
     const struct facet_device_record *record = NULL;
 
@@ -177,7 +177,7 @@ enum facet_status facet_vgpu_devices_open(struct facet_driver *driver, struct fa
 
         device->driver = driver;
         device->index = i;
-        status = find(driver, table, driver->device_names ? driver->device_names[i] : NULL, &record, error);
+        status = find_record(driver, table, driver->device_names ? driver->device_names[i] : NULL, &record, error);
         if (status == FACET_OK)
             status = open_device(device, record, error);
     }

@@ -42,7 +42,8 @@ static enum facet_status out_of_range(const char *argument, uint64_t value, uint
                                 argument, value, least, most);
 }
 
-static enum facet_status check(const struct facet_driver_config *config, uint32_t devices, struct facet_error *error)
+static enum facet_status check_config(const struct facet_driver_config *config, uint32_t devices,
+                                      struct facet_error *error)
 {
     if (config->off & ~OFF_ALL)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "off", "off 0x%" PRIx32 ": expected FACET_OFF_*",
@@ -172,7 +173,7 @@ enum facet_status facet_driver_open(const struct facet_driver_config *asked, str
         config = *asked;
     fill_in(&config);
     uint32_t names = count_names(&config);
-    enum facet_status status = check(&config, names, error);
+    enum facet_status status = check_config(&config, names, error);
     if (status != FACET_OK)
         return status;
     struct facet_driver *driver = calloc(1, sizeof *driver);

@@ -168,7 +168,7 @@ enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, u
 /* ---- operations ---- */
 
 /* The flags asked for, restricted by the vGPU's switches. */
-static uint32_t switched(const struct facet_vgpu *vgpu, const struct facet_math *operation)
+static uint32_t switched_units(const struct facet_vgpu *vgpu, const struct facet_math *operation)
 {
     bool mixed = atomic_load(&vgpu->on) & FACET_ON_MIXED_PRECISION && operation->type == FACET_MATH_F32;
     uint32_t flags = operation->flags;
@@ -199,7 +199,7 @@ static enum facet_status queue_operation(const struct work *work, const struct f
     const struct facet_vgpu_device *device = work->vgpu->device;
     struct facet_math operation = *work->operation;
 
-    operation.flags = switched(work->vgpu, &operation);
+    operation.flags = switched_units(work->vgpu, &operation);
     enum facet_status status = work->vgpu->space ? check_operands(work, &operation, error) : FACET_OK;
     if (status != FACET_OK)
         return status;
@@ -307,7 +307,7 @@ enum facet_status facet_vgpu_enqueue_fill(struct facet_driver *driver, uint32_t 
 
 /* ---- following ---- */
 
-static enum facet_status unknown(uint64_t execution, struct facet_error *error)
+static enum facet_status refuse_unknown_execution(uint64_t execution, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "execution",
                                 "execution 0x%" PRIx64 ": expected one of this vGPU, of its streams' last launches",
@@ -315,21 +315,22 @@ static enum facet_status unknown(uint64_t execution, struct facet_error *error)
 }
 
 /* The stream that a number is of, open, and the launch's number in it. */
-static enum facet_status find(struct facet_vgpu *vgpu, uint64_t execution, struct facet_vgpu_stream **ret_stream,
-                              uint64_t *ret_sequence, struct facet_error *error)
+static enum facet_status find_execution(struct facet_vgpu *vgpu, uint64_t execution,
+                                        struct facet_vgpu_stream **ret_stream, uint64_t *ret_sequence,
+                                        struct facet_error *error)
 {
     uint64_t index = (execution >> FACET_EXECUTION_SHIFT) - 1;
     uint64_t sequence = execution & ((UINT64_C(1) << FACET_EXECUTION_SHIFT) - 1);
     struct facet_vgpu_stream *stream = NULL;
 
     if (index >= vgpu->streams)
-        return unknown(execution, error);
+        return refuse_unknown_execution(execution, error);
     enum facet_status status = facet_vgpu_stream_open(vgpu, (uint32_t)index, &stream, error);
     if (status != FACET_OK)
         return status;
     if (sequence == 0 || sequence > stream->launched) {
         pthread_mutex_unlock(&stream->lock);
-        return unknown(execution, error);
+        return refuse_unknown_execution(execution, error);
     }
     *ret_stream = stream;
     *ret_sequence = sequence;
@@ -343,7 +344,7 @@ static uint32_t status_of(const struct facet_launch_record *record)
     return record->status == FACET_BAD_STATE ? FACET_EXECUTION_CANCELLED : FACET_EXECUTION_FAILED;
 }
 
-static void describe(const struct facet_launch_record *record, struct facet_execution *ret_execution)
+static void describe_record(const struct facet_launch_record *record, struct facet_execution *ret_execution)
 {
     ret_execution->status = status_of(record);
     ret_execution->failure = ret_execution->status == FACET_EXECUTION_FAILED ? record->status : FACET_OK;
@@ -358,8 +359,8 @@ static void describe(const struct facet_launch_record *record, struct facet_exec
 }
 
 /* With the stream's lock held, and its state and records just read. */
-static enum facet_status look(const struct facet_vgpu_stream *stream, uint64_t sequence,
-                              struct facet_execution *ret_execution, struct facet_error *error)
+static enum facet_status look_up_record(const struct facet_vgpu_stream *stream, uint64_t sequence,
+                                        struct facet_execution *ret_execution, struct facet_error *error)
 {
     const struct facet_launch_record *record = stream->room > 0 ? &stream->records[sequence % stream->room] : NULL;
 
@@ -368,8 +369,8 @@ static enum facet_status look(const struct facet_vgpu_stream *stream, uint64_t s
         return FACET_OK;
     }
     if (!record || record->sequence != sequence)
-        return unknown(ret_execution->execution, error);
-    describe(record, ret_execution);
+        return refuse_unknown_execution(ret_execution->execution, error);
+    describe_record(record, ret_execution);
     return FACET_OK;
 }
 
@@ -385,13 +386,13 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    status = find(vgpu, execution, &stream, &sequence, error);
+    status = find_execution(vgpu, execution, &stream, &sequence, error);
     if (status != FACET_OK)
         return facet_vgpu_note(vgpu, status);
     what.stream = (uint32_t)(stream - vgpu->stream);
     status = facet_vgpu_stream_drain_records(vgpu, stream, error);
     if (status == FACET_OK)
-        status = look(stream, sequence, &what, error);
+        status = look_up_record(stream, sequence, &what, error);
     pthread_mutex_unlock(&stream->lock);
     if (status == FACET_OK)
         facet_sized_give(ret_execution, &what, sizeof what);
@@ -408,7 +409,7 @@ enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, ui
 
     if (status != FACET_OK)
         return status;
-    status = find(vgpu, execution, &stream, &sequence, error);
+    status = find_execution(vgpu, execution, &stream, &sequence, error);
     if (status == FACET_OK) {
         const struct facet_vgpu_device *device = vgpu->device;
 

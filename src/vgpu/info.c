@@ -81,7 +81,8 @@ static void add_measured(struct facet_vgpu *vgpu, struct facet_vgpu_info *info)
 }
 
 /* For a lost device, the last known state. */
-static enum facet_status describe(struct facet_vgpu *vgpu, struct facet_vgpu_info *ret_info, struct facet_error *error)
+static enum facet_status describe_vgpu(struct facet_vgpu *vgpu, struct facet_vgpu_info *ret_info,
+                                       struct facet_error *error)
 {
     struct facet_vgpu_info info = {
         .size = sizeof info,
@@ -120,7 +121,7 @@ enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id, 
         status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    return describe(vgpu, ret_info, error);
+    return describe_vgpu(vgpu, ret_info, error);
 }
 
 /* ---- all ---- */
@@ -165,7 +166,7 @@ enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu
         id = vgpu->id + 1;
         status = check_sizes(infos, found, &info, error);
         if (status == FACET_OK) {
-            status = describe(vgpu, info, error);
+            status = describe_vgpu(vgpu, info, error);
             found++;
         }
         facet_vgpu_drop(vgpu);

@@ -47,8 +47,8 @@ static enum facet_status check_compute(const struct facet_driver *driver, const 
     return FACET_OK;
 }
 
-static enum facet_status check(const struct facet_driver *driver, const struct facet_vgpu_config *config,
-                               struct facet_error *error)
+static enum facet_status check_config(const struct facet_driver *driver, const struct facet_vgpu_config *config,
+                                      struct facet_error *error)
 {
     uint32_t off = FACET_OFF_TENSOR_CORES, on = FACET_ON_MIXED_PRECISION;
 
@@ -87,7 +87,7 @@ static bool promised_less(const struct facet_vgpu_device *left, const struct fac
     return left->promised_bytes < right->promised_bytes;
 }
 
-static struct facet_vgpu_device *choose(struct facet_driver *driver, uint32_t asked)
+static struct facet_vgpu_device *choose_device(struct facet_driver *driver, uint32_t asked)
 {
     struct facet_vgpu_device *best = NULL;
 
@@ -103,7 +103,7 @@ static struct facet_vgpu_device *choose(struct facet_driver *driver, uint32_t as
 }
 
 /* Streams and promises, as one step with the choice that rests on them. */
-static enum facet_status claim(struct facet_vgpu *vgpu, uint32_t device, struct facet_error *error)
+static enum facet_status claim_device(struct facet_vgpu *vgpu, uint32_t device, struct facet_error *error)
 {
     struct facet_driver *driver = vgpu->driver;
 
@@ -111,7 +111,7 @@ static enum facet_status claim(struct facet_vgpu *vgpu, uint32_t device, struct 
     uint32_t left = driver->config.streams - driver->streams;
 
     if (vgpu->streams <= left) {
-        vgpu->device = choose(driver, device);
+        vgpu->device = choose_device(driver, device);
         driver->streams += vgpu->streams;
         vgpu->device->vgpus++;
         vgpu->device->promised_milli += vgpu->request_milli;
@@ -128,7 +128,7 @@ static enum facet_status claim(struct facet_vgpu *vgpu, uint32_t device, struct 
                                 vgpu->streams, left, driver->config.streams);
 }
 
-static void unclaim(struct facet_vgpu *vgpu)
+static void unclaim_device(struct facet_vgpu *vgpu)
 {
     struct facet_driver *driver = vgpu->driver;
 
@@ -232,13 +232,13 @@ static void name_it(struct facet_vgpu *vgpu, const char *name)
     snprintf(vgpu->worker, sizeof vgpu->worker, "%.48s.%" PRIu32, vgpu->name, vgpu->id);
 }
 
-static enum facet_status build(struct facet_vgpu *vgpu, const struct facet_vgpu_config *config,
-                               struct facet_error *error)
+static enum facet_status build_vgpu(struct facet_vgpu *vgpu, const struct facet_vgpu_config *config,
+                                    struct facet_error *error)
 {
     enum facet_status status = facet_vgpu_streams_init(vgpu, vgpu->streams, error);
 
     if (status == FACET_OK)
-        status = claim(vgpu, config->device, error);
+        status = claim_device(vgpu, config->device, error);
     if (status != FACET_OK)
         return status;
     name_it(vgpu, config->name);
@@ -251,7 +251,7 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
     const struct facet_vgpu_config defaults = {.size = sizeof defaults}, *config = asked ? asked : &defaults;
 
     FACET_VGPU_NEED_DRIVER(driver, error);
-    enum facet_status status = check(driver, config, error);
+    enum facet_status status = check_config(driver, config, error);
 
     if (status != FACET_OK)
         return status;
@@ -260,7 +260,7 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a vGPU");
     status = facet_vgpu_reserve_id(vgpu, error);
     if (status == FACET_OK) {
-        status = build(vgpu, config, error);
+        status = build_vgpu(vgpu, config, error);
         facet_vgpu_enlist(vgpu, status == FACET_OK);
     }
     if (status != FACET_OK) {
@@ -315,7 +315,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu)
     }
     facet_vgpu_streams_free(vgpu);
     facet_history_destroy(atomic_load(&vgpu->history));
-    unclaim(vgpu);
+    unclaim_device(vgpu);
     pthread_mutex_destroy(&vgpu->managed_lock);
     pthread_mutex_destroy(&vgpu->pin_lock);
     pthread_mutex_destroy(&vgpu->lock);

@@ -205,7 +205,7 @@ static void measure_all(struct facet_driver *driver)
             facet_vgpu_scale(&driver->device[i]);
 }
 
-static bool swaps(const struct facet_driver *driver)
+static bool driver_swaps(const struct facet_driver *driver)
 {
     return driver->config.memory && driver->config.memory->swap_bytes > 0;
 }
@@ -224,14 +224,14 @@ static bool sleep_until(struct facet_driver *driver, uint64_t until_ns)
     return !closing;
 }
 
-static void *run(void *argument)
+static void *run_measurement(void *argument)
 {
     struct facet_driver *driver = argument;
-    uint64_t step = swaps(driver) ? PIN_NS : driver->config.monitor_ns, now = facet_clock_now_ns();
+    uint64_t step = driver_swaps(driver) ? PIN_NS : driver->config.monitor_ns, now = facet_clock_now_ns();
     uint64_t next = now, look = now;
 
     do {
-        if (swaps(driver))
+        if (driver_swaps(driver))
             each_vgpu(driver, release_pins);
         now = facet_clock_now_ns();
         if (now >= next) {
@@ -246,7 +246,7 @@ static void *run(void *argument)
 
 enum facet_status facet_vgpu_measure_start(struct facet_driver *driver, struct facet_error *error)
 {
-    int result = pthread_create(&driver->thread, NULL, run, driver);
+    int result = pthread_create(&driver->thread, NULL, run_measurement, driver);
 
     if (result != 0)
         return facet_error_errno(error, result, "no thread to measure with");

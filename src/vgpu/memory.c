@@ -10,8 +10,8 @@
 #include "vgpu/driver.h"
 
 /* The vGPU, of a device that is not lost; and with `still` not a paused one. */
-static enum facet_status begin(struct facet_driver *driver, uint32_t id, bool still, struct facet_vgpu **ret_vgpu,
-                               struct facet_error *error)
+static enum facet_status begin_access(struct facet_driver *driver, uint32_t id, bool still,
+                                      struct facet_vgpu **ret_vgpu, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
@@ -30,7 +30,7 @@ enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id
                                         struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, false, &vgpu, error);
+    enum facet_status status = begin_access(driver, id, false, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
@@ -199,7 +199,7 @@ enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, 
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_NEED(ret_address, error);
-    enum facet_status status = begin(driver, id, false, &vgpu, error);
+    enum facet_status status = begin_access(driver, id, false, &vgpu, error);
     if (status != FACET_OK)
         return status;
     status = vgpu->space ? allocate_in_space(vgpu, bytes, options, ret_address, error)
@@ -212,7 +212,7 @@ enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, 
 enum facet_status facet_vgpu_free(struct facet_driver *driver, uint32_t id, uint64_t address, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, false, &vgpu, error);
+    enum facet_status status = begin_access(driver, id, false, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
@@ -258,7 +258,7 @@ enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint
                                   enum facet_copy kind, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, true, &vgpu, error);
+    enum facet_status status = begin_access(driver, id, true, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
@@ -271,7 +271,7 @@ enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint
                                   uint64_t bytes, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, true, &vgpu, error);
+    enum facet_status status = begin_access(driver, id, true, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
@@ -286,7 +286,7 @@ enum facet_status facet_vgpu_read_idle(struct facet_driver *driver, uint32_t id,
                                        uint64_t bytes, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, true, &vgpu, error);
+    enum facet_status status = begin_access(driver, id, true, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
@@ -299,7 +299,7 @@ enum facet_status facet_vgpu_write_idle(struct facet_driver *driver, uint32_t id
                                         uint64_t bytes, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, true, &vgpu, error);
+    enum facet_status status = begin_access(driver, id, true, &vgpu, error);
 
     if (status != FACET_OK)
         return status;

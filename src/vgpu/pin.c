@@ -23,7 +23,7 @@ struct facet_vgpu_pin {
     uint64_t sequence;
 };
 
-static bool swaps(const struct facet_vgpu *vgpu)
+static bool vgpu_swaps(const struct facet_vgpu *vgpu)
 {
     return vgpu->space && vgpu->device->swap_bytes > 0;
 }
@@ -61,7 +61,7 @@ static enum facet_status pin_patiently(struct facet_vgpu *vgpu, const uint64_t *
 
 enum facet_status facet_vgpu_pin_all(struct facet_vgpu *vgpu, struct facet_pin **ret_pin, struct facet_error *error)
 {
-    return swaps(vgpu) ? pin_patiently(vgpu, NULL, 0, FACET_VGPU_PIN_NS, ret_pin, error) : FACET_OK;
+    return vgpu_swaps(vgpu) ? pin_patiently(vgpu, NULL, 0, FACET_VGPU_PIN_NS, ret_pin, error) : FACET_OK;
 }
 
 void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint64_t execution)
@@ -133,7 +133,7 @@ void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all)
 /* ---- pins of the program ---- */
 
 /* Its number; 0: there are as many as a page can count. */
-static uint64_t keep(struct facet_vgpu *vgpu, struct facet_vgpu_pin *kept)
+static uint64_t keep_pin(struct facet_vgpu *vgpu, struct facet_vgpu_pin *kept)
 {
     uint64_t number = 0;
 
@@ -195,7 +195,7 @@ enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a pin");
     uint64_t number = 0;
     status = pin_patiently(vgpu, addresses, count, timeout_ns, &kept->pin, error);
-    if (status == FACET_OK && !(number = keep(vgpu, kept)))
+    if (status == FACET_OK && !(number = keep_pin(vgpu, kept)))
         status = facet_error_set(error, FACET_QUOTA, "vGPU %" PRIu32 " keeps %u pins already", id, FACET_VGPU_PINS);
     if (number)
         *ret_pin = number;

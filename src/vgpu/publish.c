@@ -24,7 +24,7 @@
 #define TEXT_MODE 0600
 
 /* Whether this process has the lock, and its file still exists. */
-static bool holds(int fd)
+static bool file_is_held(int fd)
 {
     struct stat info;
 
@@ -42,7 +42,7 @@ static int make_lock(struct facet_driver *driver)
 
         if (fd < 0 && errno == EEXIST)
             continue;
-        if (fd < 0 || holds(fd)) {
+        if (fd < 0 || file_is_held(fd)) {
             snprintf(driver->published, sizeof driver->published, "%d-%u", (int)getpid(), i);
             return fd;
         }
@@ -83,7 +83,7 @@ static void read_program(char *ret_name, size_t size)
 }
 
 /* Devices and vGPUs as they are now. False: no memory. */
-static bool collect(struct facet_driver *driver, struct facet_published *driver_now)
+static bool collect_published(struct facet_driver *driver, struct facet_published *driver_now)
 {
     uint32_t room = facet_vgpu_count(driver) + 8;
 
@@ -119,7 +119,7 @@ static bool write_all(int fd, const char *text)
     return true;
 }
 
-static void replace(const struct facet_driver *driver, const char *text)
+static void replace_file(const struct facet_driver *driver, const char *text)
 {
     char name[64], whole[64];
 
@@ -140,10 +140,10 @@ void facet_vgpu_publish(struct facet_driver *driver, uint64_t now_ns)
     if (driver->lock < 0 || (driver->published_ns && now_ns < driver->published_ns + EACH_NS))
         return;
     driver->published_ns = now_ns;
-    FACET_CLEANUP_FREE char *text = collect(driver, &driver_now) ? facet_published_text(&driver_now) : NULL;
+    FACET_CLEANUP_FREE char *text = collect_published(driver, &driver_now) ? facet_published_text(&driver_now) : NULL;
     facet_published_clear(&driver_now);
     if (text)
-        replace(driver, text);
+        replace_file(driver, text);
 }
 
 void facet_vgpu_publish_close(struct facet_driver *driver)

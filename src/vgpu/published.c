@@ -195,7 +195,8 @@ static uint32_t valid_bits(const struct form *form, const json_t *object)
     return all & ~missing;
 }
 
-static enum facet_status refuse(const char *list, size_t index, const struct field *field, struct facet_error *error)
+static enum facet_status refuse_field(const char *list, size_t index, const struct field *field,
+                                      struct facet_error *error)
 {
     char most[64] = "a short text";
 
@@ -216,7 +217,7 @@ static enum facet_status read_one(const struct form *form, const json_t *object,
 
         if ((valid & field->valid) == field->valid &&
             !take_value(field, json_object_get(object, field->name), bytes + field->offset))
-            return refuse(list, index, field, error);
+            return refuse_field(list, index, field, error);
     }
     memcpy(bytes + form->valid_offset, &valid, sizeof valid);
     return FACET_OK;

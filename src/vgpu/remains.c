@@ -9,7 +9,7 @@
 #include "memory/unmap_queue.h"
 #include "vgpu/driver.h"
 
-static void finish(struct facet_vgpu *vgpu)
+static void finish_remains(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;
 
@@ -25,7 +25,7 @@ static bool is_over(const struct facet_vgpu *vgpu)
     return !vgpu->space || atomic_load(&vgpu->device->lost) || facet_space_vacate(vgpu->space);
 }
 
-static void keep(struct facet_driver *driver, struct facet_vgpu *vgpu)
+static void keep_remains(struct facet_driver *driver, struct facet_vgpu *vgpu)
 {
     pthread_mutex_lock(&driver->monitor);
     vgpu->next_remains = driver->remains;
@@ -45,9 +45,9 @@ static struct facet_vgpu *take_all(struct facet_driver *driver)
 void facet_vgpu_remains_add(struct facet_vgpu *vgpu)
 {
     if (is_over(vgpu))
-        finish(vgpu);
+        finish_remains(vgpu);
     else
-        keep(vgpu->driver, vgpu);
+        keep_remains(vgpu->driver, vgpu);
 }
 
 bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgpu_device *device)
@@ -58,10 +58,10 @@ bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgp
     for (struct facet_vgpu *vgpu = take_all(driver); vgpu; vgpu = next) {
         next = vgpu->next_remains;
         if ((!device || vgpu->device == device) && is_over(vgpu)) {
-            finish(vgpu);
+            finish_remains(vgpu);
             any = true;
         } else {
-            keep(driver, vgpu);
+            keep_remains(driver, vgpu);
         }
     }
     return any;
@@ -74,7 +74,7 @@ void facet_vgpu_remains_clear(struct facet_driver *driver)
 
     for (struct facet_vgpu *vgpu = take_all(driver); vgpu; vgpu = next) {
         next = vgpu->next_remains;
-        finish(vgpu);
+        finish_remains(vgpu);
     }
 }
 

@@ -23,7 +23,7 @@ void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *b
 }
 
 /* The members of a device, counted, as many as there is room for. */
-static uint32_t collect(struct facet_vgpu_device *device, struct facet_vgpu **vgpus, uint32_t most)
+static uint32_t collect_vgpus(struct facet_vgpu_device *device, struct facet_vgpu **vgpus, uint32_t most)
 {
     struct facet_vgpu *vgpu;
     uint32_t count = 0;
@@ -40,7 +40,7 @@ static uint32_t collect(struct facet_vgpu_device *device, struct facet_vgpu **vg
     return count;
 }
 
-static void describe(struct facet_vgpu *vgpu)
+static void describe_scaling(struct facet_vgpu *vgpu)
 {
     struct facet_scale_member *member = &vgpu->scale;
 
@@ -53,7 +53,7 @@ static void describe(struct facet_vgpu *vgpu)
 }
 
 /* The device gets the present guarantee; the request stays as it was. */
-static void apply(struct facet_vgpu *vgpu)
+static void apply_scaling(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;
     const struct facet_execution_ops *ops = device->provider->execution;
@@ -81,17 +81,17 @@ void facet_vgpu_scale(struct facet_vgpu_device *device)
     uint32_t room = facet_vgpu_count(device->driver);
     struct facet_vgpu **vgpus = calloc((size_t)room + 1, sizeof *vgpus);
     struct facet_scale_member *members = calloc((size_t)room + 1, sizeof *members);
-    uint32_t count = vgpus && members ? collect(device, vgpus, room) : 0;
+    uint32_t count = vgpus && members ? collect_vgpus(device, vgpus, room) : 0;
 
     config.device_units = device->info.compute_units;
     for (uint32_t i = 0; i < count; i++) {
-        describe(vgpus[i]);
+        describe_scaling(vgpus[i]);
         members[i] = vgpus[i]->scale;
     }
     facet_scale_step(&config, members, count);
     for (uint32_t i = 0; i < count; i++) {
         vgpus[i]->scale = members[i];
-        apply(vgpus[i]);
+        apply_scaling(vgpus[i]);
         facet_vgpu_drop(vgpus[i]);
     }
     free(vgpus);

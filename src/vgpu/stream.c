@@ -65,7 +65,8 @@ void facet_vgpu_streams_clear(struct facet_vgpu *vgpu)
 }
 
 /* With its lock held. */
-static enum facet_status make(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream, struct facet_error *error)
+static enum facet_status make_stream(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
+                                     struct facet_error *error)
 {
     const struct facet_vgpu_device *device = vgpu->device;
     const struct facet_execution_ops *ops = device->provider->execution;
@@ -97,7 +98,7 @@ enum facet_status facet_vgpu_stream_open(struct facet_vgpu *vgpu, uint32_t index
 
     pthread_mutex_lock(&stream->lock);
     if (!stream->number)
-        status = make(vgpu, stream, error);
+        status = make_stream(vgpu, stream, error);
     if (status != FACET_OK)
         pthread_mutex_unlock(&stream->lock);
     else
@@ -148,7 +149,7 @@ static bool make_room(struct facet_vgpu_stream *stream, uint64_t newest)
     return true;
 }
 
-static void keep(struct facet_vgpu_stream *stream, const struct facet_launch_record *record)
+static void keep_record(struct facet_vgpu_stream *stream, const struct facet_launch_record *record)
 {
     stream->gaps = stream->gaps || record->sequence != stream->drained + 1;
     stream->drained = record->sequence;
@@ -181,7 +182,7 @@ static enum facet_status read_records(struct facet_vgpu *vgpu, struct facet_vgpu
         if (!make_room(stream, count > 0 ? records[count - 1].sequence : 0)) /* they are read again the next time */
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " records", count);
         for (uint32_t i = 0; i < count; i++)
-            keep(stream, &records[i]);
+            keep_record(stream, &records[i]);
     }
     return status;
 }

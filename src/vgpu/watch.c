@@ -17,7 +17,7 @@ struct facet_vgpu_watch {
     struct facet_threshold threshold;
 };
 
-static void tell(void *owner, const struct facet_threshold_event *event)
+static void tell_event(void *owner, const struct facet_threshold_event *event)
 {
     const struct facet_vgpu_watch *watch = owner;
     const struct facet_watch_event told = {
@@ -46,9 +46,9 @@ void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgp
 }
 
 /* The subject of a watch; a vGPU comes with a reference, which the caller drops. */
-static enum facet_status find(struct facet_driver *driver, const struct facet_watch *asked,
-                              struct facet_vgpu_subject *ret_subject, struct facet_vgpu **ret_vgpu,
-                              struct facet_error *error)
+static enum facet_status find_subject(struct facet_driver *driver, const struct facet_watch *asked,
+                                      struct facet_vgpu_subject *ret_subject, struct facet_vgpu **ret_vgpu,
+                                      struct facet_error *error)
 {
     *ret_vgpu = NULL;
     if (!asked->vgpu && asked->device >= driver->devices)
@@ -65,8 +65,8 @@ static enum facet_status find(struct facet_driver *driver, const struct facet_wa
     return status;
 }
 
-static enum facet_status fill(const struct facet_watch *asked, const struct facet_vgpu_subject *subject,
-                              struct facet_vgpu_watch *watch, struct facet_error *error)
+static enum facet_status fill_watch(const struct facet_watch *asked, const struct facet_vgpu_subject *subject,
+                                    struct facet_vgpu_watch *watch, struct facet_error *error)
 {
     const struct facet_threshold_rule rule = {
         .measure = (enum facet_measure)asked->measure,
@@ -83,10 +83,10 @@ static enum facet_status fill(const struct facet_watch *asked, const struct face
     watch->device = subject->device;
     watch->told = asked->told;
     watch->owner = asked->owner;
-    return facet_threshold_init(&watch->threshold, &rule, tell, watch, error);
+    return facet_threshold_init(&watch->threshold, &rule, tell_event, watch, error);
 }
 
-static void insert(struct facet_driver *driver, struct facet_vgpu_watch *watch, uint64_t *ret_watch)
+static void insert_watch(struct facet_driver *driver, struct facet_vgpu_watch *watch, uint64_t *ret_watch)
 {
     pthread_mutex_lock(&driver->watching);
     watch->number = ++driver->watched;
@@ -116,11 +116,11 @@ enum facet_status facet_driver_watch(struct facet_driver *driver, const struct f
     struct facet_vgpu_watch *watch = calloc(1, sizeof *watch);
     if (!watch)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a watch");
-    enum facet_status status = find(driver, asked, &subject, &vgpu, error);
+    enum facet_status status = find_subject(driver, asked, &subject, &vgpu, error);
     if (status == FACET_OK)
-        status = fill(asked, &subject, watch, error);
+        status = fill_watch(asked, &subject, watch, error);
     if (status == FACET_OK)
-        insert(driver, watch, ret_watch); /* before the reference is dropped: the vGPU's end comes after */
+        insert_watch(driver, watch, ret_watch); /* before the reference is dropped: the vGPU's end comes after */
     else
         free(watch);
     return status;

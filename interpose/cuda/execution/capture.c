@@ -5,13 +5,13 @@
 #include "interpose/cuda/hooks.h"
 #include "interpose/kit/execution/counter.h"
 
-static CUresult begun(struct facet_flight_origin *origin, void *stream, CUresult result)
+static CUresult capture_begun(struct facet_flight_origin *origin, void *stream, CUresult result)
 {
     facet_flight_capture_begun(origin, stream, result == CUDA_SUCCESS);
     return result;
 }
 
-static CUresult ended(void *stream, CUresult result)
+static CUresult capture_ended(void *stream, CUresult result)
 {
     facet_flight_capture_ended(stream);
     return result;
@@ -24,7 +24,7 @@ static CUresult ended(void *stream, CUresult result)
                                                                                                                        \
         if (!origin)                                                                                                   \
             return CUDA_ERROR_OUT_OF_MEMORY;                                                                           \
-        return begun(origin, facet_flight_stream_of(stream, per_thread), facet_cuda_driver.name(__VA_ARGS__));         \
+        return capture_begun(origin, facet_flight_stream_of(stream, per_thread), facet_cuda_driver.name(__VA_ARGS__)); \
     }
 
 #define TO_GRAPH_PARAMETERS                                                                                            \
@@ -40,10 +40,11 @@ BEGIN(cuStreamBeginCaptureToGraph_ptsz, TO_GRAPH_PARAMETERS, true, stream, graph
 
 CUresult facet_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-    return ended(facet_flight_stream_of(stream, false), facet_cuda_driver.cuStreamEndCapture(stream, graph));
+    return capture_ended(facet_flight_stream_of(stream, false), facet_cuda_driver.cuStreamEndCapture(stream, graph));
 }
 
 CUresult facet_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 {
-    return ended(facet_flight_stream_of(stream, true), facet_cuda_driver.cuStreamEndCapture_ptsz(stream, graph));
+    return capture_ended(facet_flight_stream_of(stream, true),
+                         facet_cuda_driver.cuStreamEndCapture_ptsz(stream, graph));
 }

@@ -9,7 +9,7 @@
 #define BOTH FACET_CUDA_TRANSFERS
 
 /* `all`: whether the other required arrays are present. */
-static uint64_t sum(bool all, const size_t *sizes, size_t count)
+static uint64_t sum_of_sizes(bool all, const size_t *sizes, size_t count)
 {
     return all ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
 }
@@ -22,7 +22,7 @@ static uint64_t box_at(const void *list, size_t index)
     return facet_cuda_transfer_times(facet_cuda_transfer_times(extent->width, extent->height), extent->depth);
 }
 
-static uint64_t boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
+static uint64_t bytes_of_boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
 {
     return facet_flight_batch(list, count, box_at);
 }
@@ -35,7 +35,7 @@ static uint64_t decompressed_at(const void *list, size_t index)
     return one->dstNumBytes > one->srcNumBytes ? one->dstNumBytes : one->srcNumBytes;
 }
 
-static uint64_t decompressed(const CUmemDecompressParams *list, size_t count)
+static uint64_t bytes_decompressed(const CUmemDecompressParams *list, size_t count)
 {
     return facet_flight_batch(list, count, decompressed_at);
 }
@@ -54,20 +54,20 @@ BOTH(cuMemcpyAtoHAsync_v2, (void *to, CUarray from, size_t offset, size_t size, 
 BOTH(cuMemcpyBatchAsync,
      (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *indices,
       size_t attribute_count, size_t *wrong, CUstream stream),
-     sum(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong, stream)
+     sum_of_sizes(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong, stream)
 BOTH(cuMemcpyBatchAsync_v2,
      (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *indices,
       size_t attribute_count, CUstream stream),
-     sum(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, stream)
+     sum_of_sizes(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, stream)
 BOTH(cuMemcpy3DBatchAsync,
      (size_t count, CUDA_MEMCPY3D_BATCH_OP *list, size_t *wrong, unsigned long long flags, CUstream stream),
-     boxes(list, count), count, list, wrong, flags, stream)
+     bytes_of_boxes(list, count), count, list, wrong, flags, stream)
 BOTH(cuMemcpy3DBatchAsync_v2, (size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags, CUstream stream),
-     boxes(list, count), count, list, flags, stream)
+     bytes_of_boxes(list, count), count, list, flags, stream)
 
 BOTH(cuMemBatchDecompressAsync,
      (CUmemDecompressParams * list, size_t count, unsigned flags, size_t *wrong, CUstream stream),
-     decompressed(list, count), list, count, flags, wrong, stream)
+     bytes_decompressed(list, count), list, count, flags, wrong, stream)
 
 /* ---- managed memory: charged in full on each GPU, so moving it only takes time ---- */
 
@@ -78,10 +78,10 @@ BOTH(cuMemPrefetchAsync_v2, (CUdeviceptr pointer, size_t size, CUmemLocation loc
 BOTH(cuMemPrefetchBatchAsync,
      (CUdeviceptr * pointers, size_t *sizes, size_t count, CUmemLocation *locations, size_t *indices,
       size_t location_count, unsigned long long flags, CUstream stream),
-     sum(pointers &&locations &&indices, sizes, count), pointers, sizes, count, locations, indices, location_count,
-     flags, stream)
+     sum_of_sizes(pointers &&locations &&indices, sizes, count), pointers, sizes, count, locations, indices,
+     location_count, flags, stream)
 BOTH(cuMemDiscardAndPrefetchBatchAsync,
      (CUdeviceptr * pointers, size_t *sizes, size_t count, CUmemLocation *locations, size_t *indices,
       size_t location_count, unsigned long long flags, CUstream stream),
-     sum(pointers &&locations &&indices, sizes, count), pointers, sizes, count, locations, indices, location_count,
-     flags, stream)
+     sum_of_sizes(pointers &&locations &&indices, sizes, count), pointers, sizes, count, locations, indices,
+     location_count, flags, stream)

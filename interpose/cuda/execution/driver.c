@@ -8,7 +8,7 @@
 
 _Static_assert(FACET_CUDA_TENANTS <= FACET_FLIGHT_DEVICES, "each has a place");
 
-static uint32_t tenants(struct facet_tenant **ret_tenants)
+static uint32_t list_tenants(struct facet_tenant **ret_tenants)
 {
     *ret_tenants = facet_cuda_process.tenants;
     return facet_cuda_process.count;
@@ -121,7 +121,7 @@ static void helper_begins(void)
 }
 
 const struct facet_flight_driver facet_flight_driver = {
-    .tenants = tenants,
+    .tenants = list_tenants,
     .stream_context = stream_context,
     .stream_tenant = stream_tenant,
     .stream_device = stream_device,

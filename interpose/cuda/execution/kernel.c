@@ -11,9 +11,9 @@
  */
 #define LAUNCH(stream, function, size, call)                                                                           \
     FACET_CUDA_LAUNCH(stream, function, size,                                                                          \
-                      kind || !loads(function) ? call : facet_cuda_code_launch_end(function, call))
+                      kind || !function_loads(function) ? call : facet_cuda_code_launch_end(function, call))
 
-static bool loads(CUfunction function)
+static bool function_loads(CUfunction function)
 {
     return !atomic_load_explicit(&facet_flight_captures, memory_order_relaxed) &&
            facet_cuda_code_launch_begin(function);

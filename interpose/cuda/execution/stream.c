@@ -5,7 +5,7 @@
 #include "interpose/cuda/hooks.h"
 #include "interpose/kit/execution/counter.h"
 
-static CUresult destroy(CUstream stream, CUresult (*driver)(CUstream stream))
+static CUresult destroy_stream(CUstream stream, CUresult (*driver)(CUstream stream))
 {
     if (!stream || facet_flight_stream_is_default(stream))
         return driver(stream);
@@ -17,10 +17,10 @@ static CUresult destroy(CUstream stream, CUresult (*driver)(CUstream stream))
 
 CUresult facet_cuStreamDestroy(CUstream stream)
 {
-    return destroy(stream, facet_cuda_driver.cuStreamDestroy);
+    return destroy_stream(stream, facet_cuda_driver.cuStreamDestroy);
 }
 
 CUresult facet_cuStreamDestroy_v2(CUstream stream)
 {
-    return destroy(stream, facet_cuda_driver.cuStreamDestroy_v2);
+    return destroy_stream(stream, facet_cuda_driver.cuStreamDestroy_v2);
 }

@@ -7,7 +7,7 @@
 
 #include "interpose/cuda/hooks.h"
 
-static CUresult waited(const struct facet_flight_wait *wait, CUresult result)
+static CUresult after_wait(const struct facet_flight_wait *wait, CUresult result)
 {
     if (result == CUDA_SUCCESS)
         facet_flight_waited(wait);
@@ -20,7 +20,7 @@ static CUresult waited(const struct facet_flight_wait *wait, CUresult result)
         struct facet_flight_wait wait;                                                                                 \
                                                                                                                        \
         facet_flight_wait_stream(&wait, facet_flight_stream_of(stream, per_thread));                                   \
-        return waited(&wait, facet_cuda_driver.name(stream));                                                          \
+        return after_wait(&wait, facet_cuda_driver.name(stream));                                                      \
     }
 STREAM(cuStreamSynchronize, false)
 STREAM(cuStreamSynchronize_ptsz, true)
@@ -32,7 +32,7 @@ CUresult facet_cuCtxSynchronize(void)
     struct facet_flight_wait wait;
 
     facet_flight_wait_context(&wait, NULL);
-    return waited(&wait, facet_cuda_driver.cuCtxSynchronize());
+    return after_wait(&wait, facet_cuda_driver.cuCtxSynchronize());
 }
 
 CUresult facet_cuCtxSynchronize_v2(CUcontext context)
@@ -40,7 +40,7 @@ CUresult facet_cuCtxSynchronize_v2(CUcontext context)
     struct facet_flight_wait wait;
 
     facet_flight_wait_context(&wait, context);
-    return waited(&wait, facet_cuda_driver.cuCtxSynchronize_v2(context));
+    return after_wait(&wait, facet_cuda_driver.cuCtxSynchronize_v2(context));
 }
 
 /* ---- events ---- */

@@ -27,19 +27,19 @@ static uint64_t channel_bits(CUarray_format format)
     }
 }
 
-static uint64_t times(uint64_t one, uint64_t other)
+static uint64_t times_capped(uint64_t one, uint64_t other)
 {
     uint64_t product;
 
     return __builtin_mul_overflow(one, other, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t plus(uint64_t one, uint64_t other)
+static uint64_t plus_capped(uint64_t one, uint64_t other)
 {
     return one > UINT64_MAX - other ? UINT64_MAX : one + other;
 }
 
-static uint64_t half(uint64_t size, unsigned level)
+static uint64_t half_at_level(uint64_t size, unsigned level)
 {
     return level < 64 && size >> level ? size >> level : 1;
 }
@@ -47,11 +47,12 @@ static uint64_t half(uint64_t size, unsigned level)
 /* The number of layers is the same in each level; the other dimensions halve. */
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
 {
-    uint64_t row = times(half(array->Width, level), array->NumChannels * channel_bits(array->Format) / 8);
+    uint64_t row =
+        times_capped(half_at_level(array->Width, level), array->NumChannels * channel_bits(array->Format) / 8);
     bool layered = array->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
-    uint64_t slices = layered ? half(array->Depth, 0) : half(array->Depth, level);
+    uint64_t slices = layered ? half_at_level(array->Depth, 0) : half_at_level(array->Depth, level);
 
-    return times(times(facet_cuda_round(row, ROW_STEP), half(array->Height, level)), slices);
+    return times_capped(times_capped(facet_cuda_round(row, ROW_STEP), half_at_level(array->Height, level)), slices);
 }
 
 /* The last level is the one whose largest side is one texel: the driver makes none beyond it. */
@@ -62,7 +63,7 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level
     if (array->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
         return 0;
     for (unsigned level = 0; level < levels && level < 64 && (!level || longest >> level); level++)
-        sum = plus(sum, level_bytes(array, level));
+        sum = plus_capped(sum, level_bytes(array, level));
     return facet_cuda_round(sum, ARRAY_STEP);
 }
 
@@ -78,8 +79,8 @@ static CUresult destroy_mipmapped(uint64_t handle, CUstream stream)
     return facet_cuda_driver.cuMipmappedArrayDestroy((CUmipmappedArray)(uintptr_t)handle);
 }
 
-static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
-                     CUresult (*destroy)(uint64_t, CUstream))
+static CUresult keep_array(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
+                           CUresult (*destroy)(uint64_t, CUstream))
 {
     if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_ARRAY, (uintptr_t)handle))
         return CUDA_SUCCESS;
@@ -91,10 +92,10 @@ static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, co
     return result;
 }
 
-static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
-                       CUresult (*destroy)(uint64_t, CUstream))
+static CUresult settle_array(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
+                             CUresult (*destroy)(uint64_t, CUstream))
 {
-    result = keep(charge, result, handle, destroy);
+    result = keep_array(charge, result, handle, destroy);
     facet_cuda_charge_end(charge);
     return result;
 }
@@ -104,7 +105,7 @@ static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, 
 #define FEW  64u /* texels of each dimension: some formats need several */
 #define LESS 4u
 
-static size_t least(size_t one, size_t other)
+static size_t least_size(size_t one, size_t other)
 {
     return one < other ? one : other;
 }
@@ -127,9 +128,9 @@ static CUDA_ARRAY3D_DESCRIPTOR part_of(const CUDA_ARRAY3D_DESCRIPTOR *array, siz
 {
     CUDA_ARRAY3D_DESCRIPTOR part = *array;
 
-    part.Width = least(array->Width, most);
-    part.Height = least(array->Height, most);
-    part.Depth = least(array->Depth, most);
+    part.Width = least_size(array->Width, most);
+    part.Height = least_size(array->Height, most);
+    part.Depth = least_size(array->Depth, most);
     return part;
 }
 
@@ -153,7 +154,7 @@ static CUresult judge_sides(const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_level
 }
 
 /* Tries a small array of the same kind. A driver that makes the small one lacks only memory for the large one. */
-static CUresult refuse(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
+static CUresult refuse_array(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels)
 {
     uint32_t device = facet_cuda_current_device();
     CUDA_ARRAY3D_DESCRIPTOR small = part_of(array, FEW);
@@ -167,18 +168,18 @@ static CUresult refuse(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, 
 }
 
 /* A NULL descriptor is charged nothing: the driver refuses it. */
-static CUresult admit(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels, unsigned levels,
-                      struct facet_cuda_charge *ret_charge)
+static CUresult admit_array(const void *place, const CUDA_ARRAY3D_DESCRIPTOR *array, bool has_levels, unsigned levels,
+                            struct facet_cuda_charge *ret_charge)
 {
     uint64_t bytes = array ? array_bytes(array, levels) : 0;
     CUresult result = facet_cuda_charge_begin(facet_cuda_current_device(), bytes, ret_charge);
 
-    return array && result == CUDA_ERROR_OUT_OF_MEMORY ? refuse(place, array, has_levels) : result;
+    return array && result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_array(place, array, has_levels) : result;
 }
 
-static CUresult settle_array(const struct facet_cuda_charge *charge, CUresult result, CUarray const *array)
+static CUresult settle_plain(const struct facet_cuda_charge *charge, CUresult result, CUarray const *array)
 {
-    return settle(charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+    return settle_array(charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
 }
 
 /* As the newest form of the call describes an array of one layer. Of both types of a flat descriptor. */
@@ -192,11 +193,11 @@ static CUresult settle_array(const struct facet_cuda_charge *charge, CUresult re
 CUresult facet_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
     struct facet_cuda_charge charge;
-    CUresult result = admit(array, descriptor, false, 1, &charge);
+    CUresult result = admit_array(array, descriptor, false, 1, &charge);
 
     if (result != CUDA_SUCCESS)
         return result;
-    return settle_array(&charge, facet_cuda_driver.cuArray3DCreate_v2(array, descriptor), array);
+    return settle_plain(&charge, facet_cuda_driver.cuArray3DCreate_v2(array, descriptor), array);
 }
 
 CUresult facet_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
@@ -206,10 +207,10 @@ CUresult facet_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *des
 
     if (descriptor)
         whole = FLAT(descriptor);
-    CUresult result = admit(array, &whole, false, 1, &charge);
+    CUresult result = admit_array(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
-    return settle_array(&charge, facet_cuda_driver.cuArrayCreate_v2(array, descriptor), array);
+    return settle_plain(&charge, facet_cuda_driver.cuArrayCreate_v2(array, descriptor), array);
 }
 
 CUresult facet_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor)
@@ -222,10 +223,10 @@ CUresult facet_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 
         whole.Depth = descriptor->Depth;
         whole.Flags = descriptor->Flags;
     }
-    CUresult result = admit(array, &whole, false, 1, &charge);
+    CUresult result = admit_array(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
-    return settle_array(&charge, facet_cuda_driver.cuArray3DCreate(array, descriptor), array);
+    return settle_plain(&charge, facet_cuda_driver.cuArray3DCreate(array, descriptor), array);
 }
 
 CUresult facet_cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor)
@@ -235,26 +236,26 @@ CUresult facet_cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *des
 
     if (descriptor)
         whole = FLAT(descriptor);
-    CUresult result = admit(array, &whole, false, 1, &charge);
+    CUresult result = admit_array(array, &whole, false, 1, &charge);
     if (result != CUDA_SUCCESS)
         return result;
-    return settle_array(&charge, facet_cuda_driver.cuArrayCreate(array, descriptor), array);
+    return settle_plain(&charge, facet_cuda_driver.cuArrayCreate(array, descriptor), array);
 }
 
 CUresult facet_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
                                       unsigned levels)
 {
     struct facet_cuda_charge charge;
-    CUresult result = admit(array, descriptor, true, levels, &charge);
+    CUresult result = admit_array(array, descriptor, true, levels, &charge);
 
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMipmappedArrayCreate(array, descriptor, levels);
-    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_mipmapped);
+    return settle_array(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_mipmapped);
 }
 
 /* Memory that was mapped into the array is released with it. */
-static CUresult end(uint64_t handle, CUresult (*destroy)(uint64_t, CUstream))
+static CUresult end_array(uint64_t handle, CUresult (*destroy)(uint64_t, CUstream))
 {
     struct facet_cuda_hold *held = facet_cuda_held_take(handle);
     CUresult result = facet_cuda_charge_free(FACET_CUDA_ARRAY, handle, destroy, NULL);
@@ -265,10 +266,10 @@ static CUresult end(uint64_t handle, CUresult (*destroy)(uint64_t, CUstream))
 
 CUresult facet_cuArrayDestroy(CUarray array)
 {
-    return end((uintptr_t)array, destroy_array);
+    return end_array((uintptr_t)array, destroy_array);
 }
 
 CUresult facet_cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-    return end((uintptr_t)array, destroy_mipmapped);
+    return end_array((uintptr_t)array, destroy_mipmapped);
 }

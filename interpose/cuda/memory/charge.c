@@ -70,7 +70,7 @@ void facet_cuda_charge_end(const struct facet_cuda_charge *charge)
         facet_cuda_context_settle(charge->owner, charge->ended);
 }
 
-static bool reserve(const struct facet_cuda_charge *charge, uint64_t bytes)
+static bool reserve_charge(const struct facet_cuda_charge *charge, uint64_t bytes)
 {
     if (charge->by_region && bytes == FACET_REGION_BYTES && facet_tenant_take_spare(charge->tenant))
         return true;
@@ -79,7 +79,7 @@ static bool reserve(const struct facet_cuda_charge *charge, uint64_t bytes)
                              : facet_tenant_try_reserve(charge->tenant, bytes);
 }
 
-static void release(const struct facet_cuda_charge *charge, uint64_t bytes)
+static void release_charge(const struct facet_cuda_charge *charge, uint64_t bytes)
 {
     if (charge->by_region)
         facet_tenant_release_regions(charge->tenant, (uint32_t)(bytes >> FACET_REGION_BITS));
@@ -89,7 +89,7 @@ static void release(const struct facet_cuda_charge *charge, uint64_t bytes)
 
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge)
 {
-    release(charge, charge->bytes);
+    release_charge(charge, charge->bytes);
 }
 
 CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes)
@@ -103,10 +103,10 @@ CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t byt
 
 CUresult facet_cuda_charge_try_resize(struct facet_cuda_charge *charge, uint64_t bytes)
 {
-    if (bytes > charge->bytes && !reserve(charge, bytes - charge->bytes))
+    if (bytes > charge->bytes && !reserve_charge(charge, bytes - charge->bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (bytes < charge->bytes)
-        release(charge, charge->bytes - bytes);
+        release_charge(charge, charge->bytes - bytes);
     charge->bytes = bytes;
     return CUDA_SUCCESS;
 }
@@ -130,7 +130,7 @@ void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry
     else if (entry->kind == FACET_CUDA_MANAGED)
         facet_managed_release(bytes);
     else if (tenant && bytes)
-        release(&(struct facet_cuda_charge){.tenant = tenant, .by_region = small}, bytes);
+        release_charge(&(struct facet_cuda_charge){.tenant = tenant, .by_region = small}, bytes);
 }
 
 /* Freeing the last block of a region frees the region. */
@@ -145,7 +145,7 @@ static uint32_t place_of(const struct facet_ledger_entry *entry)
 }
 
 /* Most small blocks are in the notes of their regions (linear.c), all others are in the ledger. */
-static bool take(uint64_t key, struct facet_ledger_entry *ret_entry)
+static bool take_entry(uint64_t key, struct facet_ledger_entry *ret_entry)
 {
     struct facet_ledger_entry small = {.bytes = 1, .kind = FACET_CUDA_SMALL};
 
@@ -170,7 +170,7 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     struct facet_ledger_entry entry;
 
     facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
-    bool known = handle && take(key, &entry);
+    bool known = handle && take_entry(key, &entry);
     uint64_t ended = facet_cuda_contexts_ended();
     if (known && entry.kind != FACET_MEMORY_POOLED)
         facet_pending_set(place_of(&entry), pending_bytes_of(&entry));

@@ -27,7 +27,7 @@ struct watch {
 static struct image *images;
 static struct image rest; /* code that belongs to no known image; its contexts are charged */
 
-static struct image *find(const void *handle)
+static struct image *find_image(const void *handle)
 {
     struct image *image = images;
 
@@ -48,7 +48,7 @@ static void watch_device(struct watch *watch, uint32_t device)
 }
 
 /* A module belongs to the current context; a library is loaded into every context. */
-static void begin(struct watch *watch, bool everywhere)
+static void begin_watch(struct watch *watch, bool everywhere)
 {
     facet_cuda_contexts_hold();
     *watch = (struct watch){.on = {false}};
@@ -91,7 +91,7 @@ static CUresult charge_on(uint32_t device, uint64_t growth, struct image *image)
 }
 
 /* Adds the growth during the call to the image. */
-static CUresult charge(struct watch *watch, struct image *image)
+static CUresult charge_image(struct watch *watch, struct image *image)
 {
     CUresult result = CUDA_SUCCESS;
 
@@ -102,7 +102,7 @@ static CUresult charge(struct watch *watch, struct image *image)
 }
 
 /* Records an image that was just loaded. On failure the caller unloads it. */
-static CUresult keep(struct watch *watch, const void *handle, bool library)
+static CUresult keep_image(struct watch *watch, const void *handle, bool library)
 {
     struct image *image = calloc(1, sizeof *image);
 
@@ -110,7 +110,7 @@ static CUresult keep(struct watch *watch, const void *handle, bool library)
         return CUDA_ERROR_OUT_OF_MEMORY;
     image->handle = handle;
     image->context = library ? NULL : (CUcontext)(uintptr_t)facet_cuda_owner();
-    CUresult result = charge(watch, image);
+    CUresult result = charge_image(watch, image);
     if (result == CUDA_SUCCESS) {
         image->next = images;
         images = image;
@@ -141,7 +141,7 @@ static bool is_loaded(uint64_t key)
 }
 
 /* If the ledger has no memory for the note, the object is measured again next time. */
-static void remember(uint64_t key)
+static void remember_key(uint64_t key)
 {
     facet_ledger_add(facet_cuda_process.ledger, key, (struct facet_ledger_entry){.kind = FACET_CUDA_LOADED});
 }
@@ -152,7 +152,7 @@ static bool is_note(const struct facet_ledger_entry *entry, void *nothing)
     return entry->kind == FACET_CUDA_LOADED;
 }
 
-static void ignore(uint64_t key, const struct facet_ledger_entry *entry, void *nothing)
+static void ignore_entry(uint64_t key, const struct facet_ledger_entry *entry, void *nothing)
 {
     (void)key;
     (void)entry;
@@ -162,7 +162,7 @@ static void ignore(uint64_t key, const struct facet_ledger_entry *entry, void *n
 /* After an unload, the driver may reuse handles. */
 static void forget_loaded(void)
 {
-    facet_ledger_drain(facet_cuda_process.ledger, is_note, ignore, NULL);
+    facet_ledger_drain(facet_cuda_process.ledger, is_note, ignore_entry, NULL);
 }
 
 /* Functions that were launched before. A collision displaces the older one, which is then looked up again. */
@@ -183,7 +183,7 @@ static void forget_seen(void)
 
 /* ---- loading and unloading ---- */
 
-static void forget(struct image **at)
+static void forget_image(struct image **at)
 {
     struct image *image = *at;
 
@@ -206,10 +206,10 @@ static struct image **place_of(const void *handle)
     {                                                                                                                  \
         struct watch watch;                                                                                            \
                                                                                                                        \
-        begin(&watch, library);                                                                                        \
+        begin_watch(&watch, library);                                                                                  \
         CUresult result = facet_cuda_driver.name(__VA_ARGS__);                                                         \
         if (result == CUDA_SUCCESS) {                                                                                  \
-            result = keep(&watch, *type, library);                                                                     \
+            result = keep_image(&watch, *type, library);                                                               \
             if (result != CUDA_SUCCESS)                                                                                \
                 facet_cuda_driver.unload(*type);                                                                       \
         }                                                                                                              \
@@ -232,12 +232,12 @@ LOAD(cuLibraryLoadFromFile, library, true, cuLibraryUnload,
       void **library_values, unsigned library_count),
      library, path, options, values, count, library_options, library_values, library_count)
 
-static CUresult unloaded(const void *handle, CUresult result)
+static CUresult image_unloaded(const void *handle, CUresult result)
 {
     struct image **at = place_of(handle);
 
     if (result == CUDA_SUCCESS && *at) {
-        forget(at);
+        forget_image(at);
         forget_loaded();
         forget_seen();
     }
@@ -248,26 +248,26 @@ static CUresult unloaded(const void *handle, CUresult result)
 CUresult facet_cuModuleUnload(CUmodule module)
 {
     facet_cuda_contexts_hold();
-    return unloaded(module, facet_cuda_driver.cuModuleUnload(module));
+    return image_unloaded(module, facet_cuda_driver.cuModuleUnload(module));
 }
 
 CUresult facet_cuLibraryUnload(CUlibrary library)
 {
     facet_cuda_contexts_hold();
-    return unloaded(library, facet_cuda_driver.cuLibraryUnload(library));
+    return image_unloaded(library, facet_cuda_driver.cuLibraryUnload(library));
 }
 
 /* ---- objects that are loaded when the program asks for them ---- */
 
 /* `handle`: the image asked, or NULL; `key`: the object asked for. */
-static CUresult grown(struct watch *watch, const void *handle, uint64_t key, CUresult result)
+static CUresult image_grown(struct watch *watch, const void *handle, uint64_t key, CUresult result)
 {
-    struct image *found = find(handle);
+    struct image *found = find_image(handle);
 
     if (result == CUDA_SUCCESS)
-        result = charge(watch, found ? found : &rest);
+        result = charge_image(watch, found ? found : &rest);
     if (result == CUDA_SUCCESS && handle)
-        remember(key);
+        remember_key(key);
     facet_cuda_contexts_let_go();
     return result;
 }
@@ -280,8 +280,8 @@ static CUresult grown(struct watch *watch, const void *handle, uint64_t key, CUr
                                                                                                                        \
         if (is_loaded(key))                                                                                            \
             return facet_cuda_driver.name(__VA_ARGS__);                                                                \
-        begin(&watch, false);                                                                                          \
-        return grown(&watch, image, key, facet_cuda_driver.name(__VA_ARGS__));                                         \
+        begin_watch(&watch, false);                                                                                    \
+        return image_grown(&watch, image, key, facet_cuda_driver.name(__VA_ARGS__));                                   \
     }
 
 ASK(cuModuleGetFunction, module, asked, (CUfunction * function, CUmodule module, const char *asked), function, module,
@@ -316,17 +316,17 @@ CUresult facet_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 
     if (is_loaded(key))
         return facet_cuda_driver.cuKernelGetFunction(function, kernel);
-    begin(&watch, false);
+    begin_watch(&watch, false);
     CUresult result = facet_cuda_driver.cuKernelGetFunction(function, kernel);
-    return grown(&watch, library_of(kernel), key, result);
+    return image_grown(&watch, library_of(kernel), key, result);
 }
 
 CUresult facet_cuFuncLoad(CUfunction function)
 {
     struct watch watch;
 
-    begin(&watch, false);
-    return grown(&watch, NULL, 0, facet_cuda_driver.cuFuncLoad(function));
+    begin_watch(&watch, false);
+    return image_grown(&watch, NULL, 0, facet_cuda_driver.cuFuncLoad(function));
 }
 
 /* ---- functions that are loaded by their first launch ---- */
@@ -354,15 +354,15 @@ bool facet_cuda_code_launch_begin(CUfunction function)
         atomic_store_explicit(place_of_seen(function), function, memory_order_relaxed);
         return false;
     }
-    begin(&launching, false);
+    begin_watch(&launching, false);
     return true;
 }
 
 /* The kernel runs whatever the result. A refused charge is included in the next one. */
 CUresult facet_cuda_code_launch_end(CUfunction function, CUresult result)
 {
-    if (result == CUDA_SUCCESS && charge(&launching, &rest) == CUDA_SUCCESS)
-        remember(key_of_launch(function));
+    if (result == CUDA_SUCCESS && charge_image(&launching, &rest) == CUDA_SUCCESS)
+        remember_key(key_of_launch(function));
     facet_cuda_contexts_let_go();
     return result;
 }
@@ -371,7 +371,7 @@ void facet_cuda_code_context_ended(CUcontext context, uint32_t device, bool last
 {
     for (struct image **at = &images; *at;) {
         if ((*at)->context == context) {
-            forget(at);
+            forget_image(at);
             continue;
         }
         if (last && !(*at)->context && (*at)->bytes[device]) {

@@ -76,7 +76,7 @@ static struct context *primary_of(uint32_t device)
 }
 
 /* Charges a context that was just made. On failure the caller ends it. */
-static CUresult adopt(CUcontext handle, bool primary, struct facet_cuda_measure *measure)
+static CUresult adopt_context(CUcontext handle, bool primary, struct facet_cuda_measure *measure)
 {
     struct context *context = malloc(sizeof *context);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -116,7 +116,7 @@ CUresult facet_cuda_context_charge_more(uint64_t bytes)
                    : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-static bool belongs(const struct facet_ledger_entry *entry, void *owner)
+static bool entry_belongs(const struct facet_ledger_entry *entry, void *owner)
 {
     return entry->owner == (uintptr_t)owner && entry->kind <= FACET_CUDA_ARRAY;
 }
@@ -135,9 +135,9 @@ static void small_gone(uint32_t device, uint64_t address)
                            &(struct facet_ledger_entry){.bytes = 1, .device = device, .kind = FACET_CUDA_SMALL});
 }
 
-static void drain(CUcontext owner)
+static void drain_context(CUcontext owner)
 {
-    facet_ledger_drain(facet_cuda_process.ledger, belongs, give_back, owner);
+    facet_ledger_drain(facet_cuda_process.ledger, entry_belongs, give_back, owner);
     facet_regions_drain((uintptr_t)owner, small_gone);
 }
 
@@ -153,7 +153,7 @@ static void give_all_back(const struct context *context)
     ended_last[ended_count % ENDED_KNOWN] = (uintptr_t)context->handle;
     ended_count++;
     facet_pending_quiesce(context->charge.device, FACET_CUDA_PENDING_WAIT_NS, &unfinished);
-    drain(context->handle);
+    drain_context(context->handle);
     facet_pending_open();
 }
 
@@ -186,12 +186,12 @@ void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before)
         nanosleep(&(struct timespec){.tv_nsec = SETTLE_PAUSE_NS}, NULL);
     }
     if (has_ended((CUcontext)(uintptr_t)owner, ended_before))
-        drain((CUcontext)(uintptr_t)owner);
+        drain_context((CUcontext)(uintptr_t)owner);
     pthread_mutex_unlock(&lock);
 }
 
 /* Releases the context's own charge too. Pools and virtual memory belong to the device, and stay. */
-static void ended(struct context **at)
+static void context_ended(struct context **at)
 {
     struct context *context = *at;
 
@@ -215,7 +215,7 @@ struct making {
     CUdevice device;
 };
 
-static CUresult create(const struct making *making, CUresult (*make)(const struct making *))
+static CUresult create_context(const struct making *making, CUresult (*make)(const struct making *))
 {
     struct facet_cuda_measure measure;
 
@@ -223,7 +223,7 @@ static CUresult create(const struct making *making, CUresult (*make)(const struc
     facet_cuda_measure_begin(&measure, (uint32_t)making->device, any_of((uint32_t)making->device));
     CUresult result = make(making);
     if (result == CUDA_SUCCESS) {
-        result = adopt(*making->context, false, &measure);
+        result = adopt_context(*making->context, false, &measure);
         if (result != CUDA_SUCCESS)
             facet_cuda_driver.cuCtxDestroy_v2(*making->context);
     }
@@ -254,25 +254,25 @@ static CUresult make_fourth(const struct making *making)
 
 CUresult facet_cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create(&(struct making){.context = context, .flags = flags, .device = device}, make_first);
+    return create_context(&(struct making){.context = context, .flags = flags, .device = device}, make_first);
 }
 
 CUresult facet_cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create(&(struct making){.context = context, .flags = flags, .device = device}, make_second);
+    return create_context(&(struct making){.context = context, .flags = flags, .device = device}, make_second);
 }
 
 CUresult facet_cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device)
 {
-    return create(
+    return create_context(
         &(struct making){.context = context, .extra = affinities, .count = count, .flags = flags, .device = device},
         make_third);
 }
 
 CUresult facet_cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
 {
-    return create(&(struct making){.context = context, .extra = parameters, .flags = flags, .device = device},
-                  make_fourth);
+    return create_context(&(struct making){.context = context, .extra = parameters, .flags = flags, .device = device},
+                          make_fourth);
 }
 
 /* Contexts that work with OpenGL or VDPAU are charged like others. */
@@ -300,29 +300,29 @@ static CUresult make_for_vdpau_v2(const struct making *making)
 
 CUresult facet_cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create(&(struct making){.context = context, .flags = flags, .device = device}, make_for_gl);
+    return create_context(&(struct making){.context = context, .flags = flags, .device = device}, make_for_gl);
 }
 
 CUresult facet_cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create(&(struct making){.context = context, .flags = flags, .device = device}, make_for_gl_v2);
+    return create_context(&(struct making){.context = context, .flags = flags, .device = device}, make_for_gl_v2);
 }
 
 CUresult facet_cuVDPAUCtxCreate(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
 {
-    return create(
+    return create_context(
         &(struct making){.context = context, .extra = find, .count = (int)vdpau, .flags = flags, .device = device},
         make_for_vdpau);
 }
 
 CUresult facet_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
 {
-    return create(
+    return create_context(
         &(struct making){.context = context, .extra = find, .count = (int)vdpau, .flags = flags, .device = device},
         make_for_vdpau_v2);
 }
 
-static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
+static CUresult destroy_context(CUcontext handle, CUresult (*end)(CUcontext))
 {
     bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
@@ -331,7 +331,7 @@ static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
     CUresult result = end(handle);
     struct context **at = place_of(handle);
     if (*at && (result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED))
-        ended(at);
+        context_ended(at);
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(result == CUDA_SUCCESS ? handle : NULL);
     facet_cuda_swap_release(held);
@@ -340,12 +340,12 @@ static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
 
 CUresult facet_cuCtxDestroy(CUcontext context)
 {
-    return destroy(context, facet_cuda_driver.cuCtxDestroy);
+    return destroy_context(context, facet_cuda_driver.cuCtxDestroy);
 }
 
 CUresult facet_cuCtxDestroy_v2(CUcontext context)
 {
-    return destroy(context, facet_cuda_driver.cuCtxDestroy_v2);
+    return destroy_context(context, facet_cuda_driver.cuCtxDestroy_v2);
 }
 
 /* The last detach ends the context: then the driver does not know it any more. */
@@ -362,7 +362,7 @@ CUresult facet_cuCtxDetach(CUcontext handle)
     struct context **at = place_of(handle);
     if (result == CUDA_SUCCESS && *at && facet_cuda_plain.cuCtxGetApiVersion(handle, &version) != CUDA_SUCCESS) {
         gone = handle;
-        ended(at);
+        context_ended(at);
     }
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(gone);
@@ -408,7 +408,7 @@ static CUresult retain_first(CUcontext *context, CUdevice device)
     facet_cuda_measure_begin(&measure, (uint32_t)device, any_of((uint32_t)device));
     CUresult result = facet_cuda_driver.cuDevicePrimaryCtxRetain(context, device);
     if (result == CUDA_SUCCESS) {
-        result = adopt(*context, true, &measure);
+        result = adopt_context(*context, true, &measure);
         if (result != CUDA_SUCCESS)
             facet_cuda_driver.cuDevicePrimaryCtxRelease_v2(device);
     }
@@ -438,7 +438,7 @@ CUcontext facet_cuda_primary_look(CUdevice device)
     if (primary && !is_active(device)) {
         gone = primary->handle;
         leave_alone(gone);
-        ended(place_of(gone));
+        context_ended(place_of(gone));
     }
     return gone;
 }

@@ -40,7 +40,7 @@ static void look_at_allocation(struct facet_graph_node *node)
     node->pointer = parameters.dptr;
 }
 
-static void look(struct facet_graph_node *node)
+static void look_at_node(struct facet_graph_node *node)
 {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     CUdeviceptr pointer = 0;
@@ -61,11 +61,11 @@ static void look(struct facet_graph_node *node)
     }
 }
 
-static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look};
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look_at_node};
 
 /* ---- executables ---- */
 
-static int destroy(uint64_t executable)
+static int destroy_executable(uint64_t executable)
 {
     return facet_cuda_driver.cuGraphExecDestroy((CUgraphExec)(uintptr_t)executable);
 }
@@ -76,21 +76,21 @@ static bool can_allocate(void)
     return facet_cuda_plain.cuGraphMemAllocNodeGetParams;
 }
 
-static CUresult instantiated(CUresult result, const CUgraphExec *executable, CUgraph graph)
+static CUresult graph_instantiated(CUresult result, const CUgraphExec *executable, CUgraph graph)
 {
     struct facet_graph_needs needs;
 
     if (result != CUDA_SUCCESS || !can_allocate() || !facet_graph_needs(&reader, graph, &needs) ||
         facet_graph_made((uintptr_t)*executable, &needs))
         return result;
-    destroy((uintptr_t)*executable);
+    destroy_executable((uintptr_t)*executable);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 #define INSTANTIATE(name, parameters, ...)                                                                             \
     CUresult facet_##name parameters                                                                                   \
     {                                                                                                                  \
-        return instantiated(facet_cuda_driver.name(__VA_ARGS__), executable, graph);                                   \
+        return graph_instantiated(facet_cuda_driver.name(__VA_ARGS__), executable, graph);                             \
     }
 
 INSTANTIATE(cuGraphInstantiate,
@@ -109,12 +109,12 @@ static CUresult with_parameters(CUgraphExec *executable, CUgraph graph, CUDA_GRA
 
     if (!parameters || !(parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) || !can_allocate() ||
         !facet_graph_needs(&reader, graph, &needs))
-        return instantiated(driver(executable, graph, parameters), executable, graph);
+        return graph_instantiated(driver(executable, graph, parameters), executable, graph);
     if (facet_graph_hold(&needs, &hold) != FACET_MEMORY_TAKEN) {
         parameters->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUresult result = instantiated(driver(executable, graph, parameters), executable, graph);
+    CUresult result = graph_instantiated(driver(executable, graph, parameters), executable, graph);
     return facet_cuda_graph_launched(&hold, result);
 }
 
@@ -132,7 +132,7 @@ CUresult facet_cuGraphInstantiateWithParams_ptsz(CUgraphExec *executable, CUgrap
 
 CUresult facet_cuGraphExecDestroy(CUgraphExec executable)
 {
-    return (CUresult)facet_graph_destroy((uintptr_t)executable, destroy);
+    return (CUresult)facet_graph_destroy((uintptr_t)executable, destroy_executable);
 }
 
 /* ---- launches ---- */
@@ -167,8 +167,8 @@ CUresult facet_cuda_graph_launched(const struct facet_graph_needs *hold, CUresul
 }
 
 /* An upload maps the same memory as a launch. */
-static CUresult upload(CUgraphExec executable, CUstream stream, bool per_thread,
-                       CUresult (*driver)(CUgraphExec, CUstream))
+static CUresult upload_graph(CUgraphExec executable, CUstream stream, bool per_thread,
+                             CUresult (*driver)(CUgraphExec, CUstream))
 {
     struct facet_graph_needs hold;
 
@@ -180,12 +180,12 @@ static CUresult upload(CUgraphExec executable, CUstream stream, bool per_thread,
 
 CUresult facet_cuGraphUpload(CUgraphExec executable, CUstream stream)
 {
-    return upload(executable, stream, false, facet_cuda_driver.cuGraphUpload);
+    return upload_graph(executable, stream, false, facet_cuda_driver.cuGraphUpload);
 }
 
 CUresult facet_cuGraphUpload_ptsz(CUgraphExec executable, CUstream stream)
 {
-    return upload(executable, stream, true, facet_cuda_driver.cuGraphUpload_ptsz);
+    return upload_graph(executable, stream, true, facet_cuda_driver.cuGraphUpload_ptsz);
 }
 
 CUresult facet_cuDeviceGraphMemTrim(CUdevice device)

@@ -40,7 +40,7 @@ CUcontext facet_cuda_green_whole(CUcontext context)
     return whole;
 }
 
-static void add(struct green *green)
+static void add_green(struct green *green)
 {
     pthread_mutex_lock(&lock);
     green->next = greens;
@@ -49,7 +49,7 @@ static void add(struct green *green)
     atomic_fetch_add(&count, 1);
 }
 
-static struct green *take(CUgreenCtx handle)
+static struct green *take_green(CUgreenCtx handle)
 {
     struct green **at = &greens;
 
@@ -66,7 +66,7 @@ static struct green *take(CUgreenCtx handle)
 }
 
 /* Charges a green context that was just made. On failure the caller ends it. */
-static CUresult adopt(CUgreenCtx handle, CUcontext whole, struct facet_cuda_measure *measure)
+static CUresult adopt_green(CUgreenCtx handle, CUcontext whole, struct facet_cuda_measure *measure)
 {
     struct green *green = malloc(sizeof *green);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -78,22 +78,22 @@ static CUresult adopt(CUgreenCtx handle, CUcontext whole, struct facet_cuda_meas
     if (result == CUDA_SUCCESS)
         result = facet_cuda_charge_take(measure->device, facet_cuda_measure_growth(measure, whole), &green->charge);
     if (result == CUDA_SUCCESS)
-        add(green);
+        add_green(green);
     else
         free(green);
     return result;
 }
 
 /* The primary context exists already, so that the growth measured here is the green context's alone. */
-static CUresult create(CUgreenCtx *green, CUcontext whole, CUdevResourceDesc description, CUdevice device,
-                       unsigned flags)
+static CUresult create_green(CUgreenCtx *green, CUcontext whole, CUdevResourceDesc description, CUdevice device,
+                             unsigned flags)
 {
     struct facet_cuda_measure measure;
 
     facet_cuda_measure_begin(&measure, (uint32_t)device, whole);
     CUresult result = facet_cuda_driver.cuGreenCtxCreate(green, description, device, flags);
     if (result == CUDA_SUCCESS) {
-        result = adopt(*green, whole, &measure);
+        result = adopt_green(*green, whole, &measure);
         if (result != CUDA_SUCCESS)
             facet_cuda_driver.cuGreenCtxDestroy(*green);
     }
@@ -111,7 +111,7 @@ CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description
     facet_cuda_contexts_hold();
     CUresult result = facet_cuda_primary_retain(&whole, device);
     if (result == CUDA_SUCCESS) {
-        result = create(green, whole, description, device, flags);
+        result = create_green(green, whole, description, device, flags);
         facet_cuda_driver.cuDevicePrimaryCtxRelease_v2(device);
         gone = facet_cuda_primary_look(device);
     }
@@ -131,7 +131,7 @@ CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
     facet_flight_context_ends();
     facet_cuda_contexts_hold();
     CUresult result = facet_cuda_driver.cuGreenCtxDestroy(handle);
-    struct green *green = result == CUDA_SUCCESS ? take(handle) : NULL;
+    struct green *green = result == CUDA_SUCCESS ? take_green(handle) : NULL;
     if (green) {
         gone = facet_cuda_primary_look((CUdevice)green->charge.device);
         context = green->context == green->whole ? NULL : green->context;

@@ -24,19 +24,19 @@ static struct facet_cuda_hold *holds;
 static _Atomic bool any;
 
 /* Held during the driver's call, which is pending. */
-static void lock(void)
+static void lock_holds(void)
 {
     facet_pending_enter(FACET_PENDING_ANY_DEVICE, 0);
     facet_virtual_lock();
 }
 
-static void unlock(void)
+static void unlock_holds(void)
 {
     facet_virtual_unlock();
     facet_pending_leave();
 }
 
-static struct facet_cuda_hold *find(uint64_t array, const struct facet_virtual *memory)
+static struct facet_cuda_hold *find_hold(uint64_t array, const struct facet_virtual *memory)
 {
     struct facet_cuda_hold *hold = holds;
 
@@ -46,9 +46,9 @@ static struct facet_cuda_hold *find(uint64_t array, const struct facet_virtual *
 }
 
 /* Memory of another process has no charge here. If the hold cannot be recorded, the memory stays charged for good. */
-static void add(uint64_t by, uint64_t offset, bool is_array, struct facet_virtual *memory)
+static void add_hold(uint64_t by, uint64_t offset, bool is_array, struct facet_virtual *memory)
 {
-    if (!memory || (is_array && find(by, memory)))
+    if (!memory || (is_array && find_hold(by, memory)))
         return;
     struct facet_cuda_hold *hold = malloc(sizeof *hold);
     facet_virtual_hold(memory);
@@ -62,35 +62,35 @@ static void add(uint64_t by, uint64_t offset, bool is_array, struct facet_virtua
 /* ---- sparse arrays ---- */
 
 /* The union gives both kinds of arrays at the same place. */
-static void mapped(const CUarrayMapInfo *list, unsigned count)
+static void array_mapped(const CUarrayMapInfo *list, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
-            add((uintptr_t)list[i].resource.array, 0, true, facet_virtual_find(list[i].memHandle.memHandle));
+            add_hold((uintptr_t)list[i].resource.array, 0, true, facet_virtual_find(list[i].memHandle.memHandle));
 }
 
-static CUresult map(CUarrayMapInfo *list, unsigned count, CUstream stream,
-                    CUresult (*driver)(CUarrayMapInfo *, unsigned, CUstream))
+static CUresult map_array(CUarrayMapInfo *list, unsigned count, CUstream stream,
+                          CUresult (*driver)(CUarrayMapInfo *, unsigned, CUstream))
 {
-    lock();
+    lock_holds();
     CUresult result = driver(list, count, stream);
     if (result == CUDA_SUCCESS)
-        mapped(list, count);
-    unlock();
+        array_mapped(list, count);
+    unlock_holds();
     return result;
 }
 
 CUresult facet_cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned count, CUstream stream)
 {
-    return map(list, count, stream, facet_cuda_driver.cuMemMapArrayAsync);
+    return map_array(list, count, stream, facet_cuda_driver.cuMemMapArrayAsync);
 }
 
 CUresult facet_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned count, CUstream stream)
 {
-    return map(list, count, stream, facet_cuda_driver.cuMemMapArrayAsync_ptsz);
+    return map_array(list, count, stream, facet_cuda_driver.cuMemMapArrayAsync_ptsz);
 }
 
-static struct facet_cuda_hold *take(uint64_t array)
+static struct facet_cuda_hold *take_holds(uint64_t array)
 {
     struct facet_cuda_hold **at = &holds, *taken = NULL;
 
@@ -108,7 +108,7 @@ static struct facet_cuda_hold *take(uint64_t array)
     return taken;
 }
 
-static void end(struct facet_cuda_hold *list, bool gone)
+static void end_holds(struct facet_cuda_hold *list, bool gone)
 {
     while (list) {
         struct facet_cuda_hold *hold = list;
@@ -130,9 +130,9 @@ struct facet_cuda_hold *facet_cuda_held_take(uint64_t array)
 
     if (!atomic_load_explicit(&any, memory_order_relaxed))
         return NULL;
-    lock();
-    taken = take(array);
-    unlock();
+    lock_holds();
+    taken = take_holds(array);
+    unlock_holds();
     return taken;
 }
 
@@ -140,9 +140,9 @@ void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone)
 {
     if (!list)
         return;
-    lock();
-    end(list, gone);
-    unlock();
+    lock_holds();
+    end_holds(list, gone);
+    unlock_holds();
 }
 
 /* The caller has shut the pending gate, so it must not add pending bytes. */
@@ -151,7 +151,7 @@ void facet_cuda_held_gone(uint64_t array)
     if (!atomic_load_explicit(&any, memory_order_relaxed))
         return;
     facet_virtual_lock();
-    end(take(array), true);
+    end_holds(take_holds(array), true);
     facet_virtual_unlock();
 }
 
@@ -161,11 +161,11 @@ CUresult facet_cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t of
                                   CUmemGenericAllocationHandle handle, size_t from, size_t size,
                                   unsigned long long flags)
 {
-    lock();
+    lock_holds();
     CUresult result = facet_cuda_driver.cuMulticastBindMem(object, offset, handle, from, size, flags);
     if (result == CUDA_SUCCESS)
-        add(object, offset, false, facet_virtual_find(handle));
-    unlock();
+        add_hold(object, offset, false, facet_virtual_find(handle));
+    unlock_holds();
     return result;
 }
 
@@ -173,16 +173,16 @@ CUresult facet_cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t of
 CUresult facet_cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr pointer, size_t size,
                                    unsigned long long flags)
 {
-    lock();
+    lock_holds();
     CUresult result = facet_cuda_driver.cuMulticastBindAddr(object, offset, pointer, size, flags);
     if (result == CUDA_SUCCESS)
-        add(object, offset, false, facet_virtual_at(pointer));
-    unlock();
+        add_hold(object, offset, false, facet_virtual_at(pointer));
+    unlock_holds();
     return result;
 }
 
 /* Only one device's memory: an object may have memory of several devices at one offset. */
-static void unbound(uint64_t object, CUdevice device, uint64_t offset, uint64_t size)
+static void object_unbound(uint64_t object, CUdevice device, uint64_t offset, uint64_t size)
 {
     for (struct facet_cuda_hold **at = &holds; *at;) {
         struct facet_cuda_hold *hold = *at;
@@ -200,11 +200,11 @@ static void unbound(uint64_t object, CUdevice device, uint64_t offset, uint64_t 
 
 CUresult facet_cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size)
 {
-    lock();
+    lock_holds();
     CUresult result = facet_cuda_driver.cuMulticastUnbind(object, device, offset, size);
     if (result == CUDA_SUCCESS)
-        unbound(object, device, offset, size);
-    unlock();
+        object_unbound(object, device, offset, size);
+    unlock_holds();
     return result;
 }
 

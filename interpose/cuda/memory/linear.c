@@ -50,7 +50,7 @@ static CUresult pay_regions(struct facet_cuda_charge *charge, uint64_t bytes, CU
     return result == CUDA_SUCCESS && left ? facet_cuda_charge_resize(charge, charge->bytes - left) : result;
 }
 
-static bool remember(const struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
+static bool remember_small(const struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
 {
     struct facet_cuda_charge block = {.bytes = bytes, .device = charge->device, .owner = charge->owner};
 
@@ -64,7 +64,7 @@ static CUresult keep_small(struct facet_cuda_charge *charge, uint64_t bytes, CUd
         facet_cuda_charge_drop(charge);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (remember(charge, bytes, pointer))
+    if (remember_small(charge, bytes, pointer))
         return CUDA_SUCCESS;
     charge->bytes = facet_regions_leave(charge->device, pointer, bytes);
     facet_cuda_charge_drop(charge);

@@ -29,22 +29,22 @@ static struct {
     list_v1 *lists_v1[2];
 } library;
 
-static void *either(void *handle, const char *newest, const char *older)
+static void *either_symbol(void *handle, const char *newest, const char *older)
 {
     void *found = dlsym(handle, newest);
 
     return found ? found : dlsym(handle, older);
 }
 
-static void fill(void *handle)
+static void fill_table(void *handle)
 {
-    library.init = (__typeof__(library.init))either(handle, "nvmlInit_v2", "nvmlInit");
+    library.init = (__typeof__(library.init))either_symbol(handle, "nvmlInit_v2", "nvmlInit");
     library.by_uuid = (__typeof__(library.by_uuid))dlsym(handle, "nvmlDeviceGetHandleByUUID");
     library.memory = (__typeof__(library.memory))dlsym(handle, "nvmlDeviceGetMemoryInfo");
-    library.lists_v2[0] =
-        (list_v2 *)either(handle, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2");
-    library.lists_v2[1] = (list_v2 *)either(handle, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
-                                            "nvmlDeviceGetMPSComputeRunningProcesses_v2");
+    library.lists_v2[0] = (list_v2 *)either_symbol(handle, "nvmlDeviceGetComputeRunningProcesses_v3",
+                                                   "nvmlDeviceGetComputeRunningProcesses_v2");
+    library.lists_v2[1] = (list_v2 *)either_symbol(handle, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+                                                   "nvmlDeviceGetMPSComputeRunningProcesses_v2");
     library.lists_v1[0] = (list_v1 *)dlsym(handle, "nvmlDeviceGetComputeRunningProcesses");
     library.lists_v1[1] = (list_v1 *)dlsym(handle, "nvmlDeviceGetMPSComputeRunningProcesses");
 }
@@ -55,7 +55,7 @@ static bool open_library(void)
 
     library.searched = true;
     if (handle)
-        fill(handle);
+        fill_table(handle);
     if (handle && library.init && library.by_uuid)
         library.usable = library.init() == NVML_SUCCESS;
     return library.usable;
@@ -70,7 +70,7 @@ static bool find_device(const struct facet_tenant *tenant, nvmlDevice_t *ret_dev
     return library.by_uuid(uuid, ret_device) == NVML_SUCCESS;
 }
 
-static bool take(unsigned pid, unsigned long long bytes, uint64_t *ret_bytes)
+static bool take_process(unsigned pid, unsigned long long bytes, uint64_t *ret_bytes)
 {
     if (pid != (unsigned)getpid() || bytes == (unsigned long long)NVML_VALUE_NOT_AVAILABLE)
         return false;
@@ -86,7 +86,7 @@ static bool find_v2(list_v2 *list, nvmlDevice_t device, uint64_t *ret_bytes)
     if (list(device, &count, entries) != NVML_SUCCESS)
         return false;
     for (unsigned i = 0; i < count; i++)
-        if (take(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
+        if (take_process(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
             return true;
     return false;
 }
@@ -99,7 +99,7 @@ static bool find_v1(list_v1 *list, nvmlDevice_t device, uint64_t *ret_bytes)
     if (list(device, &count, entries) != NVML_SUCCESS)
         return false;
     for (unsigned i = 0; i < count; i++)
-        if (take(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
+        if (take_process(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
             return true;
     return false;
 }

@@ -6,7 +6,7 @@
 #include "judge.h"
 
 /* Waits for frozen memory before anything is charged. */
-static enum facet_memory_refusal take(uint64_t bytes, struct facet_memory_charge *ret_refusing)
+static enum facet_memory_refusal take_managed(uint64_t bytes, struct facet_memory_charge *ret_refusing)
 {
     if (!facet_cuda_tenant(0))
         return FACET_MEMORY_NO_VGPU;
@@ -19,7 +19,7 @@ static enum facet_memory_refusal take(uint64_t bytes, struct facet_memory_charge
     return refusal;
 }
 
-static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
+static CUresult keep_managed(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
 {
     if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_MANAGED, pointer))
         return CUDA_SUCCESS;
@@ -32,7 +32,7 @@ static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, CU
 }
 
 /* A driver may allocate more than a device has: then only the quota refuses. */
-static CUresult refuse(uint32_t device, const CUdeviceptr *pointer, size_t bytes, unsigned flags)
+static CUresult refuse_managed(uint32_t device, const CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
     CUdeviceptr made = 0;
     size_t much;
@@ -50,15 +50,15 @@ CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned fl
 {
     struct facet_cuda_charge charge = {.bytes = facet_cuda_granted(bytes), .device = facet_cuda_current_device()};
     struct facet_memory_charge refusing;
-    enum facet_memory_refusal refusal = take(charge.bytes, &refusing);
+    enum facet_memory_refusal refusal = take_managed(charge.bytes, &refusing);
 
     if (refusal == FACET_MEMORY_OUT)
-        return refuse(refusing.device, pointer, bytes, flags);
+        return refuse_managed(refusing.device, pointer, bytes, flags);
     if (refusal != FACET_MEMORY_TAKEN)
         return CUDA_ERROR_NOT_INITIALIZED;
     facet_cuda_charge_owned(&charge);
     CUresult result = facet_cuda_driver.cuMemAllocManaged(pointer, bytes, flags);
-    result = keep(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+    result = keep_managed(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
     facet_cuda_charge_end(&charge);
     return result;
 }

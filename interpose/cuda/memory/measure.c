@@ -48,7 +48,7 @@ static bool by_device(const struct facet_tenant *tenant, CUcontext context, int6
 }
 
 /* Memory in use that is charged to no tenant; 0 when there is no source. */
-static int64_t unexplained(const struct facet_tenant *tenant, uint32_t device, CUcontext context)
+static int64_t unexplained_bytes(const struct facet_tenant *tenant, uint32_t device, CUcontext context)
 {
     int64_t bytes = 0;
 
@@ -58,7 +58,7 @@ static int64_t unexplained(const struct facet_tenant *tenant, uint32_t device, C
 }
 
 /* Releases the charge of memory that pools and graphs have lost on their own. */
-static void settle(uint32_t device)
+static void settle_pools(uint32_t device)
 {
     if (facet_graphs_were())
         facet_graphs_settle_if_free(device);
@@ -66,7 +66,7 @@ static void settle(uint32_t device)
         facet_pools_settle_if_free(device);
 }
 
-static uint64_t charged(const struct facet_tenant *tenant)
+static uint64_t charged_bytes(const struct facet_tenant *tenant)
 {
     return facet_slot_memory(tenant->slot);
 }
@@ -76,13 +76,13 @@ static int64_t read_now(const struct facet_tenant *tenant, uint32_t device, CUco
 {
     int64_t bytes = 0;
 
-    settle(device);
+    settle_pools(device);
     for (int i = 0; i < TRIES; i++) {
-        uint64_t before = charged(tenant);
+        uint64_t before = charged_bytes(tenant);
 
-        bytes = unexplained(tenant, device, context);
-        settle(device);
-        if (charged(tenant) == before)
+        bytes = unexplained_bytes(tenant, device, context);
+        settle_pools(device);
+        if (charged_bytes(tenant) == before)
             break;
     }
     return bytes;

@@ -13,7 +13,7 @@ static CUresult free_sync(uint64_t pointer, CUstream stream)
 }
 
 /* Completes an allocation: records its charge, or drops it. */
-static CUresult settle(struct facet_cuda_charge *charge, CUresult result, uint64_t bytes, CUdeviceptr pointer)
+static CUresult settle_plain(struct facet_cuda_charge *charge, CUresult result, uint64_t bytes, CUdeviceptr pointer)
 {
     if (result != CUDA_SUCCESS) {
         facet_cuda_charge_drop(charge);
@@ -24,7 +24,7 @@ static CUresult settle(struct facet_cuda_charge *charge, CUresult result, uint64
     return result;
 }
 
-static CUresult refuse(uint32_t device, const CUdeviceptr *pointer, size_t bytes)
+static CUresult refuse_plain(uint32_t device, const CUdeviceptr *pointer, size_t bytes)
 {
     CUdeviceptr made = 0;
     size_t much;
@@ -52,13 +52,13 @@ CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
         return facet_cuda_swap_allocate(pointer, device, bytes);
     CUresult result = facet_cuda_linear_begin(device, bytes, &charge);
     if (__builtin_expect(result != CUDA_SUCCESS, 0))
-        return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse(device, pointer, bytes) : result;
+        return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_plain(device, pointer, bytes) : result;
     result = facet_cuda_driver.cuMemAlloc_v2(pointer, bytes);
-    return settle(&charge, result, bytes, result == CUDA_SUCCESS ? *pointer : 0);
+    return settle_plain(&charge, result, bytes, result == CUDA_SUCCESS ? *pointer : 0);
 }
 
 /* Pitch times height; UINT64_MAX, which no quota grants, where it overflows. */
-static uint64_t pitched(uint64_t pitch, uint64_t height)
+static uint64_t pitched_bytes(uint64_t pitch, uint64_t height)
 {
     uint64_t bytes;
 
@@ -100,12 +100,12 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
         *pitch = facet_cuda_round(width, 512);
         return facet_cuda_swap_allocate(pointer, device, *pitch * height);
     }
-    CUresult result = facet_cuda_linear_begin(device, pitched(facet_cuda_round(width, 512), height), &charge);
+    CUresult result = facet_cuda_linear_begin(device, pitched_bytes(facet_cuda_round(width, 512), height), &charge);
     if (result != CUDA_SUCCESS)
         return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_pitched(device, pointer, pitch, width, element) : result;
     result = facet_cuda_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
     bool made = result == CUDA_SUCCESS;
-    return settle(&charge, result, made ? pitched(*pitch, height) : 0, made ? *pointer : 0);
+    return settle_plain(&charge, result, made ? pitched_bytes(*pitch, height) : 0, made ? *pointer : 0);
 }
 
 /* The old forms, with 32-bit pointers: a 64-bit driver exports them, and probably has no memory there. */
@@ -116,11 +116,11 @@ CUresult facet_cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes)
     CUresult result = facet_cuda_linear_begin(device, bytes, &charge);
 
     if (result == CUDA_ERROR_OUT_OF_MEMORY) /* judged by the current form, which takes any size */
-        return refuse(device, pointer ? &(CUdeviceptr){0} : NULL, bytes);
+        return refuse_plain(device, pointer ? &(CUdeviceptr){0} : NULL, bytes);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAlloc(pointer, bytes);
-    return settle(&charge, result, bytes, result == CUDA_SUCCESS ? *pointer : 0);
+    return settle_plain(&charge, result, bytes, result == CUDA_SUCCESS ? *pointer : 0);
 }
 
 CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigned width, unsigned height,
@@ -128,7 +128,7 @@ CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigne
 {
     uint32_t device = facet_cuda_current_device();
     struct facet_cuda_charge charge;
-    CUresult result = facet_cuda_linear_begin(device, pitched(facet_cuda_round(width, 512), height), &charge);
+    CUresult result = facet_cuda_linear_begin(device, pitched_bytes(facet_cuda_round(width, 512), height), &charge);
 
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return refuse_pitched(device, pointer ? &(CUdeviceptr){0} : NULL, pitch ? &(size_t){0} : NULL, width, element);
@@ -136,7 +136,7 @@ CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigne
         return result;
     result = facet_cuda_driver.cuMemAllocPitch(pointer, pitch, width, height, element);
     bool made = result == CUDA_SUCCESS;
-    return settle(&charge, result, made ? pitched(*pitch, height) : 0, made ? *pointer : 0);
+    return settle_plain(&charge, result, made ? pitched_bytes(*pitch, height) : 0, made ? *pointer : 0);
 }
 
 static CUresult free_of_old(uint64_t pointer, CUstream stream)

@@ -29,7 +29,7 @@ static int call_driver(struct facet_pool_taking *common)
 }
 
 /* Waits for the stream, because only then the trim releases the pool's growth. */
-static void undo(struct facet_pool_taking *common)
+static void undo_taking(struct facet_pool_taking *common)
 {
     struct taking *taking = (struct taking *)common;
 
@@ -41,7 +41,7 @@ static void undo(struct facet_pool_taking *common)
     facet_cuda_driver.cuMemPoolTrimTo(taking->pool, 0);
 }
 
-static CUresult take(struct taking *taking, uint32_t device)
+static CUresult take_from_pool(struct taking *taking, uint32_t device)
 {
     facet_pending_enter(FACET_PENDING_ANY_DEVICE, facet_memory_round(taking->bytes, FACET_CUDA_POOL_GROWTH));
     int result = facet_pool_allocate(taking->pool, device, taking->bytes, &taking->common);
@@ -49,7 +49,7 @@ static CUresult take(struct taking *taking, uint32_t device)
     return (CUresult)result;
 }
 
-static CUresult refuse(const struct taking *taking, uint32_t device)
+static CUresult refuse_from_pool(const struct taking *taking, uint32_t device)
 {
     CUdeviceptr made = 0;
     size_t much;
@@ -61,18 +61,18 @@ static CUresult refuse(const struct taking *taking, uint32_t device)
     if (judged == CUDA_SUCCESS)
         judged = (CUresult)call_driver(&asked.common);
     if (judged == CUDA_SUCCESS)
-        undo(&asked.common);
+        undo_taking(&asked.common);
     if (judged != CUDA_SUCCESS && judged != CUDA_ERROR_OUT_OF_MEMORY)
         return judged;
     facet_tenant_deny(taking->common.refused_by);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, uint32_t device, CUstream stream,
-                         bool per_thread)
+static CUresult allocate_from_pool(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, uint32_t device,
+                                   CUstream stream, bool per_thread)
 {
     struct taking taking = {.common = {.allocate = call_driver,
-                                       .undo = undo,
+                                       .undo = undo_taking,
                                        .out = CUDA_ERROR_OUT_OF_MEMORY,
                                        .no_vgpu = CUDA_ERROR_NOT_INITIALIZED},
                             .pointer = pointer,
@@ -80,13 +80,13 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, 
                             .pool = pool,
                             .stream = stream,
                             .per_thread = per_thread};
-    CUresult result = take(&taking, device);
+    CUresult result = take_from_pool(&taking, device);
 
     if (result == CUDA_ERROR_OUT_OF_MEMORY && facet_graphs_were()) {
         facet_graphs_let_go(device); /* without holding the pools' lock */
-        result = take(&taking, device);
+        result = take_from_pool(&taking, device);
     }
-    return taking.common.refused_by ? refuse(&taking, device) : result;
+    return taking.common.refused_by ? refuse_from_pool(&taking, device) : result;
 }
 
 /* Names the driver's current pool explicitly, so that the pool that grows is the one that was charged. */
@@ -96,7 +96,7 @@ static CUresult allocate_from_current(CUdeviceptr *pointer, size_t bytes, CUstre
     CUmemoryPool handle = NULL;
     CUresult result = facet_cuda_plain.cuDeviceGetMemPool(&handle, (CUdevice)device);
 
-    return result == CUDA_SUCCESS ? allocate(pointer, bytes, handle, device, stream, per_thread) : result;
+    return result == CUDA_SUCCESS ? allocate_from_pool(pointer, bytes, handle, device, stream, per_thread) : result;
 }
 
 CUresult facet_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
@@ -117,14 +117,14 @@ CUresult facet_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmem
 {
     if (!pointer || !bytes || facet_cuda_is_capturing(stream, false))
         return facet_cuda_driver.cuMemAllocFromPoolAsync(pointer, bytes, pool, stream);
-    return allocate(pointer, bytes, pool, facet_cuda_stream_device(stream), stream, false);
+    return allocate_from_pool(pointer, bytes, pool, facet_cuda_stream_device(stream), stream, false);
 }
 
 CUresult facet_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     if (!pointer || !bytes || facet_cuda_is_capturing(stream, true))
         return facet_cuda_driver.cuMemAllocFromPoolAsync_ptsz(pointer, bytes, pool, stream);
-    return allocate(pointer, bytes, pool, facet_cuda_stream_device(stream), stream, true);
+    return allocate_from_pool(pointer, bytes, pool, facet_cuda_stream_device(stream), stream, true);
 }
 
 /*
@@ -157,7 +157,8 @@ CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *propert
 }
 
 /* Records the place of a pool that the driver has for it: the pool itself cannot be asked later. */
-static CUresult meet(CUresult result, CUmemoryPool const *pool, const CUmemLocation *location, CUmemAllocationType type)
+static CUresult meet_pool(CUresult result, CUmemoryPool const *pool, const CUmemLocation *location,
+                          CUmemAllocationType type)
 {
     uint32_t device;
 
@@ -169,22 +170,22 @@ static CUresult meet(CUresult result, CUmemoryPool const *pool, const CUmemLocat
 
 CUresult facet_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-    return meet(facet_cuda_driver.cuMemGetDefaultMemPool(pool, location, type), pool, location, type);
+    return meet_pool(facet_cuda_driver.cuMemGetDefaultMemPool(pool, location, type), pool, location, type);
 }
 
 CUresult facet_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-    return meet(facet_cuda_driver.cuMemGetMemPool(pool, location, type), pool, location, type);
+    return meet_pool(facet_cuda_driver.cuMemGetMemPool(pool, location, type), pool, location, type);
 }
 
-static int destroy(void *pool)
+static int destroy_pool(void *pool)
 {
     return (int)facet_cuda_driver.cuMemPoolDestroy(pool);
 }
 
 CUresult facet_cuMemPoolDestroy(CUmemoryPool pool)
 {
-    return (CUresult)facet_pool_destroy(pool, destroy);
+    return (CUresult)facet_pool_destroy(pool, destroy_pool);
 }
 
 CUresult facet_cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmemAllocationHandleType type,
@@ -197,12 +198,12 @@ CUresult facet_cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool,
     return result;
 }
 
-static int trim(void *pool, uint64_t keep)
+static int trim_pool(void *pool, uint64_t keep)
 {
     return (int)facet_cuda_driver.cuMemPoolTrimTo(pool, keep);
 }
 
 CUresult facet_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
-    return (CUresult)facet_pool_trim(pool, keep, trim);
+    return (CUresult)facet_pool_trim(pool, keep, trim_pool);
 }

@@ -10,7 +10,7 @@
  * but a vGPU with oversubscription makes others give way. `whole`: the free amount is the device's exact figure.
  * Neither figure shows that a tenant died whose memory was swapped out.
  */
-static void narrow(struct facet_tenant *tenant, bool whole, uint64_t *is_free, uint64_t *total)
+static void narrow_to_quota(struct facet_tenant *tenant, bool whole, uint64_t *is_free, uint64_t *total)
 {
     bool gives_way = atomic_load_explicit(&tenant->policy->oversubscribed, memory_order_relaxed);
 
@@ -39,7 +39,7 @@ CUresult facet_cuMemGetInfo_v2(size_t *is_free, size_t *total)
     struct facet_tenant *tenant = result == CUDA_SUCCESS ? up_to_date() : NULL;
 
     if (tenant)
-        narrow(tenant, true, &driver_free, &driver_total);
+        narrow_to_quota(tenant, true, &driver_free, &driver_total);
     if (result == CUDA_SUCCESS && is_free)
         *is_free = driver_free;
     if (result == CUDA_SUCCESS && total)
@@ -55,7 +55,7 @@ CUresult facet_cuMemGetInfo(unsigned *is_free, unsigned *total)
     struct facet_tenant *tenant = result == CUDA_SUCCESS ? up_to_date() : NULL;
 
     if (tenant)
-        narrow(tenant, false, &in_vgpu_free, &in_vgpu);
+        narrow_to_quota(tenant, false, &in_vgpu_free, &in_vgpu);
     if (tenant && is_free)
         *is_free = (unsigned)facet_min_u64(*is_free, in_vgpu_free);
     if (tenant && total)

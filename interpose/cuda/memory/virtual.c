@@ -9,8 +9,8 @@
 #include "interpose/cuda/swap/swap.h"
 #include "judge.h"
 
-static CUresult refuse(const CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
-                       unsigned long long flags)
+static CUresult refuse_virtual(const CUmemGenericAllocationHandle *handle, size_t bytes,
+                               const CUmemAllocationProp *properties, unsigned long long flags)
 {
     CUmemGenericAllocationHandle made = 0;
     uint32_t device = (uint32_t)properties->location.id;
@@ -24,14 +24,14 @@ static CUresult refuse(const CUmemGenericAllocationHandle *handle, size_t bytes,
     return facet_cuda_refuse(device, judged);
 }
 
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
-                       unsigned long long flags)
+static CUresult create_virtual(CUmemGenericAllocationHandle *handle, size_t bytes,
+                               const CUmemAllocationProp *properties, unsigned long long flags)
 {
     struct facet_cuda_charge charge;
     CUresult result = facet_cuda_charge_begin((uint32_t)properties->location.id, bytes, &charge);
 
     if (result != CUDA_SUCCESS)
-        return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse(handle, bytes, properties, flags) : result;
+        return result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_virtual(handle, bytes, properties, flags) : result;
     result = facet_cuda_driver.cuMemCreate(handle, bytes, properties, flags);
     if (result == CUDA_SUCCESS &&
         !facet_virtual_made(
@@ -53,7 +53,7 @@ CUresult facet_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, c
     if (!properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->location.id < 0 ||
         (uint32_t)properties->location.id >= facet_cuda_process.count)
         return facet_cuda_driver.cuMemCreate(handle, bytes, properties, flags);
-    return create(handle, bytes, properties, flags);
+    return create_virtual(handle, bytes, properties, flags);
 }
 
 CUresult facet_cuMemRelease(CUmemGenericAllocationHandle handle)

@@ -30,7 +30,7 @@ static CUdeviceptr chunk_address(const struct facet_cuda_block *block, uint32_t 
 
 /* ---- one chunk; in the block's context ---- */
 
-static CUresult map(struct facet_cuda_block *block, uint32_t index, CUmemGenericAllocationHandle handle)
+static CUresult map_chunk(struct facet_cuda_block *block, uint32_t index, CUmemGenericAllocationHandle handle)
 {
     const CUmemAccessDesc access = {
         .location = {CU_MEM_LOCATION_TYPE_DEVICE, (int)block->charge.device},
@@ -48,7 +48,7 @@ static CUresult map(struct facet_cuda_block *block, uint32_t index, CUmemGeneric
     return result;
 }
 
-static CUresult fill(struct facet_cuda_block *block, uint32_t index)
+static CUresult fill_chunk(struct facet_cuda_block *block, uint32_t index)
 {
     struct facet_cuda_chunk *chunk = &block->chunks[index];
     CUdeviceptr address = chunk_address(block, index);
@@ -77,9 +77,9 @@ static CUresult bring_in(struct facet_cuda_block *block, uint32_t index)
     if (result != CUDA_SUCCESS)
         return result;
     atomic_store(&slot_of(block)->short_bytes, 0); /* the device had memory, so other vGPUs need not give up more */
-    result = map(block, index, handle);
+    result = map_chunk(block, index, handle);
     if (result == CUDA_SUCCESS)
-        result = fill(block, index);
+        result = fill_chunk(block, index);
     if (result != CUDA_SUCCESS) {
         facet_cuda_driver.cuMemRelease(handle);
         return result;
@@ -99,7 +99,7 @@ static void let_go_of_memory(struct facet_cuda_block *block, uint32_t index)
     atomic_fetch_sub(&slot_of(block)->resident_bytes, bytes);
 }
 
-static bool pin(struct facet_cuda_block *block, uint32_t index)
+static bool pin_chunk(struct facet_cuda_block *block, uint32_t index)
 {
     struct facet_cuda_chunk *chunk = &block->chunks[index];
 
@@ -113,8 +113,8 @@ static bool send_out(struct facet_cuda_block *block, uint32_t index)
 {
     struct facet_cuda_chunk *chunk = &block->chunks[index];
 
-    if (!pin(block, index) || facet_cuda_plain.cuMemcpyDtoH_v2(chunk->host, chunk_address(block, index),
-                                                               chunk_bytes(block, index)) != CUDA_SUCCESS)
+    if (!pin_chunk(block, index) || facet_cuda_plain.cuMemcpyDtoH_v2(chunk->host, chunk_address(block, index),
+                                                                     chunk_bytes(block, index)) != CUDA_SUCCESS)
         return false;
     chunk->on_host = true;
     let_go_of_memory(block, index);
@@ -222,7 +222,7 @@ static bool is_of(const struct facet_cuda_block *block, uint64_t context)
     return (uintptr_t)block->context == context;
 }
 
-static struct facet_cuda_block *take(bool (*is)(const struct facet_cuda_block *block, uint64_t key), uint64_t key)
+static struct facet_cuda_block *take_block(bool (*is)(const struct facet_cuda_block *block, uint64_t key), uint64_t key)
 {
     struct facet_cuda_block *before = NULL, *block;
 
@@ -239,12 +239,12 @@ static struct facet_cuda_block *take(bool (*is)(const struct facet_cuda_block *b
 
 struct facet_cuda_block *facet_cuda_blocks_take(CUdeviceptr address)
 {
-    return take(begins_at, address);
+    return take_block(begins_at, address);
 }
 
 struct facet_cuda_block *facet_cuda_blocks_take_of(CUcontext context)
 {
-    return take(is_of, (uintptr_t)context);
+    return take_block(is_of, (uintptr_t)context);
 }
 
 bool facet_cuda_blocks_range(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes)

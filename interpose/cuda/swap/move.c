@@ -53,7 +53,7 @@ struct arrival {
 };
 
 /* Reads the futex word before the policy, so that the wait does not miss a change. */
-static void look(struct arrival *arrival)
+static void look_at_missing(struct arrival *arrival)
 {
     arrival->waits_for = NULL;
     arrival->last = false;
@@ -77,20 +77,20 @@ static bool is_lost(void)
     return false;
 }
 
-static void ring(struct facet_tenant *tenant)
+static void ring_doorbell(struct facet_tenant *tenant)
 {
     facet_bell_ring(tenant->bell);
 }
 
-static void announce(void)
+static void announce_arrival(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         atomic_fetch_add(&tenant_at(i)->slot->absent, 1);
-        ring(tenant_at(i));
+        ring_doorbell(tenant_at(i));
     }
 }
 
-static void withdraw(void)
+static void withdraw_arrival(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         struct facet_slot *slot = tenant_at(i)->slot;
@@ -98,7 +98,7 @@ static void withdraw(void)
         atomic_store(&slot->touched_ns, facet_clock_now_ns());
         atomic_store(&slot->short_bytes, 0);
         atomic_fetch_sub(&slot->absent, 1);
-        ring(tenant_at(i));
+        ring_doorbell(tenant_at(i));
     }
 }
 
@@ -115,7 +115,7 @@ static void tell_shortage(void)
         uint64_t missing = missing_of(tenant_at(i)->slot);
 
         if (atomic_exchange(&tenant_at(i)->slot->short_bytes, missing) != missing)
-            ring(tenant_at(i));
+            ring_doorbell(tenant_at(i));
     }
 }
 
@@ -148,7 +148,7 @@ static bool step_in(struct arrival *arrival, bool *ret_inside, CUresult *ret_res
         *ret_result = CUDA_ERROR_SYSTEM_NOT_READY;
     if (*ret_result != CUDA_SUCCESS || facet_cuda_quiesce_state() == FACET_CUDA_QUIESCE_OPEN)
         return true;
-    look(arrival);
+    look_at_missing(arrival);
     if (arrival->waits_for) {
         facet_futex_wait(&arrival->waits_for->policy->residence, arrival->residence, LOOK_AGAIN_NS);
         return false;
@@ -165,10 +165,10 @@ bool facet_cuda_move_in(CUresult *ret_result)
     bool inside = false;
 
     *ret_result = CUDA_SUCCESS;
-    announce();
+    announce_arrival();
     while (!step_in(&arrival, &inside, ret_result))
         ;
-    withdraw();
+    withdraw_arrival();
     return inside;
 }
 
@@ -238,7 +238,7 @@ static void say_whether_it_stays(bool stays)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
         if (atomic_exchange(&tenant_at(i)->slot->stays, stays) != stays)
-            ring(tenant_at(i));
+            ring_doorbell(tenant_at(i));
 }
 
 /* The time until the next attempt; 0: done. */
@@ -252,7 +252,7 @@ static uint64_t move_out(void)
         uint64_t excess = excess_of(tenant_at(i));
 
         stays |= facet_cuda_blocks_send_out(i, excess) < excess;
-        ring(tenant_at(i));
+        ring_doorbell(tenant_at(i));
     }
     facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING,
                               is_whole() ? FACET_CUDA_QUIESCE_OPEN : FACET_CUDA_QUIESCE_AWAY);
@@ -261,13 +261,13 @@ static uint64_t move_out(void)
 }
 
 /* Waits on the first vGPU's word; with several vGPUs, polls the others at the same interval. */
-static void rest(uint32_t seen)
+static void rest_until_woken(uint32_t seen)
 {
     facet_futex_wait(&tenant_at(0)->policy->residence, seen,
                      facet_cuda_process.count == 1 ? 5 * LOOK_AGAIN_NS : LOOK_AGAIN_NS);
 }
 
-static void *run(void *unused)
+static void *run_mover(void *unused)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
@@ -282,7 +282,7 @@ static void *run(void *unused)
         if (again_ns)
             facet_futex_wait(&ending, 0, again_ns);
         else
-            rest(seen);
+            rest_until_woken(seen);
         say_whether_it_stays(false);
     }
     return unused;
@@ -302,7 +302,7 @@ static bool start_thread(void)
     if (!exit_handled && atexit(on_exit_of_process) != 0)
         return false;
     exit_handled = true;
-    return facet_quiet_thread(run, NULL);
+    return facet_quiet_thread(run_mover, NULL);
 }
 
 bool facet_cuda_move_start(void)

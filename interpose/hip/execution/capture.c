@@ -5,13 +5,13 @@
 #include "interpose/hip/hooks.h"
 #include "interpose/kit/execution/counter.h"
 
-static hipError_t begun(struct facet_flight_origin *origin, void *stream, hipError_t result)
+static hipError_t capture_begun(struct facet_flight_origin *origin, void *stream, hipError_t result)
 {
     facet_flight_capture_begun(origin, stream, result == hipSuccess);
     return result;
 }
 
-static hipError_t ended(void *stream, hipError_t result)
+static hipError_t capture_ended(void *stream, hipError_t result)
 {
     facet_flight_capture_ended(stream);
     return result;
@@ -24,7 +24,7 @@ static hipError_t ended(void *stream, hipError_t result)
                                                                                                                        \
         if (!origin)                                                                                                   \
             return hipErrorOutOfMemory;                                                                                \
-        return begun(origin, facet_flight_stream_of(stream, per_thread), facet_hip_driver.name(__VA_ARGS__));          \
+        return capture_begun(origin, facet_flight_stream_of(stream, per_thread), facet_hip_driver.name(__VA_ARGS__));  \
     }
 
 #define TO_GRAPH_PARAMETERS                                                                                            \
@@ -37,10 +37,10 @@ BEGIN(hipStreamBeginCaptureToGraph, TO_GRAPH_PARAMETERS, false, stream, graph, d
 
 hipError_t facet_hipStreamEndCapture(hipStream_t stream, hipGraph_t *graph)
 {
-    return ended(facet_flight_stream_of(stream, false), facet_hip_driver.hipStreamEndCapture(stream, graph));
+    return capture_ended(facet_flight_stream_of(stream, false), facet_hip_driver.hipStreamEndCapture(stream, graph));
 }
 
 hipError_t facet_hipStreamEndCapture_spt(hipStream_t stream, hipGraph_t *graph)
 {
-    return ended(facet_flight_stream_of(stream, true), facet_hip_driver.hipStreamEndCapture_spt(stream, graph));
+    return capture_ended(facet_flight_stream_of(stream, true), facet_hip_driver.hipStreamEndCapture_spt(stream, graph));
 }

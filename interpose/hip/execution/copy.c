@@ -14,7 +14,7 @@
 #define BOTH FACET_HIP_TRANSFERS
 
 /* `all`: whether the other required arrays are present. */
-static uint64_t sum(bool all, const size_t *sizes, size_t count)
+static uint64_t sum_of_sizes(bool all, const size_t *sizes, size_t count)
 {
     return all ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
 }
@@ -31,7 +31,7 @@ static uint64_t box_at(const void *list, size_t index)
     return facet_hip_transfer_box(one->extent, has_array(one));
 }
 
-static uint64_t boxes(const hipMemcpy3DBatchOp *list, size_t count)
+static uint64_t bytes_of_boxes(const hipMemcpy3DBatchOp *list, size_t count)
 {
     return facet_flight_batch(list, count, box_at);
 }
@@ -59,10 +59,11 @@ ONE(hipMemcpyHtoAAsync, (hipArray_t to, size_t offset, const void *from, size_t 
 ONE(hipMemcpyBatchAsync,
     (void **to, void **from, size_t *sizes, size_t count, hipMemcpyAttributes *attributes, size_t *indices,
      size_t attribute_count, size_t *wrong, hipStream_t stream),
-    false, sum(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong, stream)
+    false, sum_of_sizes(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong,
+    stream)
 ONE(hipMemcpy3DBatchAsync,
     (size_t count, hipMemcpy3DBatchOp *list, size_t *wrong, unsigned long long flags, hipStream_t stream), false,
-    boxes(list, count), count, list, wrong, flags, stream)
+    bytes_of_boxes(list, count), count, list, wrong, flags, stream)
 
 /* ---- managed memory: charged in full on each GPU, so moving it only takes time ---- */
 
@@ -74,7 +75,7 @@ ONE(hipMemPrefetchAsync_v2,
 
 /* ---- symbols: the first use of one loads its code object ---- */
 
-static bool loads(const void *symbol, hipStream_t stream)
+static bool symbol_loads(const void *symbol, hipStream_t stream)
 {
     return !atomic_load_explicit(&facet_flight_captures, memory_order_relaxed) &&
            facet_hip_code_launch_begin(symbol, stream);
@@ -87,8 +88,9 @@ static bool loads(const void *symbol, hipStream_t stream)
         if (begun != hipSuccess)                                                                                       \
             return begun;                                                                                              \
         FACET_HIP_TRANSFER_BODY(name, per_thread, size,                                                                \
-                                loads(symbol, stream) ? facet_hip_code_launch_end(facet_hip_driver.name(__VA_ARGS__))  \
-                                                      : facet_hip_driver.name(__VA_ARGS__));                           \
+                                symbol_loads(symbol, stream)                                                           \
+                                    ? facet_hip_code_launch_end(facet_hip_driver.name(__VA_ARGS__))                    \
+                                    : facet_hip_driver.name(__VA_ARGS__));                                             \
     }
 #define SYMBOL(name, parameters, per_thread, ...)                                                                      \
     hipError_t facet_##name parameters SYMBOL_BODY(name, per_thread, __VA_ARGS__)

@@ -15,7 +15,7 @@
 
 _Static_assert(FACET_HIP_TENANTS <= FACET_FLIGHT_DEVICES, "each has a place");
 
-static uint32_t tenants(struct facet_tenant **ret_tenants)
+static uint32_t list_tenants(struct facet_tenant **ret_tenants)
 {
     *ret_tenants = facet_hip_process.tenants;
     return facet_hip_process.count;
@@ -153,7 +153,7 @@ static void helper_begins(void)
 }
 
 const struct facet_flight_driver facet_flight_driver = {
-    .tenants = tenants,
+    .tenants = list_tenants,
     .stream_context = stream_context,
     .stream_tenant = stream_tenant,
     .stream_device = stream_device,

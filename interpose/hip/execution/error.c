@@ -14,7 +14,7 @@ hipError_t facet_hip_refuse(void)
     return ours;
 }
 
-static hipError_t take(hipError_t runtimes)
+static hipError_t take_error(hipError_t runtimes)
 {
     hipError_t result = runtimes != hipSuccess ? runtimes : ours;
 
@@ -24,12 +24,12 @@ static hipError_t take(hipError_t runtimes)
 
 hipError_t facet_hipGetLastError(void)
 {
-    return take(facet_hip_driver.hipGetLastError());
+    return take_error(facet_hip_driver.hipGetLastError());
 }
 
 hipError_t facet_hipExtGetLastError(void)
 {
-    return take(facet_hip_driver.hipExtGetLastError());
+    return take_error(facet_hip_driver.hipExtGetLastError());
 }
 
 hipError_t facet_hipPeekAtLastError(void)

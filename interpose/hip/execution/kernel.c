@@ -16,9 +16,9 @@ static uint64_t grid_of(dim3 grid)
 /* A known kind was launched before; any other launch may load its code (memory/code.h). */
 #define LAUNCH(per_thread, grid, call)                                                                                 \
     FACET_HIP_LAUNCH(facet_flight_stream_of(stream, per_thread), host, grid,                                           \
-                     kind || !loads(host, stream) ? call : facet_hip_code_launch_end(call))
+                     kind || !function_loads(host, stream) ? call : facet_hip_code_launch_end(call))
 
-static bool loads(const void *host, hipStream_t stream)
+static bool function_loads(const void *host, hipStream_t stream)
 {
     return !atomic_load_explicit(&facet_flight_captures, memory_order_relaxed) &&
            facet_hip_code_launch_begin(host, stream);
@@ -48,7 +48,7 @@ hipError_t facet_hipLaunchCooperativeKernel_spt(SYMBOL_PARAMETERS, unsigned shar
 }
 
 /* For a launch that also records an event of the program. */
-static hipError_t stopped(hipEvent_t stop, hipStream_t stream, hipError_t result)
+static hipError_t stop_recorded(hipEvent_t stop, hipStream_t stream, hipError_t result)
 {
     if (result == hipSuccess)
         facet_flight_event_launched(stop, facet_flight_stream_of(stream, false));
@@ -64,7 +64,7 @@ static hipError_t ext_launch(SYMBOL_PARAMETERS, size_t shared, hipStream_t strea
 hipError_t facet_hipExtLaunchKernel(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream, hipEvent_t start,
                                     hipEvent_t stop, int flags)
 {
-    return stopped(stop, stream, ext_launch(SYMBOL, shared, stream, start, stop, flags));
+    return stop_recorded(stop, stream, ext_launch(SYMBOL, shared, stream, start, stop, flags));
 }
 
 hipError_t facet_hipLaunchKernelExC(const hipLaunchConfig_t *config, const void *host, void **arguments)
@@ -87,7 +87,7 @@ void facet__ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(u
         facet_hip_refuse();
         return;
     }
-    bool loading = loads((const void *)host, stream);
+    bool loading = function_loads((const void *)host, stream);
     facet_hip_driver._ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(host, grid, block, shared,
                                                                                          stream, arguments);
     if (loading)
@@ -135,7 +135,7 @@ hipError_t facet_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFuncti
     }                                                                                                                  \
     hipError_t facet_##symbol parameters                                                                               \
     {                                                                                                                  \
-        return stopped(stop, stream, launch_##symbol(__VA_ARGS__));                                                    \
+        return stop_recorded(stop, stream, launch_##symbol(__VA_ARGS__));                                              \
     }
 
 EXT_LAUNCH(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT, flags)

@@ -9,7 +9,7 @@
 #include "interpose/hip/begin.h"
 #include "interpose/hip/hooks.h"
 
-static hipError_t waited(const struct facet_flight_wait *wait, hipError_t result)
+static hipError_t after_wait(const struct facet_flight_wait *wait, hipError_t result)
 {
     if (result == hipSuccess)
         facet_flight_waited(wait);
@@ -25,7 +25,7 @@ static hipError_t waited(const struct facet_flight_wait *wait, hipError_t result
         if (result != hipSuccess)                                                                                      \
             return result;                                                                                             \
         facet_flight_wait_context(&wait, NULL);                                                                        \
-        return waited(&wait, facet_hip_driver.name());                                                                 \
+        return after_wait(&wait, facet_hip_driver.name());                                                             \
     }
 DEVICE(hipDeviceSynchronize)
 DEVICE(hipCtxSynchronize)
@@ -39,7 +39,7 @@ DEVICE(hipCtxSynchronize)
         if (result != hipSuccess)                                                                                      \
             return result;                                                                                             \
         facet_flight_wait_stream(&wait, facet_flight_stream_of(stream, per_thread));                                   \
-        return waited(&wait, facet_hip_driver.name(stream));                                                           \
+        return after_wait(&wait, facet_hip_driver.name(stream));                                                       \
     }
 STREAM(hipStreamSynchronize, false, true)
 STREAM(hipStreamSynchronize_spt, true, true)

@@ -164,7 +164,7 @@ static hipError_t judge_sides(const struct asked *asked)
 }
 
 /* Tries a small array of the same kind. A runtime that makes the small one lacks only memory for the large one. */
-static hipError_t refuse(const struct facet_memory_charge *charge, const struct asked *asked)
+static hipError_t refuse_array(const struct facet_memory_charge *charge, const struct asked *asked)
 {
     facet_hip_judge_begin(charge->device, 0);
     hipError_t judged = make_and_free(asked, part_of(asked->extent, FEW));
@@ -173,12 +173,12 @@ static hipError_t refuse(const struct facet_memory_charge *charge, const struct 
     return facet_hip_judge_end(charge, judged);
 }
 
-static hipError_t take(const struct asked *asked, const struct facet_memory_array *array,
-                       struct facet_memory_charge *ret_charge)
+static hipError_t take_array(const struct asked *asked, const struct facet_memory_array *array,
+                             struct facet_memory_charge *ret_charge)
 {
     hipError_t result = facet_hip_charge_take(facet_hip_current_device(), facet_memory_array_bytes(array), ret_charge);
 
-    return ret_charge->refused ? refuse(ret_charge, asked) : result;
+    return ret_charge->refused ? refuse_array(ret_charge, asked) : result;
 }
 
 static hipError_t take_plain(enum way way, const void *place, const hipChannelFormatDesc *channels, hipExtent extent,
@@ -189,7 +189,7 @@ static hipError_t take_plain(enum way way, const void *place, const hipChannelFo
 
     if (channels)
         array = of_channels(channels, extent, flags, levels);
-    return take(&asked, &array, ret_charge);
+    return take_array(&asked, &array, ret_charge);
 }
 
 static hipError_t take_described(enum way way, const void *place, const HIP_ARRAY3D_DESCRIPTOR *descriptor,
@@ -205,7 +205,7 @@ static hipError_t take_described(enum way way, const void *place, const HIP_ARRA
             (hipExtent){.width = descriptor->Width, .height = descriptor->Height, .depth = descriptor->Depth};
         array = of_descriptor(descriptor, levels);
     }
-    return take(&asked, &array, ret_charge);
+    return take_array(&asked, &array, ret_charge);
 }
 
 /* ---- the calls ---- */

@@ -69,12 +69,12 @@ void facet_hip_charge_resume(void)
     depth--;
 }
 
-static struct facet_ledger *ledger(void)
+static struct facet_ledger *process_ledger(void)
 {
     return facet_hip_process.ledger;
 }
 
-static uint32_t devices(void)
+static uint32_t count_devices(void)
 {
     return facet_hip_process.count;
 }
@@ -127,9 +127,9 @@ static void graphs_trim(uint32_t device)
 }
 
 const struct facet_memory_driver facet_memory_driver = {
-    .ledger = ledger,
+    .ledger = process_ledger,
     .tenant = facet_hip_tenant,
-    .devices = devices,
+    .devices = count_devices,
     .pool_held = pool_held,
     .pool_used = pool_used,
     .pool_trim = pool_trim,

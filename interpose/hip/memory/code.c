@@ -45,7 +45,7 @@ static void begin_on(struct watch *watch, uint32_t device)
         facet_hip_measure_begin(&watch->measure, device);
 }
 
-static hipError_t begin(struct watch *watch)
+static hipError_t begin_watch(struct watch *watch)
 {
     uint32_t device = facet_hip_current_device();
     hipError_t result = facet_hip_begin(device);
@@ -55,7 +55,7 @@ static hipError_t begin(struct watch *watch)
     return result;
 }
 
-static hipError_t end(const struct watch *watch, hipError_t result)
+static hipError_t end_watch(const struct watch *watch, hipError_t result)
 {
     if (watch->on) {
         facet_hip_measure_end(&watch->measure);
@@ -72,7 +72,7 @@ static void pay_back(struct image *image)
 }
 
 /* Adds the growth during the call to the image. */
-static hipError_t charge(const struct watch *watch, struct image *image)
+static hipError_t charge_image(const struct watch *watch, struct image *image)
 {
     struct facet_memory_charge paid;
     uint32_t device = watch->measure.device;
@@ -120,7 +120,7 @@ static bool is_loaded(uint64_t name)
 }
 
 /* If the ledger has no memory for the note, the object is measured again next time. */
-static void remember(uint64_t name)
+static void remember_name(uint64_t name)
 {
     facet_ledger_add(facet_hip_process.ledger, key_of(name), (struct facet_ledger_entry){.kind = FACET_MEMORY_LOADED});
 }
@@ -131,7 +131,7 @@ static bool is_note(const struct facet_ledger_entry *entry, void *nothing)
     return entry->kind == FACET_MEMORY_LOADED;
 }
 
-static void ignore(uint64_t key, const struct facet_ledger_entry *entry, void *nothing)
+static void ignore_entry(uint64_t key, const struct facet_ledger_entry *entry, void *nothing)
 {
     (void)key;
     (void)entry;
@@ -147,7 +147,7 @@ static void forget_seen(void)
 /* After an unload, the addresses of symbols may be reused. */
 static void forget_loaded(void)
 {
-    facet_ledger_drain(facet_hip_process.ledger, is_note, ignore, NULL);
+    facet_ledger_drain(facet_hip_process.ledger, is_note, ignore_entry, NULL);
     forget_seen();
 }
 
@@ -163,14 +163,14 @@ static hipError_t unload_library(const void *handle)
     return facet_hip_driver.hipLibraryUnload((hipLibrary_t)(uintptr_t)handle); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static hipError_t keep(const struct watch *watch, const void *handle)
+static hipError_t keep_image(const struct watch *watch, const void *handle)
 {
     struct image *image = calloc(1, sizeof *image);
 
     if (!image)
         return hipErrorOutOfMemory;
     *image = (struct image){.next = images, .handle = handle};
-    hipError_t result = charge(watch, image);
+    hipError_t result = charge_image(watch, image);
     if (result == hipSuccess)
         images = image;
     else
@@ -179,27 +179,27 @@ static hipError_t keep(const struct watch *watch, const void *handle)
 }
 
 /* Records an image that was just loaded, or unloads it. */
-static hipError_t loaded(const struct watch *watch, hipError_t result, const void *handle,
-                         hipError_t (*unload)(const void *handle))
+static hipError_t image_loaded(const struct watch *watch, hipError_t result, const void *handle,
+                               hipError_t (*unload)(const void *handle))
 {
     if (result == hipSuccess && watch->on) {
-        result = keep(watch, handle);
+        result = keep_image(watch, handle);
         if (result != hipSuccess)
             unload(handle);
     }
-    return end(watch, result);
+    return end_watch(watch, result);
 }
 
 #define LOAD(name, type, unload, parameters, ...)                                                                      \
     hipError_t facet_##name parameters                                                                                 \
     {                                                                                                                  \
         struct watch watch;                                                                                            \
-        hipError_t result = begin(&watch);                                                                             \
+        hipError_t result = begin_watch(&watch);                                                                       \
                                                                                                                        \
         if (result != hipSuccess)                                                                                      \
             return result;                                                                                             \
         result = facet_hip_driver.name(__VA_ARGS__);                                                                   \
-        return loaded(&watch, result, result == hipSuccess ? *type : NULL, unload);                                    \
+        return image_loaded(&watch, result, result == hipSuccess ? *type : NULL, unload);                              \
     }
 
 LOAD(hipModuleLoad, module, unload_module, (hipModule_t * module, const char *path), module, path)
@@ -217,7 +217,7 @@ LOAD(hipLibraryLoadFromFile, library, unload_library,
       void **library_values, unsigned library_count),
      library, path, options, values, count, library_options, library_values, library_count)
 
-static hipError_t unload(const void *handle, hipError_t (*call)(const void *handle))
+static hipError_t unload_image(const void *handle, hipError_t (*call)(const void *handle))
 {
     struct watch watch = {.on = facet_hip_devices_hold()};
     hipError_t result = call(handle);
@@ -229,40 +229,40 @@ static hipError_t unload(const void *handle, hipError_t (*call)(const void *hand
         free(image);
         forget_loaded();
     }
-    return end(&watch, result);
+    return end_watch(&watch, result);
 }
 
 hipError_t facet_hipModuleUnload(hipModule_t module)
 {
-    return unload(module, unload_module);
+    return unload_image(module, unload_module);
 }
 
 hipError_t facet_hipLibraryUnload(hipLibrary_t library)
 {
-    return unload(library, unload_library);
+    return unload_image(library, unload_library);
 }
 
 /* ---- libraries, which are loaded when something of them is asked for ---- */
 
 /* If the quota has too little left, the next call is refused again; unloading the library releases its memory. */
-static hipError_t asked(const struct watch *watch, const void *handle, hipError_t result)
+static hipError_t after_query(const struct watch *watch, const void *handle, hipError_t result)
 {
     struct image *image = watch->on ? *place_of(handle) : NULL;
 
     if (result == hipSuccess && image && (!image->asked || image->owed)) {
-        result = charge(watch, image);
+        result = charge_image(watch, image);
         image->asked = true;
     }
-    return end(watch, result);
+    return end_watch(watch, result);
 }
 
 #define ASK(name, parameters, ...)                                                                                     \
     hipError_t facet_##name parameters                                                                                 \
     {                                                                                                                  \
         struct watch watch;                                                                                            \
-        hipError_t result = begin(&watch);                                                                             \
+        hipError_t result = begin_watch(&watch);                                                                       \
                                                                                                                        \
-        return result == hipSuccess ? asked(&watch, library, facet_hip_driver.name(__VA_ARGS__)) : result;             \
+        return result == hipSuccess ? after_query(&watch, library, facet_hip_driver.name(__VA_ARGS__)) : result;       \
     }
 
 ASK(hipLibraryGetKernel, (hipKernel_t * kernel, hipLibrary_t library, const char *name), kernel, library, name)
@@ -323,9 +323,9 @@ hipError_t facet_hip_code_launch_end(hipError_t result)
 {
     struct watch watch = launching;
 
-    if (result == hipSuccess && charge(&watch, &rest[watch.measure.device]) == hipSuccess)
-        remember(launched);
-    return end(&watch, result);
+    if (result == hipSuccess && charge_image(&watch, &rest[watch.measure.device]) == hipSuccess)
+        remember_name(launched);
+    return end_watch(&watch, result);
 }
 
 void facet_hip_code_owes(uint32_t device, uint64_t bytes)

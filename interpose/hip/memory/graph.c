@@ -52,7 +52,7 @@ static void look_at_allocation(struct facet_graph_node *node)
     node->pointer = (uintptr_t)parameters.dptr;
 }
 
-static void look(struct facet_graph_node *node)
+static void look_at_node(struct facet_graph_node *node)
 {
     hipGraphNodeType type = hipGraphNodeTypeEmpty;
     hipGraph_t child = NULL;
@@ -73,7 +73,7 @@ static void look(struct facet_graph_node *node)
     }
 }
 
-static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look};
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look_at_node};
 
 /* Runtimes before 5.5 have no such nodes, nor functions to query them. */
 static bool can_allocate(void)
@@ -83,27 +83,27 @@ static bool can_allocate(void)
 
 /* ---- executables ---- */
 
-static int destroy(uint64_t executable)
+static int destroy_executable(uint64_t executable)
 {
     /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
     return facet_hip_driver.hipGraphExecDestroy((hipGraphExec_t)(uintptr_t)executable);
 }
 
-static hipError_t instantiated(hipError_t result, const hipGraphExec_t *executable, hipGraph_t graph)
+static hipError_t graph_instantiated(hipError_t result, const hipGraphExec_t *executable, hipGraph_t graph)
 {
     struct facet_graph_needs needs;
 
     if (result != hipSuccess || !can_allocate() || !facet_graph_needs(&reader, graph, &needs) ||
         facet_graph_made((uintptr_t)*executable, &needs))
         return result;
-    destroy((uintptr_t)*executable);
+    destroy_executable((uintptr_t)*executable);
     return hipErrorOutOfMemory;
 }
 
 #define INSTANTIATE(name, parameters, ...)                                                                             \
     hipError_t facet_##name parameters                                                                                 \
     {                                                                                                                  \
-        return instantiated(facet_hip_driver.name(__VA_ARGS__), executable, graph);                                    \
+        return graph_instantiated(facet_hip_driver.name(__VA_ARGS__), executable, graph);                              \
     }
 
 INSTANTIATE(hipGraphInstantiate,
@@ -123,14 +123,14 @@ hipError_t facet_hipGraphInstantiateWithParams(hipGraphExec_t *executable, hipGr
         parameters->result_out = hipGraphInstantiateError;
         return hipErrorOutOfMemory;
     }
-    hipError_t result =
-        instantiated(facet_hip_driver.hipGraphInstantiateWithParams(executable, graph, parameters), executable, graph);
+    hipError_t result = graph_instantiated(
+        facet_hip_driver.hipGraphInstantiateWithParams(executable, graph, parameters), executable, graph);
     return uploads ? facet_hip_graph_launched(&hold, result) : result;
 }
 
 hipError_t facet_hipGraphExecDestroy(hipGraphExec_t executable)
 {
-    return facet_graph_destroy((uintptr_t)executable, destroy);
+    return facet_graph_destroy((uintptr_t)executable, destroy_executable);
 }
 
 /* ---- nodes, launches ---- */

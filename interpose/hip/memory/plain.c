@@ -6,7 +6,7 @@
 
 #define PITCH_STEP UINT64_C(256) /* the smallest pitch that runtimes choose */
 
-static uint64_t granted(uint64_t bytes)
+static uint64_t granted_bytes(uint64_t bytes)
 {
     return facet_memory_round(bytes, FACET_HIP_STEP);
 }
@@ -22,7 +22,7 @@ static int free_in_order(uint64_t pointer, void *stream)
     return facet_hip_driver.hipFreeAsync((void *)(uintptr_t)pointer, stream); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static hipError_t settle(const struct facet_memory_charge *charge, hipError_t result, void *const *pointer)
+static hipError_t settle_plain(const struct facet_memory_charge *charge, hipError_t result, void *const *pointer)
 {
     return facet_hip_charge_settle(charge, result, charge->managed ? FACET_MEMORY_MANAGED : FACET_MEMORY_PLAIN,
                                    result == hipSuccess && pointer ? (uintptr_t)*pointer : 0, free_now);
@@ -32,7 +32,7 @@ static hipError_t settle(const struct facet_memory_charge *charge, hipError_t re
 
 enum way { PLAIN, FLAGGED, MANAGED };
 
-static hipError_t call(enum way way, void **pointer, size_t bytes, unsigned flags)
+static hipError_t call_driver(enum way way, void **pointer, size_t bytes, unsigned flags)
 {
     switch (way) {
     case FLAGGED:
@@ -44,12 +44,12 @@ static hipError_t call(enum way way, void **pointer, size_t bytes, unsigned flag
     }
 }
 
-static hipError_t refuse(const struct facet_memory_charge *charge, enum way way, void **pointer, size_t bytes,
-                         unsigned flags)
+static hipError_t refuse_plain(const struct facet_memory_charge *charge, enum way way, void **pointer, size_t bytes,
+                               unsigned flags)
 {
     void *made = NULL;
     size_t much = facet_hip_judge_begin(charge->device, bytes);
-    hipError_t judged = call(way, pointer ? &made : NULL, much, flags);
+    hipError_t judged = call_driver(way, pointer ? &made : NULL, much, flags);
 
     if (made)
         facet_hip_driver.hipFree(made);
@@ -59,24 +59,24 @@ static hipError_t refuse(const struct facet_memory_charge *charge, enum way way,
 hipError_t facet_hipMalloc(void **pointer, size_t bytes)
 {
     struct facet_memory_charge charge;
-    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), granted(bytes), &charge);
+    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), granted_bytes(bytes), &charge);
 
     if (result != hipSuccess)
-        return charge.refused ? refuse(&charge, PLAIN, pointer, bytes, 0) : result;
-    result = call(PLAIN, pointer, bytes, 0);
-    return settle(&charge, result, pointer);
+        return charge.refused ? refuse_plain(&charge, PLAIN, pointer, bytes, 0) : result;
+    result = call_driver(PLAIN, pointer, bytes, 0);
+    return settle_plain(&charge, result, pointer);
 }
 
 hipError_t facet_hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned flags)
 {
     struct facet_memory_charge charge;
-    uint64_t paid = flags == hipMallocSignalMemory ? 0 : granted(bytes);
+    uint64_t paid = flags == hipMallocSignalMemory ? 0 : granted_bytes(bytes);
     hipError_t result = facet_hip_charge_take(facet_hip_current_device(), paid, &charge);
 
     if (result != hipSuccess)
-        return charge.refused ? refuse(&charge, FLAGGED, pointer, bytes, flags) : result;
-    result = call(FLAGGED, pointer, bytes, flags);
-    return settle(&charge, result, pointer);
+        return charge.refused ? refuse_plain(&charge, FLAGGED, pointer, bytes, flags) : result;
+    result = call_driver(FLAGGED, pointer, bytes, flags);
+    return settle_plain(&charge, result, pointer);
 }
 
 /* Takes no charge on the current device alone: managed memory is charged on each device. */
@@ -89,7 +89,7 @@ static hipError_t take_managed(uint64_t bytes, struct facet_memory_charge *ret_c
     struct facet_memory_charge refusing = {0};
     result = facet_hip_refusal(facet_managed_try(bytes, &refusing));
     if (result != hipSuccess) {
-        settle(ret_charge, result, NULL);
+        settle_plain(ret_charge, result, NULL);
         *ret_charge = refusing;
         return result;
     }
@@ -101,37 +101,37 @@ static hipError_t take_managed(uint64_t bytes, struct facet_memory_charge *ret_c
 hipError_t facet_hipMallocManaged(void **pointer, size_t bytes, unsigned flags)
 {
     struct facet_memory_charge charge;
-    hipError_t result = take_managed(granted(bytes), &charge);
+    hipError_t result = take_managed(granted_bytes(bytes), &charge);
 
     if (result != hipSuccess)
-        return charge.refused ? refuse(&charge, MANAGED, pointer, bytes, flags) : result;
-    result = call(MANAGED, pointer, bytes, flags);
-    return settle(&charge, result, pointer);
+        return charge.refused ? refuse_plain(&charge, MANAGED, pointer, bytes, flags) : result;
+    result = call_driver(MANAGED, pointer, bytes, flags);
+    return settle_plain(&charge, result, pointer);
 }
 
 /* Pitch times height, rounded; UINT64_MAX, which no quota grants, where it overflows. */
-static uint64_t pitched(uint64_t pitch, uint64_t height)
+static uint64_t pitched_bytes(uint64_t pitch, uint64_t height)
 {
     uint64_t bytes;
 
-    return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : granted(bytes);
+    return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : granted_bytes(bytes);
 }
 
 /* The pitch is known only after the call. */
 static hipError_t settle_pitched(struct facet_memory_charge *charge, hipError_t result, void *const *pointer,
                                  uint64_t pitch, uint64_t height)
 {
-    if (result == hipSuccess && facet_charge_resize(charge, pitched(pitch, height)) != FACET_MEMORY_TAKEN) {
+    if (result == hipSuccess && facet_charge_resize(charge, pitched_bytes(pitch, height)) != FACET_MEMORY_TAKEN) {
         free_now((uintptr_t)*pointer, NULL);
         result = hipErrorOutOfMemory;
     }
-    return settle(charge, result, pointer);
+    return settle_plain(charge, result, pointer);
 }
 
 static hipError_t take_pitched(uint64_t width, uint64_t height, struct facet_memory_charge *ret_charge)
 {
-    return facet_hip_charge_take(facet_hip_current_device(), pitched(facet_memory_round(width, PITCH_STEP), height),
-                                 ret_charge);
+    return facet_hip_charge_take(facet_hip_current_device(),
+                                 pitched_bytes(facet_memory_round(width, PITCH_STEP), height), ret_charge);
 }
 
 /* The number of rows of that width for which no device has memory. */

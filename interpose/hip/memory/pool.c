@@ -14,7 +14,7 @@ struct taking {
     hipStream_t stream;
 };
 
-static int allocate(struct facet_pool_taking *common)
+static int allocate_from_pool(struct facet_pool_taking *common)
 {
     struct taking *taking = (struct taking *)common;
     hipError_t result =
@@ -25,7 +25,7 @@ static int allocate(struct facet_pool_taking *common)
 }
 
 /* Waits for the stream, because only then the trim releases the pool's growth. */
-static void undo(struct facet_pool_taking *common)
+static void undo_taking(struct facet_pool_taking *common)
 {
     struct taking *taking = (struct taking *)common;
 
@@ -34,7 +34,7 @@ static void undo(struct facet_pool_taking *common)
     facet_hip_driver.hipMemPoolTrimTo(taking->pool, 0);
 }
 
-static hipError_t refuse(const struct taking *taking, uint32_t device)
+static hipError_t refuse_from_pool(const struct taking *taking, uint32_t device)
 {
     const struct facet_memory_charge charge = {.tenant = taking->common.refused_by, .device = device};
     struct taking asked = *taking;
@@ -42,27 +42,29 @@ static hipError_t refuse(const struct taking *taking, uint32_t device)
 
     asked.pointer = &made;
     asked.bytes = facet_hip_judge_begin(device, taking->bytes);
-    hipError_t judged = allocate(&asked.common);
+    hipError_t judged = allocate_from_pool(&asked.common);
     if (judged == hipSuccess)
-        undo(&asked.common);
+        undo_taking(&asked.common);
     return facet_hip_judge_end(&charge, judged);
 }
 
-static hipError_t take(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t device, hipStream_t stream)
+static hipError_t take_from_pool(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t device, hipStream_t stream)
 {
-    struct taking taking = {
-        .common = {.allocate = allocate, .undo = undo, .out = hipErrorOutOfMemory, .no_vgpu = hipErrorNotInitialized},
-        .pointer = pointer,
-        .bytes = bytes,
-        .pool = pool,
-        .stream = stream};
+    struct taking taking = {.common = {.allocate = allocate_from_pool,
+                                       .undo = undo_taking,
+                                       .out = hipErrorOutOfMemory,
+                                       .no_vgpu = hipErrorNotInitialized},
+                            .pointer = pointer,
+                            .bytes = bytes,
+                            .pool = pool,
+                            .stream = stream};
 
     hipError_t result = facet_pool_allocate(pool, device, bytes, &taking.common);
     if (result == hipErrorOutOfMemory && facet_graphs_were()) {
         facet_graphs_let_go(device); /* without holding the pools' lock */
         result = facet_pool_allocate(pool, device, bytes, &taking.common);
     }
-    return taking.common.refused_by ? refuse(&taking, device) : result;
+    return taking.common.refused_by ? refuse_from_pool(&taking, device) : result;
 }
 
 /* Names the runtime's current pool explicitly, so that the pool that grows is the one that was charged. */
@@ -83,7 +85,7 @@ hipError_t facet_hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream
     hipError_t result = facet_hip_begin(device);
     if (result == hipSuccess)
         result = facet_hip_plain.hipDeviceGetMemPool(&pool, (int)device);
-    return result == hipSuccess ? take(pointer, bytes, pool, device, stream) : result;
+    return result == hipSuccess ? take_from_pool(pointer, bytes, pool, device, stream) : result;
 }
 
 /* The device of a pool that this process did not make: the device whose default or current pool it is. */
@@ -114,7 +116,7 @@ hipError_t facet_hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool
                                   : held;
     }
     hipError_t result = facet_hip_begin(device);
-    return result == hipSuccess ? take(pointer, bytes, pool, device, stream) : result;
+    return result == hipSuccess ? take_from_pool(pointer, bytes, pool, device, stream) : result;
 }
 
 static enum facet_pool_place place_of(const hipMemPoolProps *properties, uint32_t *ret_device)
@@ -141,14 +143,14 @@ hipError_t facet_hipMemPoolCreate(hipMemPool_t *pool, const hipMemPoolProps *pro
     return hipErrorOutOfMemory;
 }
 
-static int destroy(void *pool)
+static int destroy_pool(void *pool)
 {
     return facet_hip_driver.hipMemPoolDestroy(pool);
 }
 
 hipError_t facet_hipMemPoolDestroy(hipMemPool_t pool)
 {
-    return facet_pool_destroy(pool, destroy);
+    return facet_pool_destroy(pool, destroy_pool);
 }
 
 hipError_t facet_hipMemPoolExportToShareableHandle(void *shared, hipMemPool_t pool, hipMemAllocationHandleType type,
@@ -161,12 +163,12 @@ hipError_t facet_hipMemPoolExportToShareableHandle(void *shared, hipMemPool_t po
     return result;
 }
 
-static int trim(void *pool, uint64_t keep)
+static int trim_pool(void *pool, uint64_t keep)
 {
     return facet_hip_driver.hipMemPoolTrimTo(pool, keep);
 }
 
 hipError_t facet_hipMemPoolTrimTo(hipMemPool_t pool, size_t keep)
 {
-    return facet_pool_trim(pool, keep, trim);
+    return facet_pool_trim(pool, keep, trim_pool);
 }

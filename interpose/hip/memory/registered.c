@@ -47,7 +47,7 @@ void facet___hipRegisterManagedVar(void *modules, void **pointer, void *start, c
         facet_hip_devices_let_go();
 }
 
-static void forget(const void *modules)
+static void forget_modules(const void *modules)
 {
     for (struct variable **at = &variables; *at;) {
         struct variable *variable = *at;
@@ -77,7 +77,7 @@ void facet___hipUnregisterFatBinary(void **modules)
     facet_hip_driver.__hipUnregisterFatBinary(modules);
     if (!held)
         return;
-    forget(modules);
+    forget_modules(modules);
     for (uint32_t i = 0; i < facet_hip_process.count; i++)
         if (atomic_load(&facet_hip_begun[i]))
             facet_hip_code_unloaded(i, facet_hip_measure_shrunk(&measures[i]));

@@ -29,7 +29,7 @@ hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
 }
 
 /* Limits a runtime's answer to the vGPU's quota; unchanged when there is no vGPU. */
-static uint64_t within(int device, uint64_t bytes)
+static uint64_t within_quota(int device, uint64_t bytes)
 {
     struct facet_tenant *tenant = device >= 0 ? facet_hip_tenant((uint32_t)device) : NULL;
 
@@ -41,7 +41,7 @@ hipError_t facet_hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
     hipError_t result = facet_hip_driver.hipDeviceTotalMem(bytes, device);
 
     if (result == hipSuccess)
-        *bytes = within(device, *bytes);
+        *bytes = within_quota(device, *bytes);
     return result;
 }
 
@@ -52,7 +52,7 @@ hipError_t facet_hipDeviceGetAttribute(int *value, int attribute, int device)
 
     if (result == hipSuccess &&
         (attribute == hipDeviceAttributeTotalGlobalMem || attribute == hipDeviceAttributeTotalConstantMemory))
-        *value = (int)within(device, (uint32_t)*value);
+        *value = (int)within_quota(device, (uint32_t)*value);
     return result;
 }
 
@@ -61,8 +61,8 @@ hipError_t facet_hipGetDeviceProperties(hipDeviceProp_tR0000 *properties, int de
     hipError_t result = facet_hip_driver.hipGetDeviceProperties(properties, device);
 
     if (result == hipSuccess) {
-        properties->totalGlobalMem = within(device, properties->totalGlobalMem);
-        properties->totalConstMem = within(device, properties->totalConstMem);
+        properties->totalGlobalMem = within_quota(device, properties->totalGlobalMem);
+        properties->totalConstMem = within_quota(device, properties->totalConstMem);
     }
     return result;
 }
@@ -72,8 +72,8 @@ hipError_t facet_hipGetDevicePropertiesR0000(hipDeviceProp_tR0000 *properties, i
     hipError_t result = facet_hip_driver.hipGetDevicePropertiesR0000(properties, device);
 
     if (result == hipSuccess) {
-        properties->totalGlobalMem = within(device, properties->totalGlobalMem);
-        properties->totalConstMem = within(device, properties->totalConstMem);
+        properties->totalGlobalMem = within_quota(device, properties->totalGlobalMem);
+        properties->totalConstMem = within_quota(device, properties->totalConstMem);
     }
     return result;
 }
@@ -83,8 +83,8 @@ hipError_t facet_hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, i
     hipError_t result = facet_hip_driver.hipGetDevicePropertiesR0600(properties, device);
 
     if (result == hipSuccess) {
-        properties->totalGlobalMem = within(device, properties->totalGlobalMem);
-        properties->totalConstMem = within(device, properties->totalConstMem);
+        properties->totalGlobalMem = within_quota(device, properties->totalGlobalMem);
+        properties->totalConstMem = within_quota(device, properties->totalConstMem);
     }
     return result;
 }

@@ -8,8 +8,9 @@
 #include "charge.h"
 #include "interpose/hip/begin.h"
 
-static hipError_t refuse(const struct facet_memory_charge *charge, const hipMemGenericAllocationHandle_t *handle,
-                         size_t bytes, const hipMemAllocationProp *properties, unsigned long long flags)
+static hipError_t refuse_virtual(const struct facet_memory_charge *charge,
+                                 const hipMemGenericAllocationHandle_t *handle, size_t bytes,
+                                 const hipMemAllocationProp *properties, unsigned long long flags)
 {
     hipMemGenericAllocationHandle_t made = NULL;
     size_t much = facet_hip_judge_begin(charge->device, bytes);
@@ -20,8 +21,8 @@ static hipError_t refuse(const struct facet_memory_charge *charge, const hipMemG
     return facet_hip_judge_end(charge, judged);
 }
 
-static hipError_t create(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *properties,
-                         unsigned long long flags)
+static hipError_t create_virtual(hipMemGenericAllocationHandle_t *handle, size_t bytes,
+                                 const hipMemAllocationProp *properties, unsigned long long flags)
 {
     struct facet_memory_charge charge = {0};
     uint32_t device = (uint32_t)properties->location.id;
@@ -30,7 +31,7 @@ static hipError_t create(hipMemGenericAllocationHandle_t *handle, size_t bytes, 
     if (result == hipSuccess)
         result = facet_hip_refusal(facet_charge_try(device, bytes, &charge));
     if (result != hipSuccess)
-        return charge.refused ? refuse(&charge, handle, bytes, properties, flags) : result;
+        return charge.refused ? refuse_virtual(&charge, handle, bytes, properties, flags) : result;
     result = facet_hip_driver.hipMemCreate(handle, bytes, properties, flags);
     if (result == hipSuccess) {
         if (facet_virtual_made(&charge, (uintptr_t)*handle))
@@ -49,7 +50,7 @@ hipError_t facet_hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t by
     if (!properties || properties->location.type != hipMemLocationTypeDevice || properties->location.id < 0 ||
         !facet_hip_tenant((uint32_t)properties->location.id))
         return facet_hip_driver.hipMemCreate(handle, bytes, properties, flags);
-    return create(handle, bytes, properties, flags);
+    return create_virtual(handle, bytes, properties, flags);
 }
 
 hipError_t facet_hipMemRelease(hipMemGenericAllocationHandle_t handle)

@@ -28,7 +28,7 @@ static bool is_origin(const struct facet_flight_origin *origin, void *stream, vo
 }
 
 /* Removes the captures that began in a stream, or in any stream of a context. */
-static void forget(void *stream, void *context)
+static void forget_origin(void *stream, void *context)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
     for (struct facet_flight_origin **at = &origins; *at;) {
@@ -48,13 +48,13 @@ static void forget(void *stream, void *context)
 void facet_flight_capture_stream_ends(void *stream)
 {
     if (atomic_load(&facet_flight_captures))
-        forget(stream, NULL);
+        forget_origin(stream, NULL);
 }
 
 void facet_flight_capture_context_ends(void *context)
 {
     if (atomic_load(&facet_flight_captures))
-        forget(NULL, context);
+        forget_origin(NULL, context);
 }
 
 void facet_flight_captures_forked(void)
@@ -63,7 +63,7 @@ void facet_flight_captures_forked(void)
     atomic_store(&facet_flight_captures, 0);
 }
 
-static void remember(struct facet_flight_origin *origin, void *stream)
+static void remember_origin(struct facet_flight_origin *origin, void *stream)
 {
     *origin = (struct facet_flight_origin){.stream = stream, .thread = pthread_self()};
     if (!facet_flight_driver.stream_context(stream, &origin->context))
@@ -88,7 +88,7 @@ struct facet_flight_origin *facet_flight_capture_begin(void)
 void facet_flight_capture_begun(struct facet_flight_origin *origin, void *stream, bool capturing)
 {
     if (capturing) {
-        remember(origin, stream);
+        remember_origin(origin, stream);
     } else {
         atomic_fetch_sub(&facet_flight_captures, 1);
         free(origin);
@@ -99,5 +99,5 @@ void facet_flight_capture_begun(struct facet_flight_origin *origin, void *stream
 void facet_flight_capture_ended(void *stream)
 {
     if (!facet_flight_driver.stream_captured(stream))
-        forget(stream, NULL);
+        forget_origin(stream, NULL);
 }

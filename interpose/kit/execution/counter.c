@@ -76,7 +76,7 @@ static uint32_t counted_in(struct thread *thread)
     return least;
 }
 
-static struct facet_flight_counter **cached(struct thread *thread, void *stream)
+static struct facet_flight_counter **cached_counter(struct thread *thread, void *stream)
 {
     uintptr_t handle = (uintptr_t)stream;
 
@@ -116,8 +116,8 @@ static struct facet_flight_counter *new_counter(struct thread *thread)
     return counter;
 }
 
-static struct facet_flight_counter *make(struct thread *thread, void *stream, void *context,
-                                         struct facet_tenant *tenant, uint32_t device)
+static struct facet_flight_counter *make_counter(struct thread *thread, void *stream, void *context,
+                                                 struct facet_tenant *tenant, uint32_t device)
 {
     static uint64_t last_id; /* protected by the track lock */
     bool joins_legacy = stream == FACET_FLIGHT_PER_THREAD ||
@@ -153,9 +153,9 @@ static struct facet_flight_counter *make(struct thread *thread, void *stream, vo
     return timeline ? counter : NULL;
 }
 
-static struct facet_flight_counter *find(struct thread *thread, void *stream, void *context)
+static struct facet_flight_counter *find_counter(struct thread *thread, void *stream, void *context)
 {
-    struct facet_flight_counter **at = cached(thread, stream), *counter = *at;
+    struct facet_flight_counter **at = cached_counter(thread, stream), *counter = *at;
 
     if (counter && is_of(counter, stream, context))
         return counter;
@@ -167,7 +167,7 @@ static struct facet_flight_counter *find(struct thread *thread, void *stream, vo
 
         if (!tenant || (!context && !facet_flight_driver.stream_context(stream, &context)))
             return NULL;
-        counter = make(thread, stream, context, tenant, device);
+        counter = make_counter(thread, stream, context, tenant, device);
     }
     *at = counter;
     return counter;
@@ -182,7 +182,7 @@ struct facet_flight_counter *facet_flight_counter_find(void *stream)
     int saved = errno;
 
     if (thread && (!facet_flight_stream_is_default(stream) || facet_flight_driver.stream_context(stream, &context)))
-        counter = find(thread, stream, context);
+        counter = find_counter(thread, stream, context);
     /*
      * With several GPUs a default stream changes with the thread's device, so it is not cached: each launch looks it
      * up.

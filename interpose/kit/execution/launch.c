@@ -75,7 +75,7 @@ static bool is_wanted(const struct facet_flight_counter *counter, bool changed)
            unfollowed >= LEAST_BETWEEN;
 }
 
-static void follow(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
+static void follow_launch(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
 {
     uint32_t gate = atomic_load_explicit(&launch->counter->tenant->policy->gate, memory_order_relaxed);
     bool changed = gate != launch->counter->gate;
@@ -112,7 +112,7 @@ bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_coun
         .counter = counter, .kind = kind, .charge = charge, .cost = kind->estimate_ns ? kind->estimate_ns : mean_ns};
     counter->left_ns -= (int64_t)launch->cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;
     if (counter->left_ns < 0 || !kind->estimate_ns || counter->gate != gate)
-        follow(launch, stream, object, size);
+        follow_launch(launch, stream, object, size);
     return true;
 }
 
@@ -140,13 +140,13 @@ static struct facet_flight_kind *look_up(struct facet_flight_counter *counter, c
 }
 
 /* ns * due / counts: the estimate for all transfers that this one is admitted for. */
-static uint64_t scale(uint64_t ns, uint64_t due, uint64_t counts)
+static uint64_t scale_ns(uint64_t ns, uint64_t due, uint64_t counts)
 {
     return (uint64_t)((double)ns * (double)due / (double)counts);
 }
 
-static bool begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size, uint64_t due,
-                  uint64_t counts)
+static bool begin_launch(struct facet_flight *launch, void *stream, const void *object, uint64_t size, uint64_t due,
+                         uint64_t counts)
 {
     void *context;
     bool captures = atomic_load_explicit(&facet_flight_captures, memory_order_relaxed);
@@ -161,7 +161,7 @@ static bool begin(struct facet_flight *launch, void *stream, const void *object,
         counter->left_ns =
             -1; /* streams are not queried during a capture, so only events tell the progress of this one */
     struct facet_flight_kind *kind = look_up(counter, object, size);
-    uint64_t all_ns = due == counts ? kind->estimate_ns : scale(kind->estimate_ns, due, counts);
+    uint64_t all_ns = due == counts ? kind->estimate_ns : scale_ns(kind->estimate_ns, due, counts);
     uint64_t others_ns = all_ns - kind->estimate_ns;
     uint64_t asked_ns = others_ns ? to_ask(counter->tenant, all_ns) : kind->asked_ns;
     uint64_t charge = facet_tenant_launch_in(counter->tenant, counter->counted, asked_ns);
@@ -174,15 +174,15 @@ static bool begin(struct facet_flight *launch, void *stream, const void *object,
 
 bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
 {
-    return begin(launch, stream, object, size, 1, 1);
+    return begin_launch(launch, stream, object, size, 1, 1);
 }
 
 /* The thread's cached kinds are keyed by name and size, which no kernel's launch matches. */
 bool facet_flight_transfer_begin(struct facet_flight *launch, void *stream, const char *name, uint64_t bytes,
                                  uint64_t due)
 {
-    return begin(launch, stream, name, 63u - (unsigned)__builtin_clzll(bytes), due,
-                 facet_flight_transfer_counts(bytes));
+    return begin_launch(launch, stream, name, 63u - (unsigned)__builtin_clzll(bytes), due,
+                        facet_flight_transfer_counts(bytes));
 }
 
 void facet_flight_failed(struct facet_flight_counter *counter, uint64_t charge)

@@ -36,7 +36,7 @@ struct batch {
 };
 
 /* Reports the time of completion, not of the look, so that the vGPU is not charged for the device's work in between. */
-static void report(struct facet_flight_counter *counter, const struct batch *batch, uint64_t now_ns)
+static void report_batch(struct facet_flight_counter *counter, const struct batch *batch, uint64_t now_ns)
 {
     uint64_t end_ns = facet_idle_since(counter->until_ns < now_ns ? counter->until_ns : now_ns, counter->until_late);
 
@@ -58,7 +58,7 @@ static uint64_t expected_ns(const struct facet_flight_counter *counter, struct f
 }
 
 /* Adds the launches up to a mark to the batch. */
-static void count(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
+static void count_launches(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
 {
     batch->count += mark.submitted - atomic_load(&counter->reported);
     batch->charged += mark.charged - counter->reported_charge;
@@ -67,15 +67,15 @@ static void count(struct facet_flight_counter *counter, struct facet_flight_mark
 }
 
 /* Also marks their time as accounted. */
-static void take(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
+static void take_launches(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
 {
-    count(counter, mark, batch);
+    count_launches(counter, mark, batch);
     counter->measured_expected = mark.expected;
     counter->measured_unknown = mark.unknown;
 }
 
 /* Adds measured time to the batch, less the time that was reported ahead. */
-static void pay(struct facet_flight_counter *counter, uint64_t measured_ns, struct batch *batch)
+static void pay_measured(struct facet_flight_counter *counter, uint64_t measured_ns, struct batch *batch)
 {
     uint64_t ahead_ns = counter->ahead_ns < measured_ns ? counter->ahead_ns : measured_ns;
 
@@ -83,7 +83,7 @@ static void pay(struct facet_flight_counter *counter, uint64_t measured_ns, stru
     batch->busy_ns += measured_ns - ahead_ns;
 }
 
-static uint64_t use(struct facet_flight_counter *counter, uint64_t start_ns, uint64_t end_ns)
+static uint64_t use_time(struct facet_flight_counter *counter, uint64_t start_ns, uint64_t end_ns)
 {
     return start_ns < end_ns ? facet_flight_timeline_use(counter->timeline, start_ns, end_ns) : 0;
 }
@@ -95,10 +95,10 @@ static uint64_t use_expected(struct facet_flight_counter *counter, uint64_t expe
 
     if (expected + (expected >> AGREE_SHIFT) >= possible)
         expected = possible;
-    return use(counter, to_ns - expected, to_ns);
+    return use_time(counter, to_ns - expected, to_ns);
 }
 
-static void learn(struct facet_flight_counter *counter, uint64_t key, uint64_t length_ns)
+static void learn_length(struct facet_flight_counter *counter, uint64_t key, uint64_t length_ns)
 {
     uint64_t mean = atomic_load_explicit(&counter->mean_ns, memory_order_relaxed);
 
@@ -131,12 +131,12 @@ static void measure_own(struct facet_flight_counter *counter, const struct facet
     uint64_t length_ns = own_length(counter, sample, start_ns, end_ns, &known);
 
     if (known)
-        learn(counter, sample->key, length_ns);
-    pay(counter, use(counter, end_ns - length_ns, end_ns), batch);
+        learn_length(counter, sample->key, length_ns);
+    pay_measured(counter, use_time(counter, end_ns - length_ns, end_ns), batch);
 }
 
-static void measure(struct facet_flight_counter *counter, const struct facet_flight_sample *sample, uint64_t now_ns,
-                    struct batch *batch)
+static void measure_sample(struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
+                           uint64_t now_ns, struct batch *batch)
 {
     struct facet_flight_mark before = up_to(sample);
     uint64_t start_ns, end_ns;
@@ -152,7 +152,7 @@ static void measure(struct facet_flight_counter *counter, const struct facet_fli
         before.unknown -= !sample->cost;
     }
     if (expected_ns(counter, before))
-        pay(counter, use_expected(counter, expected_ns(counter, before), counter->until_ns, start_ns), batch);
+        pay_measured(counter, use_expected(counter, expected_ns(counter, before), counter->until_ns, start_ns), batch);
     if (end_ns > counter->until_ns) {
         counter->until_ns = end_ns;
         counter->until_late = false;
@@ -170,11 +170,11 @@ static bool settle_first(struct facet_flight_counter *counter, struct facet_flig
     enum facet_flight_state state =
         atomic_load(&counter->ended) ? FACET_FLIGHT_RUNNING : facet_flight_driver.event_state(sample->end);
     if (state == FACET_FLIGHT_DONE)
-        measure(counter, sample, facet_clock_now_ns(), batch);
+        measure_sample(counter, sample, facet_clock_now_ns(), batch);
     facet_flight_asked();
     if (state == FACET_FLIGHT_RUNNING)
         return false;
-    take(counter, up_to(sample), batch);
+    take_launches(counter, up_to(sample), batch);
     facet_flight_sample_drop_first(counter);
     return true;
 }
@@ -211,10 +211,10 @@ static void take_tail(struct facet_flight_counter *counter, struct facet_flight_
     uint64_t now_ns = facet_clock_now_ns();
 
     if (!lost)
-        pay(counter, use_expected(counter, expected_ns(counter, mark), counter->until_ns, now_ns), batch);
+        pay_measured(counter, use_expected(counter, expected_ns(counter, mark), counter->until_ns, now_ns), batch);
     counter->until_ns = now_ns;
     counter->until_late = true;
-    take(counter, mark, batch);
+    take_launches(counter, mark, batch);
 }
 
 static void settle_tail(struct facet_flight_counter *counter, struct batch *batch)
@@ -259,7 +259,7 @@ static void take_ahead(struct facet_flight_counter *counter, struct facet_flight
         batch->busy_ns += ahead_ns - counter->ahead_ns;
         counter->ahead_ns = ahead_ns;
     }
-    count(counter, mark, batch);
+    count_launches(counter, mark, batch);
 }
 
 /*
@@ -298,16 +298,18 @@ static void settle_ended(struct facet_flight_counter *counter, struct batch *bat
     struct facet_flight_mark mark = facet_flight_mark_of(counter);
 
     if (first)
-        pay(counter,
-            use(counter, first->begun_ns > counter->until_ns ? first->begun_ns : counter->until_ns, counter->ended_ns),
-            batch);
+        pay_measured(counter,
+                     use_time(counter, first->begun_ns > counter->until_ns ? first->begun_ns : counter->until_ns,
+                              counter->ended_ns),
+                     batch);
     else
-        pay(counter, use_expected(counter, expected_ns(counter, mark), counter->until_ns, counter->ended_ns), batch);
+        pay_measured(counter, use_expected(counter, expected_ns(counter, mark), counter->until_ns, counter->ended_ns),
+                     batch);
     while (facet_flight_sample_first(counter))
         facet_flight_sample_drop_first(counter);
     counter->until_ns = counter->ended_ns;
     counter->until_late = true;
-    take(counter, mark, batch);
+    take_launches(counter, mark, batch);
 }
 
 /* ---- one look ---- */
@@ -344,8 +346,8 @@ static void note_since(const struct facet_flight_counter *counter, uint64_t now_
 }
 
 /* Work in flight began no earlier than until_ns. */
-static void foresee(struct facet_flight_counter *counter, bool reported, uint64_t now_ns,
-                    struct facet_flight_look *look)
+static void foresee_time(struct facet_flight_counter *counter, bool reported, uint64_t now_ns,
+                         struct facet_flight_look *look)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
     struct facet_flight_mark mark = counter->first ? up_to(counter->first) : facet_flight_mark_of(counter);
@@ -366,12 +368,12 @@ static void foresee(struct facet_flight_counter *counter, bool reported, uint64_
         look->next_ns = end_ns > now_ns ? end_ns : now_ns;
 }
 
-static void finish(struct facet_flight_counter *counter, const struct batch *batch, uint64_t now_ns,
-                   struct facet_flight_look *look)
+static void finish_batch(struct facet_flight_counter *counter, const struct batch *batch, uint64_t now_ns,
+                         struct facet_flight_look *look)
 {
-    report(counter, batch, facet_clock_now_ns());
+    report_batch(counter, batch, facet_clock_now_ns());
     look->reported = look->reported || batch->count;
-    foresee(counter, batch->count != 0, now_ns, look);
+    foresee_time(counter, batch->count != 0, now_ns, look);
 }
 
 void facet_flight_settle(struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look)
@@ -384,7 +386,7 @@ void facet_flight_settle(struct facet_flight_counter *counter, uint64_t now_ns, 
         settle_ended(counter, &batch);
     else
         settle_all(counter, &batch);
-    finish(counter, &batch, now_ns, look);
+    finish_batch(counter, &batch, now_ns, look);
 }
 
 void facet_flight_settle_waited(struct facet_flight_counter *counter, uint64_t now_ns, struct facet_flight_look *look)
@@ -395,5 +397,5 @@ void facet_flight_settle_waited(struct facet_flight_counter *counter, uint64_t n
         return;
     if (!atomic_load(&counter->ended))
         settle_waited(counter, &batch);
-    finish(counter, &batch, now_ns, look);
+    finish_batch(counter, &batch, now_ns, look);
 }

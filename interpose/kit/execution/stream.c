@@ -8,7 +8,7 @@
 #include "track.h"
 
 /* A counter of the stream with launches after its last event; soon its stream cannot be queried any more. */
-static struct facet_flight_counter *unfollowed(void *stream)
+static struct facet_flight_counter *find_unfollowed(void *stream)
 {
     struct facet_flight_counter *counter;
 
@@ -41,7 +41,7 @@ void facet_flight_stream_ends(void *stream)
     struct facet_flight_counter *counter;
 
     facet_flight_hold();
-    while ((counter = unfollowed(stream)) && !facet_flight_driver.stream_captured(stream) &&
+    while ((counter = find_unfollowed(stream)) && !facet_flight_driver.stream_captured(stream) &&
            follow_tail(counter, stream))
         ;
     pthread_mutex_lock(&facet_flight_track_lock);

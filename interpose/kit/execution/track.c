@@ -126,7 +126,7 @@ static void take_turn(void)
 }
 
 /* Frees counters that are settled and whose thread has ended. */
-static void sweep(void)
+static void sweep_counters(void)
 {
     take_turn();
     pthread_mutex_lock(&facet_flight_track_lock);
@@ -160,7 +160,7 @@ void facet_flight_report_waited(void)
     facet_timed_lock_end(&look_lock);
 }
 
-static void supervise(uint64_t now_ns)
+static void supervise_launches(uint64_t now_ns)
 {
     static uint64_t last_ns;
     struct facet_tenant *tenants;
@@ -216,7 +216,7 @@ static uint64_t nap_ns(const struct facet_flight_look *look, uint32_t fruitless)
     return nap < NAP_MOST_NS ? nap : NAP_MOST_NS;
 }
 
-static void rest(const struct facet_flight_look *look, uint32_t seen_wakes, uint32_t fruitless)
+static void rest_until_due(const struct facet_flight_look *look, uint32_t seen_wakes, uint32_t fruitless)
 {
     if (is_prompt())
         facet_futex_wait(&wakes, seen_wakes, nap_ns(look, fruitless));
@@ -265,7 +265,7 @@ static bool stand_by(uint32_t seen_wakes)
 }
 
 /* The process is exiting, and the driver's destructors will run: this thread makes no more calls. */
-static void park(void)
+static void park_helper(void)
 {
     atomic_store(&parked, 1);
     facet_futex_wake(&parked);
@@ -273,7 +273,7 @@ static void park(void)
         facet_futex_wait(&parked, 1, FACET_NS_PER_S);
 }
 
-static void *run(void *unused)
+static void *run_helper(void *unused)
 {
     uint32_t fruitless = 0;
 
@@ -284,20 +284,20 @@ static void *run(void *unused)
         uint32_t seen = atomic_load(&wakes);
         uint64_t now_ns = facet_clock_now_ns();
 
-        supervise(now_ns);
+        supervise_launches(now_ns);
         bool last = atomic_load(&ending);
         atomic_fetch_add(&looks, 1);
         struct facet_flight_look look = look_over(now_ns);
         atomic_fetch_add(&looks, 1);
         facet_futex_wake(&looks);
         if (last)
-            park();
+            park_helper();
         fruitless = look.reported ? 0 : fruitless + 1;
         if (anything_in_flight()) {
-            rest(&look, seen, fruitless);
+            rest_until_due(&look, seen, fruitless);
             continue;
         }
-        sweep();
+        sweep_counters();
         if (!stand_by(seen))
             return unused;
     }
@@ -327,7 +327,7 @@ static bool start_thread(void)
     if (!exit_handled && atexit(on_exit_of_process) != 0)
         return false;
     exit_handled = true;
-    return facet_quiet_thread(run, NULL);
+    return facet_quiet_thread(run_helper, NULL);
 }
 
 void facet_flight_wake(void)

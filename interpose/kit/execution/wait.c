@@ -103,7 +103,7 @@ static void note_counters(struct facet_flight_wait *wait, const struct target *t
     }
 }
 
-static void note(struct facet_flight_wait *wait, const struct target *target)
+static void note_target(struct facet_flight_wait *wait, const struct target *target)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
     note_counters(wait, target, MEANT);
@@ -135,7 +135,7 @@ void facet_flight_wait_stream(struct facet_flight_wait *ret_wait, void *stream)
 
     ret_wait->count = 0;
     if (target_of(stream, &target))
-        note(ret_wait, &target);
+        note_target(ret_wait, &target);
 }
 
 void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context)
@@ -145,11 +145,11 @@ void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context
     ret_wait->count = 0;
     if (is_anything_in_flight() &&
         (context || facet_flight_driver.stream_context(FACET_FLIGHT_LEGACY, &target.context)))
-        note(ret_wait, &target);
+        note_target(ret_wait, &target);
 }
 
 /* Returns whether the mark is new. Called with the track lock. */
-static bool raise(const struct facet_flight_waited_counter *waited)
+static bool raise_waited(const struct facet_flight_waited_counter *waited)
 {
     struct facet_flight_counter *counter = facet_flight_counters;
 
@@ -172,7 +172,7 @@ void facet_flight_waited(const struct facet_flight_wait *wait)
         return;
     pthread_mutex_lock(&facet_flight_track_lock);
     for (uint32_t i = 0; i < wait->count; i++)
-        news = raise(&wait->counters[i]) || news;
+        news = raise_waited(&wait->counters[i]) || news;
     pthread_mutex_unlock(&facet_flight_track_lock);
     if (news)
         facet_flight_report_waited();
@@ -202,7 +202,7 @@ static struct recorded *recorded_at(const void *event, bool or_any)
     return found;
 }
 
-static void forget(const void *event)
+static void forget_event(const void *event)
 {
     struct recorded *at = recorded_at(event, false);
 
@@ -218,7 +218,7 @@ void facet_flight_event_recorded(void *event, const struct facet_flight_wait *wa
     if (wait->count)
         *recorded_at(event, true) = (struct recorded){event, generation, *wait};
     else
-        forget(event);
+        forget_event(event);
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
@@ -239,7 +239,7 @@ void facet_flight_event_gone(void *event)
     if (!event)
         return;
     pthread_mutex_lock(&facet_flight_track_lock);
-    forget(event);
+    forget_event(event);
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 

@@ -74,7 +74,7 @@ bool facet_charge_keep(const struct facet_memory_charge *charge, enum facet_memo
     return !charge->tenant || facet_ledger_add(facet_memory_driver.ledger(), facet_memory_key(kind, handle), entry);
 }
 
-static void freed(const struct facet_ledger_entry *entry)
+static void entry_freed(const struct facet_ledger_entry *entry)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(entry->device);
 
@@ -96,13 +96,13 @@ int facet_charge_free(enum facet_memory_kind kind, uint64_t handle, int (*free_i
     int result = free_it(handle, stream);
 
     if (known && result == 0)
-        freed(&entry);
+        entry_freed(&entry);
     else if (known && !facet_ledger_add(ledger, key, entry))
         return result; /* stays charged for good: the memory lives, but its ledger entry is lost */
     return result;
 }
 
-static bool belongs(const struct facet_ledger_entry *entry, void *owner)
+static bool entry_belongs(const struct facet_ledger_entry *entry, void *owner)
 {
     return entry->owner == (uintptr_t)owner && entry->kind <= FACET_MEMORY_ARRAY;
 }
@@ -111,38 +111,38 @@ static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void
 {
     (void)key;
     (void)owner;
-    freed(entry);
+    entry_freed(entry);
 }
 
 void facet_charge_ended(uint64_t owner)
 {
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): a name, never followed */
-    facet_ledger_drain(facet_memory_driver.ledger(), belongs, give_back, (void *)(uintptr_t)owner);
+    facet_ledger_drain(facet_memory_driver.ledger(), entry_belongs, give_back, (void *)(uintptr_t)owner);
 }
 
-static uint64_t times(uint64_t one, uint64_t other)
+static uint64_t times_capped(uint64_t one, uint64_t other)
 {
     uint64_t product;
 
     return __builtin_mul_overflow(one, other, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t plus(uint64_t one, uint64_t other)
+static uint64_t plus_capped(uint64_t one, uint64_t other)
 {
     return one > UINT64_MAX - other ? UINT64_MAX : one + other;
 }
 
-static uint64_t half(uint64_t size, unsigned level)
+static uint64_t half_at_level(uint64_t size, unsigned level)
 {
     return level < 64 && size >> level ? size >> level : 1;
 }
 
 static uint64_t level_bytes(const struct facet_memory_array *array, unsigned level)
 {
-    uint64_t row = times(half(array->width, level), array->texel_bytes);
-    uint64_t slices = half(array->depth, array->layered ? 0 : level);
+    uint64_t row = times_capped(half_at_level(array->width, level), array->texel_bytes);
+    uint64_t slices = half_at_level(array->depth, array->layered ? 0 : level);
 
-    return times(times(facet_memory_round(row, ROW_STEP), half(array->height, level)), slices);
+    return times_capped(times_capped(facet_memory_round(row, ROW_STEP), half_at_level(array->height, level)), slices);
 }
 
 /* The last level is the one whose largest side is one texel: the library makes none beyond it. */
@@ -151,6 +151,6 @@ uint64_t facet_memory_array_bytes(const struct facet_memory_array *array)
     uint64_t sum = 0, longest = array->width > array->height ? array->width : array->height;
 
     for (unsigned level = 0; level < array->levels && level < 64 && (!level || longest >> level); level++)
-        sum = plus(sum, level_bytes(array, level));
+        sum = plus_capped(sum, level_bytes(array, level));
     return facet_memory_round(sum, ARRAY_STEP);
 }

@@ -16,7 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged[FACET_GRAPH_DEVICES];
 
 /* Like pools (pool.c): false when the quota has too little left; the part that it covers stays charged. */
-static bool settle(uint32_t device, uint64_t hold)
+static bool settle_needs(uint32_t device, uint64_t hold)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(device);
     uint64_t paid = charged[device] + hold, holds = facet_memory_driver.graphs_held(device);
@@ -36,7 +36,7 @@ static bool settle(uint32_t device, uint64_t hold)
 void facet_graphs_settle(uint32_t device)
 {
     pthread_mutex_lock(&lock);
-    settle(device, 0);
+    settle_needs(device, 0);
     pthread_mutex_unlock(&lock);
 }
 
@@ -44,7 +44,7 @@ void facet_graphs_settle_if_free(uint32_t device)
 {
     if (pthread_mutex_trylock(&lock) != 0)
         return;
-    settle(device, 0);
+    settle_needs(device, 0);
     pthread_mutex_unlock(&lock);
 }
 
@@ -52,7 +52,7 @@ void facet_graphs_let_go(uint32_t device)
 {
     pthread_mutex_lock(&lock);
     facet_memory_driver.graphs_trim(device);
-    settle(device, 0);
+    settle_needs(device, 0);
     pthread_mutex_unlock(&lock);
 }
 
@@ -92,7 +92,7 @@ int facet_graph_destroy(uint64_t executable, int (*destroy)(uint64_t executable)
 
 /* ---- around the library's calls ---- */
 
-static void drop(struct facet_graph_needs *hold)
+static void drop_needs(struct facet_graph_needs *hold)
 {
     for (uint32_t i = 0; i < FACET_GRAPH_DEVICES; i++) {
         if (hold->bytes[i])
@@ -102,7 +102,7 @@ static void drop(struct facet_graph_needs *hold)
 }
 
 /* The bytes needed beyond held but unused memory. */
-static uint64_t missing(uint32_t device, uint64_t bytes)
+static uint64_t missing_bytes(uint32_t device, uint64_t bytes)
 {
     uint64_t used = facet_memory_driver.graphs_used(device);
     uint64_t spare = charged[device] > used ? charged[device] - used : 0;
@@ -117,9 +117,9 @@ static enum facet_memory_refusal hold_on(uint32_t device, uint64_t bytes, uint64
 
     if (!tenant)
         return FACET_MEMORY_NO_VGPU;
-    if (!settle(device, 0))
+    if (!settle_needs(device, 0))
         return FACET_MEMORY_OUT;
-    uint64_t more = missing(device, bytes);
+    uint64_t more = missing_bytes(device, bytes);
     if (facet_tenant_lacks(tenant, more) && facet_pools_any())
         facet_pools_let_go(device);
     if (!facet_tenant_try_reserve(tenant, more))
@@ -148,7 +148,7 @@ enum facet_memory_refusal facet_graph_hold(const struct facet_graph_needs *needs
         if (needs->bytes[i])
             refusal = hold_and_count(i, needs->bytes[i], &ret_hold->bytes[i]);
     if (refusal != FACET_MEMORY_TAKEN)
-        drop(ret_hold);
+        drop_needs(ret_hold);
     pthread_mutex_unlock(&lock);
     return refusal;
 }
@@ -170,7 +170,7 @@ void facet_graph_held(const struct facet_graph_needs *hold)
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < FACET_GRAPH_DEVICES; i++)
         if (hold->bytes[i] || charged[i])
-            settle(i, hold->bytes[i]);
+            settle_needs(i, hold->bytes[i]);
     pthread_mutex_unlock(&lock);
 }
 

@@ -166,7 +166,7 @@ static uint64_t size_of(const struct facet_graph_node *node)
     return node->bytes > UINT64_MAX - STEP ? UINT64_MAX : (node->bytes + STEP - 1) / STEP * STEP;
 }
 
-static void add(uint64_t *sum, uint64_t bytes)
+static void add_capped(uint64_t *sum, uint64_t bytes)
 {
     *sum = *sum > UINT64_MAX - bytes ? UINT64_MAX : *sum + bytes;
 }
@@ -188,7 +188,7 @@ static void count_own(const struct row *row, struct facet_graph_needs *most)
             alive[freed->device] -= size_of(freed);
         if (node->kind != FACET_GRAPH_ALLOCATES)
             continue;
-        add(&alive[node->device], size_of(node));
+        add_capped(&alive[node->device], size_of(node));
         if (alive[node->device] > most->bytes[node->device])
             most->bytes[node->device] = alive[node->device];
     }
@@ -215,7 +215,7 @@ static size_t count_all(const struct facet_graph_reader *reader, void *graph, st
         if (nodes[i].kind == FACET_GRAPH_CHILD)
             any += count_all(reader, nodes[i].child, &of_child);
         for (uint32_t device = 0; device < FACET_GRAPH_DEVICES; device++)
-            add(&needs->bytes[device], of_child.bytes[device]);
+            add_capped(&needs->bytes[device], of_child.bytes[device]);
     }
     return any;
 }

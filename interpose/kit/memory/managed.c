@@ -6,14 +6,14 @@
 
 static _Atomic uint64_t charged;
 
-static void release(uint32_t count, uint64_t bytes)
+static void release_devices(uint32_t count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < count; i++)
         facet_tenant_release(facet_memory_driver.tenant(i), bytes);
 }
 
 /* The number of GPUs; first attaches in a child of fork(). */
-static uint32_t devices(void)
+static uint32_t count_devices(void)
 {
     return facet_memory_driver.tenant(0) ? facet_memory_driver.devices() : 0;
 }
@@ -22,10 +22,10 @@ enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_
 {
     enum facet_memory_refusal refusal = FACET_MEMORY_NO_VGPU;
 
-    for (uint32_t i = 0, count = devices(); i < count; i++) {
+    for (uint32_t i = 0, count = count_devices(); i < count; i++) {
         refusal = facet_charge_try(i, bytes, ret_refusing);
         if (refusal != FACET_MEMORY_TAKEN) {
-            release(i, bytes);
+            release_devices(i, bytes);
             return refusal;
         }
     }
@@ -36,11 +36,11 @@ enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_
 
 bool facet_managed_reserve(uint64_t bytes)
 {
-    uint32_t count = devices();
+    uint32_t count = count_devices();
 
     for (uint32_t i = 0; i < count; i++) {
         if (!facet_tenant_try_reserve(facet_memory_driver.tenant(i), bytes)) {
-            release(i, bytes);
+            release_devices(i, bytes);
             return false;
         }
     }
@@ -52,7 +52,7 @@ bool facet_managed_reserve(uint64_t bytes)
 void facet_managed_release(uint64_t bytes)
 {
     atomic_fetch_sub(&charged, bytes);
-    release(devices(), bytes);
+    release_devices(count_devices(), bytes);
 }
 
 uint64_t facet_managed_charged(void)
@@ -69,7 +69,7 @@ uint64_t facet_managed_free(void)
 {
     uint64_t least = UINT64_MAX;
 
-    for (uint32_t i = 0, count = devices(); i < count; i++) {
+    for (uint32_t i = 0, count = count_devices(); i < count; i++) {
         uint64_t left = facet_tenant_memory_free(facet_memory_driver.tenant(i));
 
         least = left < least ? left : least;

@@ -40,12 +40,12 @@ static bool is_charged_on(const struct pool *pool, uint32_t device)
     return pool->place == FACET_POOL_MANAGED || (pool->place == FACET_POOL_ON_DEVICE && pool->device == device);
 }
 
-static bool reserve(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
+static bool reserve_for_pool(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
 {
     return pool->place == FACET_POOL_MANAGED ? facet_managed_reserve(bytes) : facet_tenant_try_reserve(tenant, bytes);
 }
 
-static void release(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
+static void release_from_pool(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
 {
     if (pool->place == FACET_POOL_MANAGED)
         facet_managed_release(bytes);
@@ -53,12 +53,12 @@ static void release(const struct pool *pool, struct facet_tenant *tenant, uint64
         facet_tenant_release(tenant, bytes);
 }
 
-static bool lacks(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
+static bool pool_lacks(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
 {
     return pool->place == FACET_POOL_MANAGED ? facet_managed_free() < bytes : facet_tenant_lacks(tenant, bytes);
 }
 
-static uint64_t held(const struct pool *pool)
+static uint64_t held_by_pool(const struct pool *pool)
 {
     if (pool->destroyed && pool->exported)
         return pool->charged;
@@ -70,24 +70,24 @@ static uint64_t held(const struct pool *pool)
  * Adjusts the charge to the memory that the pool holds; `hold` more is reserved already. False when the quota has too
  * little left: then the pool stays charged for the part that it covers.
  */
-static bool settle(struct pool *pool, uint64_t hold)
+static bool settle_pool(struct pool *pool, uint64_t hold)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(pool->device);
-    uint64_t paid = pool->charged + hold, holds = held(pool);
+    uint64_t paid = pool->charged + hold, holds = held_by_pool(pool);
 
     if (!tenant)
         return false;
-    if (holds > paid && !reserve(pool, tenant, holds - paid)) {
+    if (holds > paid && !reserve_for_pool(pool, tenant, holds - paid)) {
         pool->charged = paid;
         return false;
     }
     if (holds < paid)
-        release(pool, tenant, paid - holds);
+        release_from_pool(pool, tenant, paid - holds);
     pool->charged = holds;
     return true;
 }
 
-static struct pool *find(const void *handle)
+static struct pool *find_pool(const void *handle)
 {
     struct pool *pool = pools;
 
@@ -96,7 +96,7 @@ static struct pool *find(const void *handle)
     return pool;
 }
 
-static struct pool *add(void *handle, uint32_t device, enum facet_pool_place place)
+static struct pool *add_pool(void *handle, uint32_t device, enum facet_pool_place place)
 {
     struct pool *pool = malloc(sizeof *pool);
 
@@ -108,7 +108,7 @@ static struct pool *add(void *handle, uint32_t device, enum facet_pool_place pla
     return pool;
 }
 
-static void forget(struct pool *pool)
+static void forget_pool(struct pool *pool)
 {
     struct pool **at = &pools;
 
@@ -123,7 +123,7 @@ static void settle_all(uint32_t device)
 {
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (is_charged_on(pool, device))
-            settle(pool, 0);
+            settle_pool(pool, 0);
 }
 
 void facet_pools_settle(uint32_t device)
@@ -148,7 +148,7 @@ static void let_go(uint32_t device)
             continue;
         if (!pool->destroyed)
             facet_memory_driver.pool_trim(pool->handle);
-        settle(pool, 0);
+        settle_pool(pool, 0);
     }
 }
 
@@ -182,24 +182,24 @@ static enum facet_memory_refusal make_room(struct pool *pool, uint64_t bytes, ui
     *ret_hold = 0;
     if (!tenant)
         return FACET_MEMORY_NO_VGPU;
-    if (!settle(pool, 0)) {
+    if (!settle_pool(pool, 0)) {
         let_go_for(pool);
-        if (!settle(pool, 0))
+        if (!settle_pool(pool, 0))
             return FACET_MEMORY_OUT;
     }
-    if (lacks(pool, tenant, growth)) {
+    if (pool_lacks(pool, tenant, growth)) {
         uint64_t used = facet_memory_driver.pool_used(pool->handle);
         if (used <= pool->charged && bytes <= pool->charged - used)
             return FACET_MEMORY_TAKEN;
         let_go_for(pool);
     }
-    if (!reserve(pool, tenant, growth))
+    if (!reserve_for_pool(pool, tenant, growth))
         return FACET_MEMORY_OUT;
     *ret_hold = growth;
     return FACET_MEMORY_TAKEN;
 }
 
-static bool remember(struct pool *pool, uint64_t pointer, uint64_t bytes)
+static bool remember_block(struct pool *pool, uint64_t pointer, uint64_t bytes)
 {
     struct facet_memory_charge charge = {
         .tenant = facet_memory_driver.tenant(pool->device), .bytes = bytes, .device = pool->device};
@@ -212,7 +212,7 @@ static bool remember(struct pool *pool, uint64_t pointer, uint64_t bytes)
 }
 
 /* Called with the lock held. */
-static int take(struct pool *pool, uint64_t asked, struct facet_pool_taking *taking)
+static int take_from_pool(struct pool *pool, uint64_t asked, struct facet_pool_taking *taking)
 {
     uint64_t bytes = facet_memory_round(asked, GRAIN), hold;
     enum facet_memory_refusal refusal = make_room(pool, bytes, &hold);
@@ -221,19 +221,19 @@ static int take(struct pool *pool, uint64_t asked, struct facet_pool_taking *tak
     if (refusal != FACET_MEMORY_TAKEN)
         return refusal == FACET_MEMORY_OUT ? taking->out : taking->no_vgpu;
     int result = taking->allocate(taking);
-    bool paid = settle(pool, hold);
-    if (result != 0 || (paid && remember(pool, taking->pointer, bytes)))
+    bool paid = settle_pool(pool, hold);
+    if (result != 0 || (paid && remember_block(pool, taking->pointer, bytes)))
         return result;
     taking->undo(taking);
-    settle(pool, 0);
+    settle_pool(pool, 0);
     taking->refused_by = paid ? NULL : facet_memory_driver.tenant(pool->device);
     return taking->out;
 }
 
-static struct pool *meet(void *handle, uint32_t device)
+static struct pool *meet_pool(void *handle, uint32_t device)
 {
-    return add(handle, facet_memory_driver.pool_device ? facet_memory_driver.pool_device(handle, device) : device,
-               FACET_POOL_ON_DEVICE);
+    return add_pool(handle, facet_memory_driver.pool_device ? facet_memory_driver.pool_device(handle, device) : device,
+                    FACET_POOL_ON_DEVICE);
 }
 
 int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking)
@@ -241,11 +241,11 @@ int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct fa
     int result = taking->out;
 
     pthread_mutex_lock(&lock);
-    struct pool *known = find(handle), *pool = known ? known : meet(handle, device);
+    struct pool *known = find_pool(handle), *pool = known ? known : meet_pool(handle, device);
     if (pool)
-        result = is_charged(pool) ? take(pool, bytes, taking) : taking->allocate(taking);
+        result = is_charged(pool) ? take_from_pool(pool, bytes, taking) : taking->allocate(taking);
     if (pool && !known && result != 0 && !pool->charged)
-        forget(pool); /* probably not a pool */
+        forget_pool(pool); /* probably not a pool */
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -257,16 +257,16 @@ void facet_pool_freed(const struct facet_ledger_entry *entry)
     pthread_mutex_lock(&lock);
     pool->live--;
     pool->live_bytes -= entry->bytes;
-    settle(pool, 0);
+    settle_pool(pool, 0);
     if (pool->destroyed && !pool->live)
-        forget(pool);
+        forget_pool(pool);
     pthread_mutex_unlock(&lock);
 }
 
 bool facet_pool_made(void *handle, uint32_t device, enum facet_pool_place place)
 {
     pthread_mutex_lock(&lock);
-    bool made = add(handle, device, place);
+    bool made = add_pool(handle, device, place);
     pthread_mutex_unlock(&lock);
     return made;
 }
@@ -274,7 +274,7 @@ bool facet_pool_made(void *handle, uint32_t device, enum facet_pool_place place)
 bool facet_pool_met(void *handle, uint32_t device, enum facet_pool_place place)
 {
     pthread_mutex_lock(&lock);
-    bool known = find(handle) || add(handle, device, place);
+    bool known = find_pool(handle) || add_pool(handle, device, place);
     pthread_mutex_unlock(&lock);
     return known;
 }
@@ -283,13 +283,13 @@ int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
 {
     pthread_mutex_lock(&lock);
     int result = destroy(handle);
-    struct pool *pool = result == 0 ? find(handle) : NULL;
+    struct pool *pool = result == 0 ? find_pool(handle) : NULL;
     if (pool) {
         pool->destroyed = true;
         if (is_charged(pool))
-            settle(pool, 0);
+            settle_pool(pool, 0);
         if (!pool->live)
-            forget(pool);
+            forget_pool(pool);
     }
     pthread_mutex_unlock(&lock);
     return result;
@@ -298,7 +298,7 @@ int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
 void facet_pool_exported(void *handle)
 {
     pthread_mutex_lock(&lock);
-    struct pool *pool = find(handle);
+    struct pool *pool = find_pool(handle);
     if (pool)
         pool->exported = true;
     pthread_mutex_unlock(&lock);
@@ -308,9 +308,9 @@ int facet_pool_trim(void *handle, uint64_t keep, int (*trim)(void *pool, uint64_
 {
     pthread_mutex_lock(&lock);
     int result = trim(handle, keep);
-    struct pool *pool = find(handle);
+    struct pool *pool = find_pool(handle);
     if (pool && is_charged(pool))
-        settle(pool, 0);
+        settle_pool(pool, 0);
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -329,6 +329,6 @@ void facet_pools_after_fork(void)
 void facet_pools_forked(void)
 {
     while (pools)
-        forget(pools);
+        forget_pool(pools);
     pthread_mutex_unlock(&lock);
 }

@@ -82,7 +82,7 @@ static struct region *region_of(struct leaf *leaf, uint64_t place, bool make)
 }
 
 /* NULL if the entry was not made, memory is out, or the address is invalid. */
-static struct region *find(uint32_t device, uint64_t address, bool make)
+static struct region *find_region(uint32_t device, uint64_t address, bool make)
 {
     uint64_t region = address >> FACET_REGION_BITS;
 
@@ -95,7 +95,7 @@ static struct region *find(uint32_t device, uint64_t address, bool make)
 
 bool facet_regions_join(uint32_t device, uint64_t address, uint64_t bytes)
 {
-    struct region *region = find(device, address, false);
+    struct region *region = find_region(device, address, false);
 
     if (!region || facet_regions_touched(address, bytes) != FACET_REGION_BYTES)
         return false;
@@ -112,10 +112,10 @@ bool facet_regions_add(uint32_t device, uint64_t address, uint64_t bytes, uint64
     uint64_t touched = facet_regions_touched(address, bytes), left = 0;
 
     for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES)
-        if (!find(device, address + at, true))
+        if (!find_region(device, address + at, true))
             return false;
     for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES)
-        if (atomic_fetch_add(&find(device, address + at, false)->blocks, 1))
+        if (atomic_fetch_add(&find_region(device, address + at, false)->blocks, 1))
             left += FACET_REGION_BYTES;
     *ret_left = left;
     return true;
@@ -126,7 +126,7 @@ uint64_t facet_regions_leave(uint32_t device, uint64_t address, uint64_t bytes)
     uint64_t touched = facet_regions_touched(address, bytes), empty = 0;
 
     for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES)
-        if (atomic_fetch_sub(&find(device, address + at, false)->blocks, 1) == 1)
+        if (atomic_fetch_sub(&find_region(device, address + at, false)->blocks, 1) == 1)
             empty += FACET_REGION_BYTES;
     return empty;
 }
@@ -163,7 +163,7 @@ static bool may_have(struct region *region, uint64_t note)
 
 bool facet_regions_note(uint32_t device, uint64_t address, uint64_t bytes, uint64_t owner)
 {
-    struct region *region = find(device, address, false);
+    struct region *region = find_region(device, address, false);
 
     if (!region || !at_a_step(address) || facet_regions_touched(address, bytes) != FACET_REGION_BYTES || owner >> 63)
         return false;
@@ -176,7 +176,7 @@ bool facet_regions_note(uint32_t device, uint64_t address, uint64_t bytes, uint6
 bool facet_regions_take_note(uint64_t address, uint32_t *ret_device, uint64_t *ret_owner)
 {
     for (uint32_t device = 0; device < FACET_REGION_DEVICES && at_a_step(address); device++) {
-        struct region *region = find(device, address, false);
+        struct region *region = find_region(device, address, false);
         _Atomic uint64_t *note = region ? note_of(region, address) : NULL;
         uint64_t owner = note && atomic_load_explicit(note, memory_order_relaxed)
                              ? atomic_exchange_explicit(note, 0, memory_order_acq_rel)
@@ -191,8 +191,8 @@ bool facet_regions_take_note(uint64_t address, uint32_t *ret_device, uint64_t *r
     return false;
 }
 
-static void drain(uint32_t device, struct region *region, uint64_t address, uint64_t owner,
-                  void (*gone)(uint32_t device, uint64_t address))
+static void drain_region(uint32_t device, struct region *region, uint64_t address, uint64_t owner,
+                         void (*gone)(uint32_t device, uint64_t address))
 {
     for (uint64_t step = 0; step < STEPS; step++) {
         uint64_t note = owner << 1 | 1;
@@ -215,13 +215,13 @@ void facet_regions_drain(uint64_t owner, void (*gone)(uint32_t device, uint64_t 
                 struct region *region = region_of(leaf, j, false);
 
                 if (region && may_have(region, owner << 1 | 1))
-                    drain(device, region, (i << LEVEL_BITS | j) << FACET_REGION_BITS, owner, gone);
+                    drain_region(device, region, (i << LEVEL_BITS | j) << FACET_REGION_BITS, owner, gone);
             }
         }
     }
 }
 
-static void forget(struct leaf *leaf)
+static void forget_leaf(struct leaf *leaf)
 {
     for (uint64_t i = 0; leaf && i < PLACES; i++)
         if (leaf->regions[i])
@@ -235,7 +235,7 @@ void facet_regions_forked(void)
         struct root *root = atomic_exchange(&roots[device], NULL);
 
         for (uint64_t i = 0; root && i < PLACES; i++)
-            forget(atomic_load_explicit(&root->leaves[i], memory_order_relaxed));
+            forget_leaf(atomic_load_explicit(&root->leaves[i], memory_order_relaxed));
         free(root);
     }
 }

@@ -53,7 +53,7 @@ static void let_go(struct facet_virtual *memory)
 }
 
 /* The first mapping that ends after `address`. */
-static size_t from(uint64_t address)
+static size_t bucket_of(uint64_t address)
 {
     size_t low = 0, high = mapping_count;
 
@@ -70,7 +70,7 @@ static size_t from(uint64_t address)
 
 struct facet_virtual *facet_virtual_at(uint64_t address)
 {
-    size_t at = from(address);
+    size_t at = bucket_of(address);
 
     return at < mapping_count && mappings[at].address <= address ? mappings[at].memory : NULL;
 }
@@ -133,7 +133,7 @@ bool facet_virtual_make_place(void)
 void facet_virtual_mapped(uint64_t address, uint64_t bytes, uint64_t handle)
 {
     struct facet_virtual *memory = facet_virtual_find(handle);
-    size_t at = from(address);
+    size_t at = bucket_of(address);
 
     if (!memory)
         return;
@@ -145,7 +145,7 @@ void facet_virtual_mapped(uint64_t address, uint64_t bytes, uint64_t handle)
 /* One call may end several mappings. */
 void facet_virtual_unmapped(uint64_t address, uint64_t bytes)
 {
-    size_t first = from(address), end = first;
+    size_t first = bucket_of(address), end = first;
 
     while (end < mapping_count && mappings[end].address < address + bytes) {
         facet_virtual_let_go(mappings[end].memory);

@@ -60,8 +60,8 @@ static enum facet_status limit_memory(struct gpu_machine *machine, uint32_t devi
     }
     gpu_worker_drop(&machine->devices[device], worker);
     return facet_kit_fail(error, FACET_NO_SPACE,
-                          "bytes %" PRIu64 ": expected at most the %" PRIu64 " that is neither promised nor used", bytes,
-                          left);
+                          "bytes %" PRIu64 ": expected at most the %" PRIu64 " that is neither promised nor used",
+                          bytes, left);
 }
 
 static enum facet_status limit_set_memory(struct facet_provider_instance *instance, uint32_t device, const char *worker,

@@ -69,7 +69,8 @@ bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *
 
 /* ---- settings ---- */
 
-static enum facet_status refuse(struct facet_error *error, const char *argument, uint64_t value, const char *expected)
+static enum facet_status refuse_setting(struct facet_error *error, const char *argument, uint64_t value,
+                                        const char *expected)
 {
     return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s %" PRIu64 ": expected %s", argument, value,
                                 expected);
@@ -87,11 +88,11 @@ static enum facet_status check_ids(const struct facet_balancer_config *config, s
                                             "ids: vGPU %" PRIu32 " is there twice; expected each once", config->ids[i]);
     }
     return weights > 0 && weights <= INT32_MAX ? FACET_OK
-                                               : refuse(error, "weights", weights, "a sum of 1 to 2147483647");
+                                               : refuse_setting(error, "weights", weights, "a sum of 1 to 2147483647");
 }
 
-static enum facet_status check(const struct facet_driver *driver, const struct facet_balancer_config *config,
-                               struct facet_error *error)
+static enum facet_status check_config(const struct facet_driver *driver, const struct facet_balancer_config *config,
+                                      struct facet_error *error)
 {
     const uint32_t known =
         FACET_BALANCER_MIGRATE | FACET_BALANCER_ADJUST_SHARE | FACET_BALANCER_SCALE_UNITS | FACET_BALANCER_PREEMPT;
@@ -100,20 +101,21 @@ static enum facet_status check(const struct facet_driver *driver, const struct f
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ids",
                                     "ids: expected those of 1 to 64 vGPUs, not NULL");
     if (config->count == 0 || config->count > FACET_BALANCER_MEMBERS)
-        return refuse(error, "count", config->count, "ids of 1 to 64 vGPUs");
+        return refuse_setting(error, "count", config->count, "ids of 1 to 64 vGPUs");
     if (config->strategy > FACET_BALANCER_LOCALITY)
-        return refuse(error, "strategy", config->strategy, "an enum facet_balancer_strategy");
+        return refuse_setting(error, "strategy", config->strategy, "an enum facet_balancer_strategy");
     if (config->actions & ~known && config->actions != FACET_BALANCER_NO_ACTION)
-        return refuse(error, "actions", config->actions, "FACET_BALANCER_MIGRATE and others, or NO_ACTION alone");
+        return refuse_setting(error, "actions", config->actions,
+                              "FACET_BALANCER_MIGRATE and others, or NO_ACTION alone");
     if (config->actions & known & ~FACET_BALANCER_MIGRATE && driver->config.off & FACET_OFF_COMPUTE)
         return facet_error_argument(error, FACET_UNSUPPORTED, "actions",
                                     "actions 0x%" PRIx32 ": all but migrating need compute virtualization, which is "
                                     "off",
                                     config->actions);
     if (config->depth > FACET_BALANCER_DEPTH)
-        return refuse(error, "depth", config->depth, "at most 8");
+        return refuse_setting(error, "depth", config->depth, "at most 8");
     if (config->interval_ns < FACET_NS_PER_MS)
-        return refuse(error, "interval_ns", config->interval_ns, "at least 1000000, a millisecond");
+        return refuse_setting(error, "interval_ns", config->interval_ns, "at least 1000000, a millisecond");
     return check_ids(config, error);
 }
 
@@ -253,7 +255,7 @@ static enum facet_status start_thread(pthread_t *thread, void *(*main)(void *), 
     return FACET_OK;
 }
 
-static enum facet_status start(struct facet_balancer *balancer, struct facet_error *error)
+static enum facet_status start_threads(struct facet_balancer *balancer, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -279,7 +281,7 @@ enum facet_status facet_balancer_open(struct facet_driver *driver, const struct 
     enum facet_status status = read_config(asked, &config, error);
 
     if (status == FACET_OK)
-        status = check(driver, &config, error);
+        status = check_config(driver, &config, error);
     if (status != FACET_OK)
         return status;
     struct facet_balancer *balancer = new_balancer(driver, &config);
@@ -288,7 +290,7 @@ enum facet_status facet_balancer_open(struct facet_driver *driver, const struct 
     init_balance(balancer);
     status = facet_members_init(balancer, error);
     if (status == FACET_OK)
-        status = start(balancer, error);
+        status = start_threads(balancer, error);
     if (status == FACET_OK)
         *ret_balancer = balancer;
     else
@@ -315,7 +317,7 @@ static void cancel_all(struct facet_balancer *balancer)
     pthread_mutex_unlock(&balancer->lock);
 }
 
-static void stop(struct facet_balancer *balancer)
+static void stop_threads(struct facet_balancer *balancer)
 {
     cancel_all(balancer);
     if (balancer->ticking)
@@ -332,7 +334,7 @@ void facet_balancer_close(struct facet_balancer *balancer)
 {
     if (!balancer)
         return;
-    stop(balancer);
+    stop_threads(balancer);
     for (uint64_t number = balancer->first; number < balancer->next; number++)
         facet_job_free(facet_job_find(balancer, number));
     facet_buffers_free(balancer);

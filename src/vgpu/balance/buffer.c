@@ -328,7 +328,7 @@ static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool
 }
 
 /* Brings a buffer that is valid only there to the host, so that its copy may be taken. False: there is none. */
-static bool spill(struct facet_balancer *balancer, uint32_t member, const struct facet_job *job)
+static bool spill_buffers(struct facet_balancer *balancer, uint32_t member, const struct facet_job *job)
 {
     struct facet_buffer *buffer = NULL;
 
@@ -395,7 +395,7 @@ static bool make_room(struct facet_runner *runner, const struct facet_job *job)
     pthread_mutex_unlock(&balancer->lock);
     if (address)
         return facet_vgpu_free(balancer->driver, id, address, NULL) == FACET_OK;
-    return spill(balancer, runner->member, job) || wait_for_others(runner, job, let_go);
+    return spill_buffers(balancer, runner->member, job) || wait_for_others(runner, job, let_go);
 }
 
 /* Freed memory leaves when the work of the other runners is over. False: waiting has no use any more. */
@@ -455,7 +455,7 @@ static enum facet_status begin_pinning(struct facet_runner *runner, struct facet
  * Memory for all buffers of a job, for one job of a member at a time: so no two jobs wait for room of which each has a
  * part.
  */
-static enum facet_status pin(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
+static enum facet_status pin_buffers(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
 
@@ -479,8 +479,8 @@ static enum facet_status pin(struct facet_runner *runner, struct facet_job *job,
 
 /* ---- to a member ---- */
 
-static enum facet_status synchronize(struct facet_runner *runner, const struct facet_job *job,
-                                     struct facet_error *error)
+static enum facet_status synchronize_runner(struct facet_runner *runner, const struct facet_job *job,
+                                            struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
     enum facet_status status;
@@ -499,8 +499,8 @@ static enum facet_status synchronize(struct facet_runner *runner, const struct f
 }
 
 /* The content is written in the order of the runner's stream, and is there when this returns. */
-static enum facet_status send(struct facet_runner *runner, struct facet_job *job, struct facet_buffer *buffer,
-                              uint64_t address, bool zero, struct facet_error *error)
+static enum facet_status send_content(struct facet_runner *runner, struct facet_job *job, struct facet_buffer *buffer,
+                                      uint64_t address, bool zero, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
     uint32_t id = balancer->member[runner->member].id;
@@ -513,7 +513,7 @@ static enum facet_status send(struct facet_runner *runner, struct facet_job *job
     if (status == FACET_BUSY) /* other runners have as much queued as the device accepts */
         status = facet_vgpu_write_idle(balancer->driver, id, address, zero ? NULL : buffer->host, buffer->bytes, error);
     if (status == FACET_OK)
-        status = synchronize(runner, job, error);
+        status = synchronize_runner(runner, job, error);
     pthread_mutex_lock(&balancer->lock);
     if (status == FACET_OK && !zero) {
         uint64_t took = facet_clock_now_ns() - start;
@@ -529,8 +529,8 @@ static enum facet_status send(struct facet_runner *runner, struct facet_job *job
 }
 
 /* With the buffer `moving`. */
-static enum facet_status provide(struct facet_runner *runner, struct facet_job *job, struct facet_buffer *buffer,
-                                 bool *ret_broken, struct facet_error *error)
+static enum facet_status provide_content(struct facet_runner *runner, struct facet_job *job,
+                                         struct facet_buffer *buffer, bool *ret_broken, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
     enum facet_status status = FACET_OK;
@@ -547,11 +547,11 @@ static enum facet_status provide(struct facet_runner *runner, struct facet_job *
         status = facet_buffer_fetch(balancer, job, buffer, error);
         *ret_broken = status != FACET_OK && status != FACET_BAD_STATE;
     }
-    return status == FACET_OK ? send(runner, job, buffer, copy.address, zero, error) : status;
+    return status == FACET_OK ? send_content(runner, job, buffer, copy.address, zero, error) : status;
 }
 
-static enum facet_status bring(struct facet_runner *runner, struct facet_job *job, const struct facet_job_use *use,
-                               bool *ret_broken, struct facet_error *error)
+static enum facet_status bring_buffer(struct facet_runner *runner, struct facet_job *job,
+                                      const struct facet_job_use *use, bool *ret_broken, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
     struct facet_buffer *buffer = use->buffer;
@@ -563,7 +563,7 @@ static enum facet_status bring(struct facet_runner *runner, struct facet_job *jo
     if (status != FACET_OK)
         return status;
     if (reads)
-        status = provide(runner, job, buffer, ret_broken, error);
+        status = provide_content(runner, job, buffer, ret_broken, error);
     pthread_mutex_lock(&balancer->lock);
     if (status == FACET_OK && balancer->member[runner->member].lost)
         status = FACET_DEVICE_LOST;
@@ -577,10 +577,10 @@ static enum facet_status bring(struct facet_runner *runner, struct facet_job *jo
 enum facet_status facet_job_bring(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,
                                   struct facet_error *error)
 {
-    enum facet_status status = pin(runner, job, error);
+    enum facet_status status = pin_buffers(runner, job, error);
 
     *ret_broken = false;
     for (uint32_t i = 0; i < job->uses_count && status == FACET_OK; i++)
-        status = bring(runner, job, &job->uses[i], ret_broken, error);
+        status = bring_buffer(runner, job, &job->uses[i], ret_broken, error);
     return status == FACET_NOT_FOUND && !*ret_broken ? FACET_DEVICE_LOST : status;
 }

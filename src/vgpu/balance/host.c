@@ -19,8 +19,8 @@ struct access {
 };
 
 /* With the lock held. The buffer cannot go: a job uses it. */
-static enum facet_status enter(struct facet_balancer *balancer, struct access *access, uint64_t number,
-                               struct facet_error *error)
+static enum facet_status enter_access(struct facet_balancer *balancer, struct access *access, uint64_t number,
+                                      struct facet_error *error)
 {
     struct facet_buffer *buffer = facet_buffer_find(balancer, number, error);
 
@@ -91,7 +91,7 @@ static enum facet_status do_it(struct facet_balancer *balancer, struct access *a
                                struct facet_error *error)
 {
     pthread_mutex_lock(&balancer->lock);
-    enum facet_status status = enter(balancer, access, number, error);
+    enum facet_status status = enter_access(balancer, access, number, error);
     if (status == FACET_OK)
         status = facet_buffer_begin_moving(balancer, &access->job, access->use.buffer);
     pthread_mutex_unlock(&balancer->lock);
@@ -106,8 +106,8 @@ static enum facet_status do_it(struct facet_balancer *balancer, struct access *a
     return status;
 }
 
-static enum facet_status check(const struct facet_balancer *balancer, const void *data, uint64_t bytes,
-                               struct facet_error *error)
+static enum facet_status check_access(const struct facet_balancer *balancer, const void *data, uint64_t bytes,
+                                      struct facet_error *error)
 {
     FACET_NEED(balancer, error);
     return data || bytes == 0 ? FACET_OK
@@ -119,7 +119,7 @@ enum facet_status facet_balancer_write(struct facet_balancer *balancer, uint64_t
                                        const void *data, uint64_t bytes, struct facet_error *error)
 {
     struct access access = {.offset = offset, .bytes = bytes, .data = data ? data : ""};
-    enum facet_status status = check(balancer, data, bytes, error);
+    enum facet_status status = check_access(balancer, data, bytes, error);
 
     return status == FACET_OK ? do_it(balancer, &access, buffer, error) : status;
 }
@@ -128,7 +128,7 @@ enum facet_status facet_balancer_read(struct facet_balancer *balancer, uint64_t 
                                       uint64_t bytes, struct facet_error *error)
 {
     struct access access = {.offset = offset, .bytes = bytes, .ret_data = ret_data};
-    enum facet_status status = check(balancer, ret_data, bytes, error);
+    enum facet_status status = check_access(balancer, ret_data, bytes, error);
 
     return status == FACET_OK ? do_it(balancer, &access, buffer, error) : status;
 }

@@ -199,7 +199,7 @@ static uint32_t count_edges(const struct facet_job *job)
     return count;
 }
 
-static void depend(struct facet_job *job, struct facet_job *on, struct facet_job_edge *edge)
+static void depend_on(struct facet_job *job, struct facet_job *on, struct facet_job_edge *edge)
 {
     edge->dependent = job;
     edge->next = on->dependents;
@@ -207,7 +207,7 @@ static void depend(struct facet_job *job, struct facet_job *on, struct facet_job
     job->missing++;
 }
 
-static void unlist(struct facet_job_use *use)
+static void unlist_use(struct facet_job_use *use)
 {
     if (!use->listed)
         return;
@@ -238,14 +238,14 @@ static struct facet_job_edge *follow_buffer(struct facet_job *job, struct facet_
 
     buffer->jobs++;
     if (buffer->writer)
-        depend(job, buffer->writer, edge++);
+        depend_on(job, buffer->writer, edge++);
     if (!(use->access & FACET_ARGUMENT_WRITES)) {
         list_reader(use);
         return edge;
     }
     while (buffer->readers) {
-        depend(job, buffer->readers->job, edge++);
-        unlist(buffer->readers);
+        depend_on(job, buffer->readers->job, edge++);
+        unlist_use(buffer->readers);
     }
     buffer->writer = job;
     return edge;
@@ -406,7 +406,7 @@ void facet_job_release(struct facet_balancer *balancer, struct facet_job *job)
     for (uint32_t i = 0; i < job->uses_count; i++) {
         struct facet_buffer *buffer = job->uses[i].buffer;
 
-        unlist(&job->uses[i]);
+        unlist_use(&job->uses[i]);
         buffer->jobs--;
         if (buffer->writer == job)
             buffer->writer = NULL;
@@ -432,14 +432,15 @@ void facet_job_release(struct facet_balancer *balancer, struct facet_job *job)
 
 /* ---- waiting and asking ---- */
 
-static enum facet_status unknown(const struct facet_balancer *balancer, uint64_t task, struct facet_error *error)
+static enum facet_status refuse_unknown_task(const struct facet_balancer *balancer, uint64_t task,
+                                             struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "task",
                                 "task %" PRIu64 ": expected one from %" PRIu64 " to %" PRIu64, task, balancer->first,
                                 balancer->next - 1);
 }
 
-static enum facet_status tell(const struct facet_job *job, struct facet_error *error)
+static enum facet_status tell_result(const struct facet_job *job, struct facet_error *error)
 {
     if (job->ended == FACET_OK)
         return FACET_OK;
@@ -458,7 +459,7 @@ static enum facet_status too_late(uint64_t task, struct facet_error *error)
     return facet_error_set(error, FACET_TIMEOUT, "task %" PRIu64 " is not over", task);
 }
 
-static uint64_t deadline(uint64_t timeout_ns)
+static uint64_t deadline_after(uint64_t timeout_ns)
 {
     uint64_t now = facet_clock_now_ns();
 
@@ -487,12 +488,12 @@ static enum facet_status wait_for_one(struct facet_balancer *balancer, uint64_t 
     struct facet_job *job = facet_job_find(balancer, task);
 
     if (!job)
-        return unknown(balancer, task, error);
+        return refuse_unknown_task(balancer, task, error);
     job->waiters++;
     while (!job->over && facet_clock_now_ns() < until_ns)
         facet_balancer_wait_until(balancer, &balancer->over, until_ns);
     job->waiters--;
-    enum facet_status status = job->over ? tell(job, error) : too_late(task, error);
+    enum facet_status status = job->over ? tell_result(job, error) : too_late(task, error);
     forget_oldest(balancer);
     return status;
 }
@@ -500,7 +501,7 @@ static enum facet_status wait_for_one(struct facet_balancer *balancer, uint64_t 
 enum facet_status facet_balancer_wait(struct facet_balancer *balancer, uint64_t task, uint64_t timeout_ns,
                                       struct facet_error *error)
 {
-    uint64_t until = deadline(timeout_ns);
+    uint64_t until = deadline_after(timeout_ns);
 
     FACET_NEED(balancer, error);
     pthread_mutex_lock(&balancer->lock);
@@ -519,7 +520,7 @@ enum facet_status facet_balancer_get_task(struct facet_balancer *balancer, uint6
 
     pthread_mutex_lock(&balancer->lock);
     const struct facet_job *job = facet_job_find(balancer, task);
-    enum facet_status status = job ? FACET_OK : unknown(balancer, task, error);
+    enum facet_status status = job ? FACET_OK : refuse_unknown_task(balancer, task, error);
     if (job) {
         size = size < sizeof *ret_task ? size : sizeof *ret_task;
         memcpy(ret_task, &job->record, size);
@@ -540,7 +541,7 @@ enum facet_status facet_balancer_cancel(struct facet_balancer *balancer, uint64_
     if (!job || job->over) {
         enum facet_status status =
             job ? facet_error_argument(error, FACET_NOT_FOUND, "task", "task %" PRIu64 " is over", task)
-                : unknown(balancer, task, error);
+                : refuse_unknown_task(balancer, task, error);
         pthread_mutex_unlock(&balancer->lock);
         return status;
     }

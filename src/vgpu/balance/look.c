@@ -104,7 +104,7 @@ void facet_members_restore(struct facet_balancer *balancer)
 }
 
 /* First without the lock, then with it. */
-static void refresh(struct facet_balancer *balancer, uint32_t index)
+static void refresh_member(struct facet_balancer *balancer, uint32_t index)
 {
     struct facet_member *member = &balancer->member[index];
     struct facet_vgpu_info info = {.size = sizeof info};
@@ -162,7 +162,7 @@ static void add_work(struct facet_balancer *balancer, struct facet_job *job, uin
 }
 
 /* All running jobs; of the waiting ones the first, which may be let in, and then those that would begin last. */
-static uint32_t gather(struct facet_balancer *balancer, uint64_t now_ns)
+static uint32_t gather_members(struct facet_balancer *balancer, uint64_t now_ns)
 {
     uint32_t count = 0;
 
@@ -212,7 +212,7 @@ static void log_action(struct facet_balancer *balancer, struct facet_balancer_ac
     balancer->log[action.number % balancer->config.log] = action;
 }
 
-static void migrate(struct facet_balancer *balancer, const struct facet_balance_action *action)
+static void migrate_job(struct facet_balancer *balancer, const struct facet_balance_action *action)
 {
     struct facet_job *job = facet_job_find(balancer, action->work);
     uint32_t from = (uint32_t)action->member, to = (uint32_t)action->to;
@@ -275,7 +275,7 @@ static void give_units_back(struct facet_balancer *balancer, struct deferred *de
 }
 
 /* With the lock held. */
-static void look(struct facet_balancer *balancer, struct deferred *deferred)
+static void look_at_members(struct facet_balancer *balancer, struct deferred *deferred)
 {
     struct facet_balance_action actions[FACET_LOOK_ACTIONS];
     uint64_t now = facet_clock_now_ns();
@@ -293,12 +293,12 @@ static void look(struct facet_balancer *balancer, struct deferred *deferred)
     balancer->balance.next_ns = 0; /* the interval is this thread's */
     facet_balancer_describe(balancer, balancer->plan_members);
     restrict_members(balancer);
-    uint32_t works = gather(balancer, now);
+    uint32_t works = gather_members(balancer, now);
     uint32_t count = facet_balance_rebalance(&balancer->balance, now, balancer->plan_members, balancer->count,
                                              balancer->plan_works, works, actions, FACET_LOOK_ACTIONS);
     for (uint32_t i = 0; i < count; i++) {
         if (actions[i].kind == FACET_BALANCE_MIGRATE)
-            migrate(balancer, &actions[i]);
+            migrate_job(balancer, &actions[i]);
         else if (actions[i].kind == FACET_BALANCE_PREEMPT)
             let_in(balancer, &actions[i]);
         else
@@ -364,10 +364,10 @@ void *facet_balancer_ticker(void *argument)
             break;
         pthread_mutex_unlock(&balancer->lock);
         for (uint32_t i = 0; i < balancer->count; i++)
-            refresh(balancer, i);
+            refresh_member(balancer, i);
         deferred.count = 0;
         pthread_mutex_lock(&balancer->lock);
-        look(balancer, &deferred);
+        look_at_members(balancer, &deferred);
         pthread_mutex_unlock(&balancer->lock);
         for (uint32_t i = 0; i < deferred.count; i++)
             if (deferred.actions[i].kind == FACET_BALANCE_ADJUST_SHARE)

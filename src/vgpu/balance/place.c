@@ -29,7 +29,7 @@ uint64_t facet_job_expect(struct facet_balancer *balancer, const struct facet_jo
 }
 
 /* A new value counts an eighth: one task that was held up does not change everything. */
-static uint64_t mix(uint64_t mean, uint64_t value)
+static uint64_t mix_means(uint64_t mean, uint64_t value)
 {
     return mean ? mean - mean / 8 + value / 8 : value;
 }
@@ -46,7 +46,7 @@ void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *jo
     for (uint32_t i = 0; !rate && i < FACET_RATES; i++)
         if (balancer->rates[i].used + FACET_RATES <= balancer->rate_uses + 1)
             rate = &balancer->rates[i];
-    balancer->mean_ns = mix(balancer->mean_ns, job->record.busy_ns);
+    balancer->mean_ns = mix_means(balancer->mean_ns, job->record.busy_ns);
     if (!rate)
         return;
     if (rate->image != job->image || strcmp(rate->kernel, job->record.kernel) != 0) {
@@ -54,7 +54,7 @@ void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *jo
         memcpy(rate->kernel, job->record.kernel, sizeof rate->kernel);
     }
     rate->used = ++balancer->rate_uses;
-    rate->group_ns = mix(rate->group_ns, job->record.busy_ns / job->record.groups);
+    rate->group_ns = mix_means(rate->group_ns, job->record.busy_ns / job->record.groups);
 }
 
 /* A job that has taken longer than expected, or without an estimate, counts as half done. */
@@ -84,8 +84,8 @@ void facet_job_locate(const struct facet_balancer *balancer, const struct facet_
     }
 }
 
-static void describe(struct facet_balancer *balancer, struct facet_member *member, uint64_t now_ns,
-                     struct facet_balance_member *ret)
+static void describe_member(struct facet_balancer *balancer, struct facet_member *member, uint64_t now_ns,
+                            struct facet_balance_member *ret)
 {
     uint32_t running = 0;
     bool full = member->runner_count > 0;
@@ -130,7 +130,7 @@ void facet_balancer_describe(struct facet_balancer *balancer, struct facet_balan
     uint64_t now = facet_clock_now_ns();
 
     for (uint32_t i = 0; i < balancer->count; i++)
-        describe(balancer, &balancer->member[i], now, &ret_members[i]);
+        describe_member(balancer, &balancer->member[i], now, &ret_members[i]);
 }
 
 /* ---- queues ---- */
@@ -142,7 +142,7 @@ static bool goes_before(const struct facet_job *left, const struct facet_job *ri
     return left->record.task < right->record.task;
 }
 
-static void insert(struct facet_job_list *list, struct facet_job *job)
+static void insert_job(struct facet_job_list *list, struct facet_job *job)
 {
     struct facet_job *before = list->last;
 
@@ -170,7 +170,7 @@ void facet_member_enqueue(struct facet_balancer *balancer, uint32_t index, struc
     job->record.id = member->id;
     job->expected_ns = job->record.expected_ns = facet_job_expect(balancer, job);
     member->waiting_ns += job->expected_ns;
-    insert(&member->queue, job);
+    insert_job(&member->queue, job);
     pthread_cond_broadcast(&member->work);
 }
 
@@ -249,7 +249,7 @@ static uint64_t bytes_per_s(const struct facet_balancer *balancer)
     return seconds > 0 ? (uint64_t)(1e9 / seconds) + 1 : UINT64_MAX;
 }
 
-static int choose(struct facet_balancer *balancer, const struct facet_job *job)
+static int choose_member(struct facet_balancer *balancer, const struct facet_job *job)
 {
     struct facet_balance_work work = {.expected_ns = job->expected_ns, .bytes_on = balancer->bytes_on};
 
@@ -266,7 +266,7 @@ static int choose(struct facet_balancer *balancer, const struct facet_job *job)
     return member;
 }
 
-static void place(struct facet_balancer *balancer, struct facet_job *job)
+static void place_job(struct facet_balancer *balancer, struct facet_job *job)
 {
     struct facet_error why = {0};
 
@@ -275,7 +275,7 @@ static void place(struct facet_balancer *balancer, struct facet_job *job)
         facet_job_end(balancer, job, FACET_DEVICE_LOST, &why);
         return;
     }
-    int member = choose(balancer, job);
+    int member = choose_member(balancer, job);
     if (member != FACET_BALANCE_NOBODY) {
         facet_member_enqueue(balancer, (uint32_t)member, job);
         return;
@@ -293,7 +293,7 @@ static enum facet_status broken_input(const struct facet_job *job)
     return FACET_OK;
 }
 
-static void proceed(struct facet_balancer *balancer, struct facet_job *job)
+static void place_ready_job(struct facet_balancer *balancer, struct facet_job *job)
 {
     enum facet_status broken = broken_input(job);
     struct facet_error why = {0};
@@ -307,7 +307,7 @@ static void proceed(struct facet_balancer *balancer, struct facet_job *job)
         job->place = FACET_JOB_TAKEN;
         pthread_cond_broadcast(&balancer->over);
     } else {
-        place(balancer, job);
+        place_job(balancer, job);
     }
 }
 
@@ -320,6 +320,6 @@ void facet_balancer_settle(struct facet_balancer *balancer)
 
         facet_job_list_remove(&balancer->ready, job);
         job->place = FACET_JOB_HELD;
-        proceed(balancer, job);
+        place_ready_job(balancer, job);
     }
 }

@@ -130,7 +130,7 @@ static void end_launch(struct facet_runner *runner, struct facet_job *job, enum 
         (void)facet_vgpu_cancel(balancer->driver, balancer->member[runner->member].id, execution, NULL);
 }
 
-static enum facet_status launch(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
+static enum facet_status launch_job(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
     struct facet_kernel *kernel = NULL;
@@ -153,7 +153,7 @@ static enum facet_status launch(struct facet_runner *runner, struct facet_job *j
 
 /* ---- following ---- */
 
-static void nap(struct facet_balancer *balancer)
+static void nap_unlocked(struct facet_balancer *balancer)
 {
     pthread_mutex_lock(&balancer->lock);
     if (!balancer->closing)
@@ -183,11 +183,11 @@ static enum facet_status wait_for(struct facet_runner *runner, struct facet_erro
         if (status == FACET_FROZEN && is_closing(balancer))
             return FACET_BAD_STATE;
         if (status == FACET_FROZEN)
-            nap(balancer);
+            nap_unlocked(balancer);
     }
 }
 
-static void note(struct facet_balancer *balancer, struct facet_job *job, const struct facet_execution *what)
+static void note_execution(struct facet_balancer *balancer, struct facet_job *job, const struct facet_execution *what)
 {
     pthread_mutex_lock(&balancer->lock);
     job->record.start_ns = what->start_ns;
@@ -216,7 +216,7 @@ static bool is_there(struct facet_balancer *balancer, uint32_t id)
     return status != FACET_VGPU_DESTROYED;
 }
 
-static enum facet_status follow(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
+static enum facet_status follow_job(struct facet_runner *runner, struct facet_job *job, struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
     struct facet_execution what = {.size = sizeof what};
@@ -228,7 +228,7 @@ static enum facet_status follow(struct facet_runner *runner, struct facet_job *j
     enum facet_status status = facet_vgpu_get_execution(balancer->driver, balancer->member[runner->member].id,
                                                         job->record.execution, &what, reason);
     if (status == FACET_OK) {
-        note(balancer, job, &what);
+        note_execution(balancer, job, &what);
         status = how_it_ended(&what, reason);
     } else if (status == FACET_NOT_FOUND && is_there(balancer, balancer->member[runner->member].id)) {
         status = FACET_OK; /* it is over; only its times are forgotten */
@@ -239,7 +239,7 @@ static enum facet_status follow(struct facet_runner *runner, struct facet_job *j
 /* ---- a runner ---- */
 
 /* The first of the queue; the runner kept for PREEMPT takes only a job that was let in. With the lock held. */
-static struct facet_job *take(struct facet_runner *runner)
+static struct facet_job *take_job(struct facet_runner *runner)
 {
     struct facet_balancer *balancer = runner->balancer;
     struct facet_member *member = &balancer->member[runner->member];
@@ -269,8 +269,8 @@ static void return_it(struct facet_balancer *balancer, struct facet_job *job)
 }
 
 /* With the lock held. */
-static void finish(struct facet_runner *runner, struct facet_job *job, enum facet_status status, bool broken,
-                   struct facet_error *error)
+static void finish_job(struct facet_runner *runner, struct facet_job *job, enum facet_status status, bool broken,
+                       struct facet_error *error)
 {
     struct facet_balancer *balancer = runner->balancer;
     struct facet_member *member = &balancer->member[runner->member];
@@ -294,20 +294,20 @@ static void finish(struct facet_runner *runner, struct facet_job *job, enum face
     facet_job_end(balancer, job, status, error);
 }
 
-static void run(struct facet_runner *runner, struct facet_job *job)
+static void run_job(struct facet_runner *runner, struct facet_job *job)
 {
     struct facet_error error = {0};
     bool broken = false;
     enum facet_status status = facet_job_bring(runner, job, &broken, &error);
 
     if (status == FACET_OK)
-        status = launch(runner, job, &error);
+        status = launch_job(runner, job, &error);
     if (status == FACET_OK)
-        status = follow(runner, job, &error);
+        status = follow_job(runner, job, &error);
     if (status == FACET_NOT_FOUND && !broken) /* the vGPU was destroyed */
         status = FACET_DEVICE_LOST;
     pthread_mutex_lock(&runner->balancer->lock);
-    finish(runner, job, status, broken, &error);
+    finish_job(runner, job, status, broken, &error);
     facet_balancer_settle(runner->balancer);
     pthread_mutex_unlock(&runner->balancer->lock);
 }
@@ -319,14 +319,14 @@ void *facet_runner_main(void *argument)
 
     pthread_mutex_lock(&balancer->lock);
     while (!balancer->closing) {
-        struct facet_job *job = take(runner);
+        struct facet_job *job = take_job(runner);
 
         if (!job) {
             pthread_cond_wait(&balancer->member[runner->member].work, &balancer->lock);
             continue;
         }
         pthread_mutex_unlock(&balancer->lock);
-        run(runner, job);
+        run_job(runner, job);
         pthread_mutex_lock(&balancer->lock);
     }
     pthread_mutex_unlock(&balancer->lock);

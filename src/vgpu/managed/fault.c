@@ -55,7 +55,7 @@ static int open_faults(bool *ret_system_calls)
     return fd >= 0 ? fd : (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 }
 
-static enum facet_status agree(struct facet_managed *managed, struct facet_error *error)
+static enum facet_status agree_on_features(struct facet_managed *managed, struct facet_error *error)
 {
     struct uffdio_api newest = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_POISON};
     struct uffdio_api least = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
@@ -71,7 +71,7 @@ static enum facet_status agree(struct facet_managed *managed, struct facet_error
 
 /* ---- answering ---- */
 
-static void nap(void)
+static void nap_before_retry(void)
 {
     const struct timespec span = facet_ns_timespec(RETRY_NS);
 
@@ -79,7 +79,8 @@ static void nap(void)
 }
 
 /* With the lock held: one try. FACET_OK: the waiting thread goes on, or there is nothing to wait for. */
-static enum facet_status try(struct facet_managed *managed, uint64_t address, bool write, struct facet_error *error)
+static enum facet_status try_fault(struct facet_managed *managed, uint64_t address, bool write,
+                                   struct facet_error *error)
 {
     struct facet_managed_range *range = facet_managed_find(managed, address, 1);
 
@@ -113,7 +114,7 @@ static void give_up(struct facet_managed *managed, uint64_t address)
 }
 
 /* Pages of a paused vGPU are not touched: they come when it is resumed, which wakes all waiting threads. */
-static void answer(struct facet_managed *managed, uint64_t address, bool write)
+static void answer_fault(struct facet_managed *managed, uint64_t address, bool write)
 {
     enum facet_status status = FACET_OK;
 
@@ -122,11 +123,11 @@ static void answer(struct facet_managed *managed, uint64_t address, bool write)
     if (range)
         range->faults++;
     for (int tries = 0; tries < TRIES; tries++) {
-        status = try(managed, address, write, NULL);
+        status = try_fault(managed, address, write, NULL);
         if (status == FACET_OK || status == FACET_FROZEN || status == FACET_BAD_STATE || status == FACET_DEVICE_LOST)
             break;
         pthread_mutex_unlock(&managed->lock);
-        nap();
+        nap_before_retry();
         pthread_mutex_lock(&managed->lock);
     }
     if (status == FACET_DEVICE_LOST)
@@ -145,8 +146,8 @@ static void read_faults(struct facet_managed *managed)
         const struct uffd_msg *message = &messages[i];
 
         if (message->event == UFFD_EVENT_PAGEFAULT)
-            answer(managed, message->arg.pagefault.address,
-                   message->arg.pagefault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP));
+            answer_fault(managed, message->arg.pagefault.address,
+                         message->arg.pagefault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP));
     }
 }
 
@@ -170,7 +171,7 @@ static bool is_ending(struct facet_managed *managed)
     return ending;
 }
 
-static void *run(void *argument)
+static void *run_fault_thread(void *argument)
 {
     struct facet_managed *managed = argument;
     struct pollfd told[2] = {{.fd = managed->faults, .events = POLLIN}, {.fd = managed->kick, .events = POLLIN}};
@@ -190,13 +191,13 @@ static void *run(void *argument)
 /* ---- beginning and end ---- */
 
 /* Signal handlers are the program's: one that touches managed memory would wait here for this very thread. */
-static int start(struct facet_managed *managed)
+static int start_fault_thread(struct facet_managed *managed)
 {
     sigset_t all, before;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&managed->thread, NULL, run, managed);
+    int result = pthread_create(&managed->thread, NULL, run_fault_thread, managed);
 
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     managed->running = result == 0;
@@ -213,17 +214,17 @@ enum facet_status facet_managed_watch(struct facet_managed *managed, struct face
         return facet_error_set(error, FACET_UNSUPPORTED,
                                "managed memory needs userfaultfd, which this kernel or container does not permit: %s",
                                strerror(errno));
-    status = agree(managed, error);
+    status = agree_on_features(managed, error);
     if (status != FACET_OK)
         return status;
     managed->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (managed->kick < 0)
         return facet_error_errno(error, errno, "no descriptor for managed memory");
-    result = start(managed);
+    result = start_fault_thread(managed);
     return result == 0 ? FACET_OK : facet_error_errno(error, result, "no thread for managed memory");
 }
 
-static void kick(const struct facet_managed *managed)
+static void kick_fault_thread(const struct facet_managed *managed)
 {
     const uint64_t one = 1;
 
@@ -238,7 +239,7 @@ void facet_managed_stop(struct facet_managed *managed)
     managed->ending = true;
     pthread_cond_broadcast(&managed->still);
     pthread_mutex_unlock(&managed->lock);
-    kick(managed);
+    kick_fault_thread(managed);
     pthread_join(managed->thread, NULL);
     managed->running = false;
 }
@@ -258,5 +259,5 @@ void facet_managed_resumed(struct facet_vgpu *vgpu)
     const struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
 
     if (managed && !managed->shared)
-        kick(managed);
+        kick_fault_thread(managed);
 }

@@ -17,7 +17,7 @@
 
 /* ---- the state of a vGPU ---- */
 
-static void discard(struct facet_managed *managed)
+static void discard_managed(struct facet_managed *managed)
 {
     struct facet_managed_range *range;
 
@@ -53,7 +53,7 @@ static struct facet_managed *new_managed(struct facet_vgpu *vgpu, uint64_t page_
     managed->buffer = malloc(managed->buffer_bytes);
     if (managed->buffer)
         return managed;
-    discard(managed);
+    discard_managed(managed);
     return NULL;
 }
 
@@ -74,7 +74,7 @@ static enum facet_status begin_managed(struct facet_vgpu *vgpu, uint64_t page_by
     if (status == FACET_OK && !managed->shared)
         status = facet_managed_watch(managed, error);
     if (status != FACET_OK) {
-        discard(managed);
+        discard_managed(managed);
         return status;
     }
     atomic_fetch_add(&vgpu->driver->managed, 1);
@@ -102,7 +102,7 @@ void facet_managed_end(struct facet_vgpu *vgpu)
         return;
     atomic_store(&vgpu->managed, NULL);
     atomic_fetch_sub(&vgpu->driver->managed, 1);
-    discard(managed);
+    discard_managed(managed);
 }
 
 /* ---- allocating ---- */
@@ -119,7 +119,8 @@ static enum facet_status page_size(const struct facet_vgpu *vgpu, uint64_t *ret_
 }
 
 /* The allocation becomes managed memory; mapped in the process too, where that is separate memory. */
-static enum facet_status adopt(struct facet_vgpu *vgpu, uint64_t address, uint64_t bytes, struct facet_error *error)
+static enum facet_status adopt_range(struct facet_vgpu *vgpu, uint64_t address, uint64_t bytes,
+                                     struct facet_error *error)
 {
     struct facet_managed *managed = atomic_load(&vgpu->managed);
     uint64_t pages = bytes / managed->page_bytes;
@@ -157,7 +158,7 @@ static enum facet_status allocate_one(struct facet_vgpu *vgpu, uint64_t bytes, u
         return status;
     status = ensure_managed(vgpu, page_bytes, address, error);
     if (status == FACET_OK)
-        status = adopt(vgpu, address, bytes, error);
+        status = adopt_range(vgpu, address, bytes, error);
     if (status == FACET_OK)
         *ret_address = address;
     else
@@ -169,9 +170,9 @@ static enum facet_status allocate_one(struct facet_vgpu *vgpu, uint64_t bytes, u
  * An obstacle, such as an arena of the C library, may be far larger than the allocation. So each try goes twice as far:
  * with twice the alignment, and one page kept where the last one was.
  */
-static enum facet_status allocate(struct facet_vgpu *vgpu, uint64_t bytes, uint64_t page_bytes,
-                                  struct facet_allocation_options options, uint64_t *ret_address,
-                                  struct facet_error *error)
+static enum facet_status allocate_range(struct facet_vgpu *vgpu, uint64_t bytes, uint64_t page_bytes,
+                                        struct facet_allocation_options options, uint64_t *ret_address,
+                                        struct facet_error *error)
 {
     uint64_t aside[MAP_TRIES], asked_align = options.align, address = 0;
     uint32_t tries = 0;
@@ -198,8 +199,8 @@ static enum facet_status allocate(struct facet_vgpu *vgpu, uint64_t bytes, uint6
 }
 
 /* The vGPU, of a device that is not lost and whose memory is virtualized. */
-static enum facet_status begin(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
-                               struct facet_error *error)
+static enum facet_status enter_managed(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
+                                       struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
@@ -232,7 +233,7 @@ static enum facet_status allocate_managed(struct facet_vgpu *vgpu, uint64_t byte
         bytes = (bytes + page_bytes - 1) & ~(page_bytes - 1);
     status = atomic_load(&vgpu->paused)
                  ? facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", vgpu->id)
-                 : allocate(vgpu, bytes, page_bytes, options, &address, error);
+                 : allocate_range(vgpu, bytes, page_bytes, options, &address, error);
     if (status == FACET_OK)
         *ret_pointer = facet_managed_at(address);
     return status;
@@ -245,7 +246,7 @@ enum facet_status facet_vgpu_allocate_managed(struct facet_driver *driver, uint3
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_NEED(ret_pointer, error);
-    enum facet_status status = begin(driver, id, &vgpu, error);
+    enum facet_status status = enter_managed(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     status = allocate_managed(vgpu, bytes, options, ret_pointer, error);
@@ -279,7 +280,7 @@ enum facet_status facet_managed_free(struct facet_vgpu *vgpu, uint64_t address, 
 
 /* ---- refusing ---- */
 
-static bool holds(const struct facet_vgpu *vgpu, uint64_t address, uint64_t bytes)
+static bool holds_range(const struct facet_vgpu *vgpu, uint64_t address, uint64_t bytes)
 {
     struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
 
@@ -294,7 +295,7 @@ static bool holds(const struct facet_vgpu *vgpu, uint64_t address, uint64_t byte
 
 enum facet_status facet_managed_check_resize(const struct facet_vgpu *vgpu, uint64_t address, struct facet_error *error)
 {
-    if (!holds(vgpu, address, 1))
+    if (!holds_range(vgpu, address, 1))
         return FACET_OK;
     return facet_error_argument(error, FACET_UNSUPPORTED, "address",
                                 "address 0x%" PRIx64 ": managed memory is never resized; allocate anew and copy",
@@ -314,7 +315,7 @@ enum facet_status facet_managed_check_host(struct facet_driver *driver, const ch
         if (!vgpu)
             return FACET_OK;
         next = (uint64_t)vgpu->id + 1;
-        found = holds(vgpu, address, bytes);
+        found = holds_range(vgpu, address, bytes);
     }
     if (!found)
         return FACET_OK;
@@ -326,15 +327,16 @@ enum facet_status facet_managed_check_host(struct facet_driver *driver, const ch
 
 /* ---- asking and moving ---- */
 
-static enum facet_status unknown(const struct facet_vgpu *vgpu, const void *pointer, struct facet_error *error)
+static enum facet_status refuse_unknown_pointer(const struct facet_vgpu *vgpu, const void *pointer,
+                                                struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "pointer",
                                 "pointer 0x%" PRIx64 ": expected managed memory of vGPU %" PRIu32,
                                 (uint64_t)(uintptr_t)pointer, vgpu->id);
 }
 
-static void describe(const struct facet_managed *managed, const struct facet_managed_range *range,
-                     struct facet_managed_usage *ret_usage)
+static void describe_range(const struct facet_managed *managed, const struct facet_managed_range *range,
+                           struct facet_managed_usage *ret_usage)
 {
     const struct facet_managed_usage usage = {
         .size = ret_usage->size < sizeof usage ? ret_usage->size : sizeof usage,
@@ -370,10 +372,10 @@ enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, uint32_t i
         pthread_mutex_lock(&managed->lock);
         range = facet_managed_find(managed, (uintptr_t)pointer, 1);
         if (range)
-            describe(managed, range, ret_usage);
+            describe_range(managed, range, ret_usage);
         pthread_mutex_unlock(&managed->lock);
     }
-    return range ? FACET_OK : unknown(vgpu, pointer, error);
+    return range ? FACET_OK : refuse_unknown_pointer(vgpu, pointer, error);
 }
 
 /* Step by step, since the lock is released in between, and the buffer is bounded. */
@@ -392,13 +394,13 @@ static enum facet_status fetch_all(struct facet_managed *managed, uint64_t first
     return status;
 }
 
-static enum facet_status prefetch(struct facet_managed *managed, uint64_t address, uint64_t bytes, bool to_host,
-                                  struct facet_error *error)
+static enum facet_status prefetch_range(struct facet_managed *managed, uint64_t address, uint64_t bytes, bool to_host,
+                                        struct facet_error *error)
 {
     struct facet_managed_range *range = facet_managed_find(managed, address, 1);
 
     if (!range)
-        return unknown(managed->vgpu, facet_managed_at(address), error);
+        return refuse_unknown_pointer(managed->vgpu, facet_managed_at(address), error);
     if (bytes > range->address + range->bytes - address)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
                                     "bytes %" PRIu64 ": expected at most the %" PRIu64 " that are left there", bytes,
@@ -418,18 +420,18 @@ enum facet_status facet_vgpu_prefetch(struct facet_driver *driver, uint32_t id, 
                                       bool to_host, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, &vgpu, error);
+    enum facet_status status = enter_managed(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
     struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
 
     if (!managed)
-        return unknown(vgpu, pointer, error);
+        return refuse_unknown_pointer(vgpu, pointer, error);
     if (atomic_load(&vgpu->paused))
         return facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", id);
     pthread_mutex_lock(&managed->lock);
-    status = prefetch(managed, (uintptr_t)pointer, bytes, to_host, error);
+    status = prefetch_range(managed, (uintptr_t)pointer, bytes, to_host, error);
     pthread_mutex_unlock(&managed->lock);
     return facet_vgpu_note(vgpu, status);
 }

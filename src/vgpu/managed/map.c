@@ -71,8 +71,8 @@ enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t ad
 
 /* ---- where they are separate ---- */
 
-static enum facet_status watch(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
-                               struct facet_error *error)
+static enum facet_status watch_range(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
+                                     struct facet_error *error)
 {
     struct uffdio_register watch = {.range = {.start = address, .len = bytes},
                                     .mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP};
@@ -88,7 +88,7 @@ static enum facet_status watch(const struct facet_managed *managed, uint64_t add
 /*
  * A program that locks all its mappings has pages there already, whose use would never be reported: they are dropped.
  */
-static enum facet_status prepare(uint64_t address, uint64_t bytes, struct facet_error *error)
+static enum facet_status prepare_range(uint64_t address, uint64_t bytes, struct facet_error *error)
 {
     void *start = facet_managed_at(address);
 
@@ -118,9 +118,9 @@ enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_
         return facet_error_set(error, FACET_BUSY, "this process uses 0x%" PRIx64 " itself", address);
     if (failed != 0)
         return facet_error_errno(error, failed, "cannot map %" PRIu64 " bytes of managed memory", bytes);
-    enum facet_status status = watch(managed, address, bytes, error);
+    enum facet_status status = watch_range(managed, address, bytes, error);
     if (status == FACET_OK)
-        status = prepare(address, bytes, error);
+        status = prepare_range(address, bytes, error);
     if (status != FACET_OK)
         facet_managed_unmap(managed, address, bytes);
     return status;

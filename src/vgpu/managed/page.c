@@ -31,7 +31,7 @@ struct uffdio_poison {
 /* ---- finding ---- */
 
 /* Ranges do not overlap; a key that overlaps one is equal to it. */
-static int compare(const void *left, const void *right)
+static int compare_pages(const void *left, const void *right)
 {
     const struct facet_managed_range *a = left, *b = right;
 
@@ -47,13 +47,13 @@ struct facet_managed_range *facet_managed_find(const struct facet_managed *manag
 
     if (key.bytes - 1 > UINT64_MAX - address)
         key.bytes = UINT64_MAX - address + 1;
-    found = tfind(&key, &managed->tree, compare);
+    found = tfind(&key, &managed->tree, compare_pages);
     return found ? *(struct facet_managed_range **)found : NULL;
 }
 
 bool facet_managed_insert(struct facet_managed *managed, struct facet_managed_range *range)
 {
-    if (!tsearch(range, &managed->tree, compare))
+    if (!tsearch(range, &managed->tree, compare_pages))
         return false;
     LIST_INSERT_HEAD(&managed->ranges, range, all);
     return true;
@@ -61,7 +61,7 @@ bool facet_managed_insert(struct facet_managed *managed, struct facet_managed_ra
 
 void facet_managed_remove(struct facet_managed *managed, struct facet_managed_range *range)
 {
-    tdelete(range, &managed->tree, compare);
+    tdelete(range, &managed->tree, compare_pages);
     LIST_REMOVE(range, all);
     if (range->at_host > 0)
         LIST_REMOVE(range, hot);
@@ -86,7 +86,7 @@ static void set_state(struct facet_managed *managed, struct facet_managed_range 
 }
 
 /* How many pages from `first` on, and before `end`, are in the state of `first`. */
-static uint32_t alike(const struct facet_managed_range *range, uint32_t first, uint32_t end)
+static uint32_t count_alike(const struct facet_managed_range *range, uint32_t first, uint32_t end)
 {
     uint32_t page = first;
 
@@ -102,8 +102,8 @@ void facet_managed_wake(const struct facet_managed *managed, uint64_t address, u
     (void)!ioctl(managed->faults, UFFDIO_WAKE, &range);
 }
 
-static enum facet_status protect(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool on,
-                                 struct facet_error *error)
+static enum facet_status protect_pages(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool on,
+                                       struct facet_error *error)
 {
     struct uffdio_writeprotect wall = {.range = {.start = address, .len = bytes},
                                        .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
@@ -117,7 +117,7 @@ enum facet_status facet_managed_mark_dirty(struct facet_managed *managed, struct
                                            uint32_t page, struct facet_error *error)
 {
     enum facet_status status =
-        protect(managed, facet_managed_address(managed, range, page), managed->page_bytes, false, error);
+        protect_pages(managed, facet_managed_address(managed, range, page), managed->page_bytes, false, error);
 
     if (status == FACET_OK)
         set_state(managed, range, page, FACET_MANAGED_DIRTY);
@@ -140,8 +140,8 @@ void facet_managed_poison(struct facet_managed *managed, struct facet_managed_ra
 /* ---- to the host ---- */
 
 /* In two steps that waiting threads cannot see: the pages are protected until all are there. */
-static enum facet_status install(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool wake,
-                                 struct facet_error *error)
+static enum facet_status install_pages(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool wake,
+                                       struct facet_error *error)
 {
     uint64_t done = 0;
     int failed = 0;
@@ -163,15 +163,15 @@ static enum facet_status install(const struct facet_managed *managed, uint64_t a
 }
 
 /* Of an idle device. */
-static enum facet_status bring(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
-                               uint32_t pages, bool write, struct facet_error *error)
+static enum facet_status bring_pages(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
+                                     uint32_t pages, bool write, struct facet_error *error)
 {
     uint64_t address = facet_managed_address(managed, range, first), bytes = pages * managed->page_bytes;
     enum facet_status status =
         facet_space_copy(managed->vgpu->space, (uintptr_t)managed->buffer, address, bytes, FACET_COPY_TO_HOST, error);
 
     if (status == FACET_OK)
-        status = install(managed, address, bytes, !write, error);
+        status = install_pages(managed, address, bytes, !write, error);
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < pages; i++)
@@ -180,7 +180,7 @@ static enum facet_status bring(struct facet_managed *managed, struct facet_manag
     return write ? facet_managed_mark_dirty(managed, range, first, error) : FACET_OK;
 }
 
-static void nap(uint64_t ns)
+static void nap_for(uint64_t ns)
 {
     const struct timespec span = facet_ns_timespec(ns);
 
@@ -218,7 +218,7 @@ static enum facet_status check_alive(const struct facet_managed *managed, struct
 }
 
 /* Without the lock: until the queued work is over. */
-static enum facet_status drain(struct facet_managed *managed, struct facet_error *error)
+static enum facet_status drain_streams(struct facet_managed *managed, struct facet_error *error)
 {
     uint64_t look_ns = LOOK_LEAST_NS;
     enum facet_status status;
@@ -228,7 +228,7 @@ static enum facet_status drain(struct facet_managed *managed, struct facet_error
         status = is_busy(managed->vgpu, &busy, error);
         if (status != FACET_OK || !busy)
             return status;
-        nap(look_ns);
+        nap_for(look_ns);
         look_ns += look_ns / 8; /* late at most in proportion to the time waited */
         look_ns = look_ns > LOOK_MOST_NS ? LOOK_MOST_NS : look_ns;
         pthread_mutex_lock(&managed->lock);
@@ -261,7 +261,7 @@ static enum facet_status become_still(struct facet_managed *managed, struct face
             wait_for_calls(managed);
         } else {
             pthread_mutex_unlock(&managed->lock);
-            status = drain(managed, error);
+            status = drain_streams(managed, error);
             pthread_mutex_lock(&managed->lock);
             if (status == FACET_OK)
                 managed->drained = generation;
@@ -292,8 +292,8 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
         return FACET_OK;
     uint64_t end = first + (pages < most ? pages : most);
 
-    return bring(managed, range, first, alike(range, first, end < range->pages ? (uint32_t)end : range->pages), write,
-                 error);
+    return bring_pages(managed, range, first,
+                       count_alike(range, first, end < range->pages ? (uint32_t)end : range->pages), write, error);
 }
 
 /* ---- to the device ---- */
@@ -316,7 +316,7 @@ static enum facet_status write_back(struct facet_managed *managed, const struct 
                                     uint32_t first, uint32_t pages, struct facet_error *error)
 {
     uint64_t address = facet_managed_address(managed, range, first), bytes = pages * managed->page_bytes;
-    enum facet_status status = protect(managed, address, bytes, true, error);
+    enum facet_status status = protect_pages(managed, address, bytes, true, error);
 
     if (status != FACET_OK)
         return status;
@@ -325,8 +325,8 @@ static enum facet_status write_back(struct facet_managed *managed, const struct 
                             error);
 }
 
-static enum facet_status drop(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
-                              uint32_t pages, struct facet_error *error)
+static enum facet_status drop_pages(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
+                                    uint32_t pages, struct facet_error *error)
 {
     uint64_t address = facet_managed_address(managed, range, first);
 
@@ -348,7 +348,7 @@ enum facet_status facet_managed_return(struct facet_managed *managed, struct fac
     for (uint32_t page = first; page < end && range->at_host > 0 && status == FACET_OK; page += count) {
         bool dirty = range->state[page] == FACET_MANAGED_DIRTY;
 
-        count = alike(range, page, end);
+        count = count_alike(range, page, end);
         if (dirty && count > most)
             count = most;
         if (dirty)
@@ -356,7 +356,7 @@ enum facet_status facet_managed_return(struct facet_managed *managed, struct fac
         if (dirty && status == FACET_OK)
             range->to_device += count;
         if (status == FACET_OK && (dirty || range->state[page] == FACET_MANAGED_CLEAN))
-            status = drop(managed, range, page, count, error);
+            status = drop_pages(managed, range, page, count, error);
     }
     return status;
 }
