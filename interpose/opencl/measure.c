@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what measure.h says. Never: calls OpenCL with the account lock held. */
+/* Owns: the account of device time behind measure.h. Never: calls OpenCL with the account lock held. */
 #include "measure.h"
 
 #include <string.h>

@@ -24,8 +24,8 @@ struct question {
 };
 
 /* False on failure, which is reported: the caller asks only for lists that the device claims. */
-static bool list(const struct question *question, enum facet_listing_kind kind, const char *text, void **ret_items,
-                 uint32_t *ret_count)
+static bool list_items(const struct question *question, enum facet_listing_kind kind, const char *text,
+                       void **ret_items, uint32_t *ret_count)
 {
     struct facet_error error = {0};
     const struct facet_listing_query query = {.provider = question->provider,
@@ -41,7 +41,7 @@ static bool list(const struct question *question, enum facet_listing_kind kind, 
 }
 
 /* A member without memory shows in the end: the object has fewer members than were put in. */
-static void put(json_t *object, const char *member, json_t *value)
+static void put_value(json_t *object, const char *member, json_t *value)
 {
     json_object_set_new(object, member, value);
 }
@@ -49,13 +49,13 @@ static void put(json_t *object, const char *member, json_t *value)
 static void put_integer(json_t *object, const char *member, bool present, uint64_t value)
 {
     if (present)
-        put(object, member, json_integer(facet_integer(value)));
+        put_value(object, member, json_integer(facet_integer(value)));
 }
 
 static void put_text(json_t *object, const char *member, const char *text)
 {
     if (text[0])
-        put(object, member, json_string(text));
+        put_value(object, member, json_string(text));
 }
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
@@ -117,7 +117,7 @@ static json_t *mode_groups_json(const struct facet_device_record *device)
                 info->mode_group[mode] == info->mode_group[other])
                 json_array_append_new(with, json_string(facet_mode_name((enum facet_mode)other)));
         if (info->modes & FACET_DEVICE_MODE(mode))
-            put(groups, facet_mode_name((enum facet_mode)mode), with);
+            put_value(groups, facet_mode_name((enum facet_mode)mode), with);
         else
             json_decref(with);
     }
@@ -151,7 +151,7 @@ static json_t *properties_json(const struct question *question)
         if (!equals)
             continue;
         *equals = '\0';
-        put(object, line, json_string(equals + 1));
+        put_value(object, line, json_string(equals + 1));
     }
     return object;
 }
@@ -161,7 +161,7 @@ static json_t *placements_json(const struct question *question, const char *temp
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
 
-    if (!list(question, FACET_LISTING_PLACEMENTS, template_id, &items, &count))
+    if (!list_items(question, FACET_LISTING_PLACEMENTS, template_id, &items, &count))
         return NULL;
     json_t *array = json_array();
     for (uint32_t i = 0; i < count; i++) {
@@ -177,7 +177,7 @@ static json_t *templates_json(const struct question *question)
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
 
-    if (!list(question, FACET_LISTING_TEMPLATES, NULL, &items, &count))
+    if (!list_items(question, FACET_LISTING_TEMPLATES, NULL, &items, &count))
         return NULL;
     json_t *array = json_array();
     for (uint32_t i = 0; i < count; i++) {
@@ -193,7 +193,7 @@ static json_t *templates_json(const struct question *question)
         put_integer(object, "max_count", true, template->max_count);
         json_t *placements = placements_json(question, template->id);
         if (placements)
-            put(object, "placements", placements);
+            put_value(object, "placements", placements);
         json_array_append_new(array, object);
     }
     return array;
@@ -204,7 +204,7 @@ static json_t *partitions_json(const struct question *question)
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
 
-    if (!list(question, FACET_LISTING_PARTITIONS, NULL, &items, &count))
+    if (!list_items(question, FACET_LISTING_PARTITIONS, NULL, &items, &count))
         return NULL;
     json_t *array = json_array();
     for (uint32_t i = 0; i < count; i++) {
@@ -219,7 +219,7 @@ static json_t *partitions_json(const struct question *question)
         put_integer(object, "compute_units", true, info->compute_units);
         put_integer(object, "compute_milli", true, info->compute_milli);
         if (info->valid & FACET_PARTITION_HAS_USE)
-            put(object, "in_use", json_boolean(info->in_use));
+            put_value(object, "in_use", json_boolean(info->in_use));
         json_array_append_new(array, object);
     }
     return array;
@@ -230,7 +230,7 @@ static json_t *workers_json(const struct question *question)
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
 
-    if (!list(question, FACET_LISTING_LIMITS, NULL, &items, &count))
+    if (!list_items(question, FACET_LISTING_LIMITS, NULL, &items, &count))
         return NULL;
     json_t *array = json_array();
     for (uint32_t i = 0; i < count; i++) {
@@ -263,13 +263,13 @@ static json_t *link_json(const struct facet_topology_link *link, const struct fa
     json_t *object = json_object();
 
     put_text(object, "to", other->name[0] ? other->name : other->uuid);
-    put(object, "kind", json_string(node_kind_name(other->kind)));
+    put_value(object, "kind", json_string(node_kind_name(other->kind)));
     put_integer(object, "device", other->valid & FACET_NODE_HAS_DEVICE, other->device);
-    put(object, "type", json_string(facet_link_type_name(link->type)));
-    put(object, "level", json_string(level_name(link->level)));
+    put_value(object, "type", json_string(facet_link_type_name(link->type)));
+    put_value(object, "level", json_string(level_name(link->level)));
     put_integer(object, "lanes", true, link->lanes);
     if (link->valid & FACET_LINK_HAS_STATE)
-        put(object, "up", json_boolean(link->up));
+        put_value(object, "up", json_boolean(link->up));
     put_integer(object, "bandwidth_mbps", link->valid & FACET_LINK_HAS_BANDWIDTH, link->bandwidth_mbps);
     put_integer(object, "latency_ns", link->valid & FACET_LINK_HAS_LATENCY, link->latency_ns);
     return object;
@@ -280,8 +280,8 @@ static json_t *links_json(const struct question *question)
     FACET_CLEANUP_FREE void *nodes = NULL, *links = NULL;
     uint32_t node_count = 0, link_count = 0;
 
-    if (!list(question, FACET_LISTING_NODES, NULL, &nodes, &node_count) ||
-        !list(question, FACET_LISTING_LINKS, NULL, &links, &link_count))
+    if (!list_items(question, FACET_LISTING_NODES, NULL, &nodes, &node_count) ||
+        !list_items(question, FACET_LISTING_LINKS, NULL, &links, &link_count))
         return NULL;
     const struct facet_topology_node *own = own_node(question, nodes, node_count);
     json_t *array = json_array();
@@ -315,14 +315,14 @@ json_t *facet_device_describe(const struct facet_device_record *device, const st
 
     if (!object)
         return NULL;
-    put(object, "capabilities", capabilities_json(device->info.capabilities));
-    put(object, "mode_groups", mode_groups_json(device));
+    put_value(object, "capabilities", capabilities_json(device->info.capabilities));
+    put_value(object, "mode_groups", mode_groups_json(device));
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         json_t *part = parts[i].capability == ~UINT64_C(0) || (device->info.capabilities & parts[i].capability)
                            ? parts[i].read(&question)
                            : NULL;
         if (part)
-            put(object, parts[i].member, part);
+            put_value(object, parts[i].member, part);
     }
     if (trouble.status != FACET_OK)
         put_text(object, "trouble", trouble.message);

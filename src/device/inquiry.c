@@ -52,7 +52,7 @@ static enum facet_status list_failed(struct facet_inquiry *inquiry, enum facet_s
     return facet_load_failed(error, status, "cannot list devices");
 }
 
-static enum facet_status list(struct facet_inquiry *inquiry, uint32_t *ret_count, struct facet_error *error)
+static enum facet_status list_devices(struct facet_inquiry *inquiry, uint32_t *ret_count, struct facet_error *error)
 {
     const struct facet_device_ops *ops = facet_session_provider(inquiry->session)->device;
     struct facet_provider_instance *instance = facet_session_instance(inquiry->session);
@@ -112,7 +112,7 @@ static enum facet_status ask_health(struct facet_inquiry *inquiry, uint32_t coun
     return facet_session_alive(inquiry->session, error) ? FACET_OK : FACET_DEVICE_LOST;
 }
 
-static void describe(const struct facet_inquiry *inquiry, struct facet_provider_record *record)
+static void describe_provider(const struct facet_inquiry *inquiry, struct facet_provider_record *record)
 {
     const struct facet_provider *provider = facet_session_provider(inquiry->session);
 
@@ -124,16 +124,16 @@ static void describe(const struct facet_inquiry *inquiry, struct facet_provider_
     record->traits = provider->traits;
 }
 
-static enum facet_status ask(struct facet_inquiry *inquiry, struct facet_provider_record *record,
-                             struct facet_error *error)
+static enum facet_status ask_provider(struct facet_inquiry *inquiry, struct facet_provider_record *record,
+                                      struct facet_error *error)
 {
     uint32_t count = 0;
     enum facet_status status = facet_session_finish(inquiry->session, error);
 
     if (status != FACET_OK)
         return status;
-    describe(inquiry, record);
-    status = list(inquiry, &count, error);
+    describe_provider(inquiry, record);
+    status = list_devices(inquiry, &count, error);
     if (status == FACET_OK)
         status = check_devices(inquiry, count, error);
     if (status == FACET_OK)
@@ -158,7 +158,7 @@ static void name_from_file(struct facet_provider_record *record)
 }
 
 /* A refused provider keeps its name and its reason. */
-static void refuse(struct facet_provider_record *record, const struct facet_error *reason)
+static void refuse_provider(struct facet_provider_record *record, const struct facet_error *reason)
 {
     record->state = FACET_PROVIDER_REFUSED;
     record->reason = *reason;
@@ -171,15 +171,15 @@ static void refuse(struct facet_provider_record *record, const struct facet_erro
 void facet_inquiry_finish(struct facet_inquiry *inquiry, struct facet_provider_record *record)
 {
     struct facet_error reason, ending;
-    enum facet_status status = ask(inquiry, record, &reason);
+    enum facet_status status = ask_provider(inquiry, record, &reason);
     enum facet_status ended = facet_session_end(inquiry->session, &ending);
 
     inquiry->session = NULL;
     record->state = FACET_PROVIDER_LOADED;
     if (status != FACET_OK)
-        refuse(record, &reason);
+        refuse_provider(record, &reason);
     else if (ended != FACET_OK)
-        refuse(record, &ending);
+        refuse_provider(record, &ending);
 }
 
 void facet_inquiry_device(const struct facet_inquiry *inquiry, uint32_t index, struct facet_device_record *ret_device)

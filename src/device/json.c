@@ -11,12 +11,12 @@
 #include "base/cleanup.h"
 #include "base/integer.h"
 
-static void drop(json_t **value)
+static void drop_value(json_t **value)
 {
     json_decref(*value);
 }
 
-#define CLEANUP_JSON __attribute__((cleanup(drop)))
+#define CLEANUP_JSON __attribute__((cleanup(drop_value)))
 
 /* A file's name may be any bytes, but JSON is UTF-8: invalid bytes become '?'. */
 static json_t *text_json(const char *text)

@@ -27,8 +27,8 @@ static const uint32_t item_sizes[] = {
     [FACET_LISTING_CONTAINER] = sizeof(struct facet_container_item),
 };
 
-static enum facet_status call(const struct facet_listing_query *q, void *items, uint32_t capacity, uint32_t *ret_count,
-                              struct facet_error *error)
+static enum facet_status call_list(const struct facet_listing_query *q, void *items, uint32_t capacity,
+                                   uint32_t *ret_count, struct facet_error *error)
 {
     const struct facet_provider *p = q->provider;
     uint32_t size = item_sizes[q->kind];
@@ -78,7 +78,7 @@ enum facet_status facet_listing_read(const struct facet_listing_query *query, vo
     uint32_t capacity = 0, count = 0;
 
     for (int attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-        enum facet_status status = call(query, items, capacity, &count, error);
+        enum facet_status status = call_list(query, items, capacity, &count, error);
         if (status == FACET_OK && count <= capacity) {
             *ret_items = FACET_TAKE_PTR(items);
             *ret_count = count;

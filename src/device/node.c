@@ -322,7 +322,7 @@ struct visitor {
 };
 
 /* Opens the device's provider, where it is not; also once more where it has died of a device before. */
-static enum facet_status reach(struct visitor *visitor, const struct facet_device_record *device)
+static enum facet_status reach_device(struct visitor *visitor, const struct facet_device_record *device)
 {
     bool same = visitor->provider == device->provider;
 
@@ -336,14 +336,14 @@ static enum facet_status reach(struct visitor *visitor, const struct facet_devic
     return status;
 }
 
-static enum facet_status visit(void *context, const struct facet_device_record *device, struct facet_node_look *look,
-                               struct facet_error *error)
+static enum facet_status visit_device(void *context, const struct facet_device_record *device,
+                                      struct facet_node_look *look, struct facet_error *error)
 {
     struct visitor *visitor = context;
 
     if (!(device->info.capabilities & FACET_CAN_PARTITION))
         return FACET_OK;
-    if (reach(visitor, device) != FACET_OK)
+    if (reach_device(visitor, device) != FACET_OK)
         look->full = json_pack("{s:s}", "trouble", "its provider cannot be opened again");
     else
         look->full = facet_device_describe(device, facet_session_provider(visitor->session),
@@ -405,7 +405,7 @@ static enum facet_status add_provider(struct building *building, const struct fa
     return facet_spec_put_component(building->spec, &component, building->error);
 }
 
-static enum facet_status build(struct building *building)
+static enum facet_status build_document(struct building *building)
 {
     const struct facet_spec_component self = {.size = sizeof self, .name = "facet", .version = FACET_VERSION};
     const struct facet_node_config *config = building->config;
@@ -422,14 +422,14 @@ static enum facet_status build(struct building *building)
     return status;
 }
 
-static enum facet_status describe(const struct facet_node_config *config, struct facet_spec **ret_spec,
-                                  struct facet_error *error)
+static enum facet_status describe_node(const struct facet_node_config *config, struct facet_spec **ret_spec,
+                                       struct facet_error *error)
 {
     struct building building = {.config = config, .error = error};
     enum facet_status status = facet_spec_create(&building.spec, error);
 
     if (status == FACET_OK)
-        status = build(&building);
+        status = build_document(&building);
     for (uint32_t i = 0; i < building.slot_count; i++)
         free(building.slots[i].shares);
     for (uint32_t i = 0; i < building.id_count; i++)
@@ -449,10 +449,10 @@ enum facet_status facet_node_describe(const struct facet_node_config *config, st
     struct visitor visitor = {0};
 
     if (config->look)
-        return describe(config, ret_spec, error);
-    own.look = visit;
+        return describe_node(config, ret_spec, error);
+    own.look = visit_device;
     own.context = &visitor;
-    enum facet_status status = describe(&own, ret_spec, error);
+    enum facet_status status = describe_node(&own, ret_spec, error);
     facet_session_close(visitor.session);
     return status;
 }

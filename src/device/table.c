@@ -163,7 +163,7 @@ static bool is_place(const char *text, uint32_t place)
 }
 
 /* Appends to a message of fixed size; a text too long for it is cut, and ends with "...". */
-static void append(char *message, size_t size, const char *text)
+static void append_text(char *message, size_t size, const char *text)
 {
     size_t used = strlen(message);
 
@@ -210,15 +210,15 @@ void facet_device_table_explain(const struct facet_device_table *table, char *re
 
         if (provider->state != FACET_PROVIDER_REFUSED)
             continue;
-        append(ret_text, size, "; provider ");
-        append(ret_text, size, provider->name);
-        append(ret_text, size, " was refused: ");
-        append(ret_text, size, provider->reason.message);
+        append_text(ret_text, size, "; provider ");
+        append_text(ret_text, size, provider->name);
+        append_text(ret_text, size, " was refused: ");
+        append_text(ret_text, size, provider->reason.message);
     }
 }
 
 /* Of the provider that was asked for, or of all that were refused. */
-static void explain(const struct facet_device_table *table, const char *text, char *why, size_t size)
+static void explain_missing(const struct facet_device_table *table, const char *text, char *why, size_t size)
 {
     const struct facet_provider_record *meant = text ? provider_meant(table, text) : NULL;
 
@@ -232,7 +232,7 @@ static enum facet_status no_device(const struct facet_device_table *table, const
 {
     char why[400];
 
-    explain(table, text, why, sizeof why);
+    explain_missing(table, text, why, sizeof why);
     return facet_error_argument(error, FACET_UNSUPPORTED, "device", "no device on this machine%s", why);
 }
 
@@ -241,10 +241,10 @@ static enum facet_status not_found(const struct facet_device_table *table, const
     char names[256] = "", why[400];
 
     for (uint32_t i = 0; i < table->device_count; i++) {
-        append(names, sizeof names, i ? ", " : "");
-        append(names, sizeof names, table->devices[i].id);
+        append_text(names, sizeof names, i ? ", " : "");
+        append_text(names, sizeof names, table->devices[i].id);
     }
-    explain(table, text, why, sizeof why);
+    explain_missing(table, text, why, sizeof why);
     return facet_error_argument(error, FACET_NOT_FOUND, "device", "device '%.64s': expected one of %s%s", text, names,
                                 why);
 }

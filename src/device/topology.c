@@ -16,7 +16,7 @@ static bool any_pci(const struct facet_device_record *devices, uint32_t count)
  * Only processors and memory nodes, which takes well under a millisecond; PCI, which takes ten, only when a device
  * has an address. Caches and the rest are left out, and so is asking the processors themselves (x86): the kernel knows.
  */
-static hwloc_topology_t load(bool with_pci)
+static hwloc_topology_t load_topology(bool with_pci)
 {
     hwloc_topology_t topology;
 
@@ -36,7 +36,7 @@ static hwloc_topology_t load(bool with_pci)
 }
 
 /* The object whose processors are those near the device; NULL when the machine does not say. */
-static hwloc_obj_t near(hwloc_topology_t topology, const struct facet_device_info *info)
+static hwloc_obj_t object_near(hwloc_topology_t topology, const struct facet_device_info *info)
 {
     hwloc_obj_t pci = NULL;
 
@@ -53,7 +53,7 @@ static hwloc_obj_t near(hwloc_topology_t topology, const struct facet_device_inf
 
 static void fill_one(hwloc_topology_t topology, struct facet_device_record *device)
 {
-    hwloc_obj_t object = near(topology, &device->info);
+    hwloc_obj_t object = object_near(topology, &device->info);
 
     if (!object)
         return;
@@ -67,7 +67,7 @@ static void fill_one(hwloc_topology_t topology, struct facet_device_record *devi
 
 void facet_topology_fill(struct facet_device_record *devices, uint32_t count)
 {
-    hwloc_topology_t topology = count ? load(any_pci(devices, count)) : NULL;
+    hwloc_topology_t topology = count ? load_topology(any_pci(devices, count)) : NULL;
 
     if (!topology)
         return;

@@ -30,8 +30,8 @@ struct remark {
 
 static const char magic[8] = "FCTKERN";
 
-static void checksum(const struct header *header, const unsigned char *payload, size_t size,
-                     XXH128_canonical_t *ret_checksum)
+static void checksum_entry(const struct header *header, const unsigned char *payload, size_t size,
+                           XXH128_canonical_t *ret_checksum)
 {
     XXH128_hash_t hash = XXH3_128bits(header, offsetof(struct header, checksum));
 
@@ -42,13 +42,13 @@ static void checksum(const struct header *header, const unsigned char *payload, 
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-static enum facet_status refuse(struct facet_error *error, const char *what)
+static enum facet_status refuse_entry(struct facet_error *error, const char *what)
 {
     return facet_error_set(error, FACET_CORRUPT, "the kernel cache's entry: %s", what);
 }
 
 /* Whether so many bytes are left; takes them off. */
-static bool takes(size_t *left, uint64_t bytes)
+static bool takes_bytes(size_t *left, uint64_t bytes)
 {
     if (bytes > *left)
         return false;
@@ -63,18 +63,18 @@ static enum facet_status check_header(const struct facet_cache_key *key, const s
     size_t whole = size;
 
     if (memcmp(header->magic, magic, sizeof magic) != 0 || header->version != VERSION)
-        return refuse(error, "not of this version");
+        return refuse_entry(error, "not of this version");
     if (memcmp(&header->key, key, sizeof *key) != 0)
-        return refuse(error, "of another key");
-    if (!takes(&size, header->description_bytes) || !takes(&size, header->remark_bytes) ||
-        !takes(&size, header->manifest_bytes) || size != header->code_bytes)
-        return refuse(error, "its lengths do not add up");
-    checksum(header, payload, whole, &expected);
+        return refuse_entry(error, "of another key");
+    if (!takes_bytes(&size, header->description_bytes) || !takes_bytes(&size, header->remark_bytes) ||
+        !takes_bytes(&size, header->manifest_bytes) || size != header->code_bytes)
+        return refuse_entry(error, "its lengths do not add up");
+    checksum_entry(header, payload, whole, &expected);
     if (memcmp(&expected, &header->checksum, sizeof expected) != 0)
-        return refuse(error, "its checksum is wrong");
+        return refuse_entry(error, "its checksum is wrong");
     if (header->remarks > REMARKS_MOST || header->reads > READS_MOST || header->reserved ||
         !memchr(header->target, '\0', sizeof header->target))
-        return refuse(error, "its header is wrong");
+        return refuse_entry(error, "its header is wrong");
     return FACET_OK;
 }
 
@@ -96,11 +96,11 @@ static enum facet_status read_remark(struct facet_image *image, const unsigned c
     struct remark remark;
 
     if ((size_t)(end - *at) < sizeof remark)
-        return refuse(error, "its remarks are cut off");
+        return refuse_entry(error, "its remarks are cut off");
     memcpy(&remark, *at, sizeof remark);
     *at += sizeof remark;
     if (remark.file_bytes > (size_t)(end - *at) || remark.text_bytes > (size_t)(end - *at) - remark.file_bytes)
-        return refuse(error, "its remarks are cut off");
+        return refuse_entry(error, "its remarks are cut off");
     FACET_CLEANUP_FREE char *file = text_of(*at, remark.file_bytes);
     FACET_CLEANUP_FREE char *text = text_of(*at + remark.file_bytes, remark.text_bytes);
     *at += remark.file_bytes + remark.text_bytes;
@@ -116,7 +116,7 @@ static enum facet_status read_manifest(struct facet_image *image, const struct h
     const struct facet_manifest manifest = {(unsigned char *)(uintptr_t)bytes, header->manifest_bytes, header->reads};
 
     if (!facet_manifest_is_sound(&manifest))
-        return refuse(error, "its list of files is wrong");
+        return refuse_entry(error, "its list of files is wrong");
     if (!manifest.count)
         return FACET_OK;
     image->manifest = manifest;
@@ -135,7 +135,7 @@ enum facet_status facet_cache_entry_read(const struct facet_cache_key *key, cons
     struct header header;
 
     if (size < sizeof header)
-        return refuse(error, "cut off in its header");
+        return refuse_entry(error, "cut off in its header");
     memcpy(&header, bytes, sizeof header);
     enum facet_status status = check_header(key, &header, payload, size - sizeof header, error);
     if (status != FACET_OK)
@@ -161,7 +161,7 @@ static size_t remark_size(const struct facet_diagnostic *diagnostic)
     return sizeof(struct remark) + strlen(diagnostic->file) + strlen(diagnostic->text);
 }
 
-static unsigned char *put(unsigned char *at, const void *bytes, size_t size)
+static unsigned char *put_bytes(unsigned char *at, const void *bytes, size_t size)
 {
     memcpy(at, bytes, size);
     return at + size;
@@ -172,9 +172,9 @@ static unsigned char *put_remark(unsigned char *at, const struct facet_diagnosti
     const struct remark remark = {diagnostic->severity, diagnostic->line, diagnostic->column,
                                   (uint32_t)strlen(diagnostic->file), (uint32_t)strlen(diagnostic->text)};
 
-    at = put(at, &remark, sizeof remark);
-    at = put(at, diagnostic->file, remark.file_bytes);
-    return put(at, diagnostic->text, remark.text_bytes);
+    at = put_bytes(at, &remark, sizeof remark);
+    at = put_bytes(at, diagnostic->file, remark.file_bytes);
+    return put_bytes(at, diagnostic->text, remark.text_bytes);
 }
 
 enum facet_status facet_cache_entry_write(const struct facet_cache_key *key, const struct facet_image *image,
@@ -201,13 +201,13 @@ enum facet_status facet_cache_entry_write(const struct facet_cache_key *key, con
     unsigned char *bytes = malloc(sizeof header + payload), *at = bytes + sizeof header;
     if (!bytes)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an entry of the kernel cache");
-    at = put(at, description ? description : "", header.description_bytes);
+    at = put_bytes(at, description ? description : "", header.description_bytes);
     for (uint32_t i = 0; i < image->diagnostic_count; i++)
         at = put_remark(at, &image->diagnostics[i]);
     if (image->manifest.size)
-        at = put(at, image->manifest.bytes, image->manifest.size);
-    put(at, image->bytes, image->size);
-    checksum(&header, bytes + sizeof header, payload, &header.checksum);
+        at = put_bytes(at, image->manifest.bytes, image->manifest.size);
+    put_bytes(at, image->bytes, image->size);
+    checksum_entry(&header, bytes + sizeof header, payload, &header.checksum);
     memcpy(bytes, &header, sizeof header);
     *ret_bytes = bytes;
     *ret_size = sizeof header + payload;

@@ -67,8 +67,8 @@ void facet_compiler_destroy(struct facet_compiler *compiler)
 }
 
 /* Once the backend is open, newer files may replace it on disk, but the open one still compiles. */
-static enum facet_status identify(struct facet_compiler *compiler, XXH128_hash_t *ret_identity,
-                                  struct facet_error *error)
+static enum facet_status identify_compiler(struct facet_compiler *compiler, XXH128_hash_t *ret_identity,
+                                           struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -224,7 +224,7 @@ static enum facet_status compile_once(struct facet_compiler *compiler, const str
     struct facet_cache_key key;
     XXH128_hash_t identity;
     bool looks = cache->mode == FACET_CACHE_USE || cache->mode == FACET_CACHE_READ_ONLY;
-    enum facet_status status = identify(compiler, &identity, error);
+    enum facet_status status = identify_compiler(compiler, &identity, error);
 
     if (status == FACET_OK)
         status = facet_cache_key_make(job, identity, &key, error);

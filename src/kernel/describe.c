@@ -10,7 +10,8 @@
 #include "kernel/backend.h"
 #include "kernel/image.h"
 
-static enum facet_status refuse(struct facet_error *error, const char *where, const char *member, const char *expected)
+static enum facet_status refuse_description(struct facet_error *error, const char *where, const char *member,
+                                            const char *expected)
 {
     return facet_error_argument(error, FACET_CORRUPT, "image", "image's description: %.64s: %s: expected %s", where,
                                 member, expected);
@@ -25,10 +26,10 @@ static enum facet_status read_text(const json_t *object, const char *where, cons
     size_t length = json_string_length(value);
 
     if (!text || length > FACET_IMAGE_TEXT_MOST || strlen(text) != length || (!empty && !length))
-        return refuse(error, where, member, "a text");
+        return refuse_description(error, where, member, "a text");
     for (const char *at = text; *at; at++)
         if (facet_text_is_control(at) || facet_text_is_unseen(at))
-            return refuse(error, where, member, "a text without control or format characters");
+            return refuse_description(error, where, member, "a text without control or format characters");
     *ret_text = text;
     return FACET_OK;
 }
@@ -45,7 +46,7 @@ static enum facet_status read_number(const json_t *object, const char *where, co
     }
     json_int_t number = json_integer_value(value);
     if (!json_is_integer(value) || number < 0 || number > most)
-        return refuse(error, where, member, "a whole number within bounds");
+        return refuse_description(error, where, member, "a whole number within bounds");
     *ret_number = (uint32_t)number;
     return FACET_OK;
 }
@@ -71,10 +72,10 @@ static enum facet_status read_bits(const json_t *object, const char *where, cons
     size_t place;
 
     if (list && !json_is_array(list))
-        return refuse(error, where, member, "a list of words");
+        return refuse_description(error, where, member, "a list of words");
     json_array_foreach (list, place, word) {
         if (!json_is_string(word))
-            return refuse(error, where, member, "a list of words");
+            return refuse_description(error, where, member, "a list of words");
         if (find_word(json_string_value(word), words, &index))
             bits |= 1u << index;
     }
@@ -89,7 +90,7 @@ static enum facet_status read_kind(const json_t *object, const char *where, uint
     uint32_t index;
 
     if (!find_word(json_string_value(json_object_get(object, "kind")), kinds, &index))
-        return refuse(error, where, "kind", "value, global, local, image or sampler");
+        return refuse_description(error, where, "kind", "value, global, local, image or sampler");
     *ret_kind = FACET_ARGUMENT_VALUE + index;
     return FACET_OK;
 }
@@ -129,9 +130,9 @@ static enum facet_status read_argument(const json_t *object, const char *where, 
     if (status != FACET_OK)
         return status;
     if (!width_fits(argument))
-        return refuse(error, where, "bytes", "the width of the argument's kind");
+        return refuse_description(error, where, "bytes", "the width of the argument's kind");
     if (argument->offset < *end || argument->offset + argument->bytes > block)
-        return refuse(error, where, "offset", "arguments one after the other, within argument_bytes");
+        return refuse_description(error, where, "offset", "arguments one after the other, within argument_bytes");
     bool memory = argument->kind == FACET_ARGUMENT_GLOBAL || argument->kind == FACET_ARGUMENT_IMAGE;
     if (memory && !argument->access) /* not known */
         argument->access = FACET_ARGUMENT_READS | FACET_ARGUMENT_WRITES;
@@ -164,17 +165,18 @@ static enum facet_status read_group_size(const json_t *object, struct facet_host
     uint32_t given = 0;
 
     if (list && json_array_size(list) != 3)
-        return refuse(error, kernel->name, "required_group_size", "three numbers");
+        return refuse_description(error, kernel->name, "required_group_size", "three numbers");
     for (size_t i = 0; list && i < 3; i++) {
         const json_t *value = json_array_get(list, i);
         json_int_t number = json_integer_value(value);
 
         if (!json_is_integer(value) || number < 0 || number > FACET_HOST_GROUP_MOST)
-            return refuse(error, kernel->name, "required_group_size", "three numbers up to 4096");
+            return refuse_description(error, kernel->name, "required_group_size", "three numbers up to 4096");
         kernel->required_group_size[i] = (uint32_t)number;
         given += number != 0;
     }
-    return given % 3 == 0 ? FACET_OK : refuse(error, kernel->name, "required_group_size", "all of them or none");
+    return given % 3 == 0 ? FACET_OK
+                          : refuse_description(error, kernel->name, "required_group_size", "all of them or none");
 }
 
 static enum facet_status read_sizes(const json_t *object, struct facet_host_kernel *kernel, struct facet_error *error)
@@ -204,7 +206,7 @@ static enum facet_status read_kernel(const struct facet_image *image, const json
 
     for (uint32_t i = 0; status == FACET_OK && i < index; i++)
         if (strcmp(image->kernels[i].name, kernel->name) == 0)
-            status = refuse(error, kernel->name, "name", "a kernel once");
+            status = refuse_description(error, kernel->name, "name", "a kernel once");
     if (status == FACET_OK)
         status = read_sizes(object, kernel, error);
     return status == FACET_OK ? read_arguments(json_object_get(object, "arguments"), kernel, arguments, error) : status;
@@ -219,7 +221,7 @@ static enum facet_status count_arguments(const json_t *kernels, size_t *ret_coun
     json_array_foreach (kernels, index, object) {
         const json_t *arguments = json_object_get(object, "arguments");
         if (!json_is_array(arguments) || json_array_size(arguments) > FACET_IMAGE_ARGUMENTS_MOST)
-            return refuse(error, "a kernel", "arguments", "a list of up to 1024");
+            return refuse_description(error, "a kernel", "arguments", "a list of up to 1024");
         count += json_array_size(arguments);
     }
     *ret_count = count;
@@ -232,7 +234,7 @@ enum facet_status facet_image_describe(struct facet_image *image, struct facet_e
     size_t index, arguments = 0, used = 0;
 
     if (!json_is_array(kernels) || json_array_size(kernels) > FACET_IMAGE_KERNELS_MOST)
-        return refuse(error, "the image", "kernels", "a list of up to 4096");
+        return refuse_description(error, "the image", "kernels", "a list of up to 4096");
     enum facet_status status = count_arguments(kernels, &arguments, error);
     if (status != FACET_OK)
         return status;

@@ -37,7 +37,7 @@ static bool ends_with(const char *text, const char *ending)
     return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
 
-static bool add(struct entries *entries, const char *name, const struct stat *info)
+static bool add_entry(struct entries *entries, const char *name, const struct stat *info)
 {
     if (entries->count == entries->capacity) {
         size_t capacity = entries->capacity ? entries->capacity * 2 : 64;
@@ -68,7 +68,7 @@ static void remove_leftover(int folder, const char *name, const struct stat *inf
         (void)unlinkat(folder, name, 0);
 }
 
-static bool collect(int folder, struct entries *entries, bool tidy)
+static bool collect_entries(int folder, struct entries *entries, bool tidy)
 {
     FACET_CLEANUP_FD int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     FACET_CLEANUP_DIR DIR *list = again >= 0 ? fdopendir(again) : NULL;
@@ -82,7 +82,7 @@ static bool collect(int folder, struct entries *entries, bool tidy)
         if (fstatat(folder, file->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
             continue;
         if (ends_with(file->d_name, ".kernel") && strlen(file->d_name) < NAME_SIZE) {
-            if (!add(entries, file->d_name, &info))
+            if (!add_entry(entries, file->d_name, &info))
                 return false;
         } else if (tidy && (ends_with(file->d_name, ".tmp") || ends_with(file->d_name, ".lock"))) {
             remove_leftover(folder, file->d_name, &info);
@@ -111,10 +111,10 @@ static uint64_t throw_away(const struct facet_cache *cache, struct entries *entr
 }
 
 /* The bytes of all files; above the limit, after evicting. False when the folder cannot be read. */
-static bool recount(const struct facet_cache *cache, uint64_t *ret_bytes)
+static bool recount_bytes(const struct facet_cache *cache, uint64_t *ret_bytes)
 {
     struct entries entries = {0};
-    bool complete = collect(cache->folder, &entries, true);
+    bool complete = collect_entries(cache->folder, &entries, true);
 
     *ret_bytes = entries.bytes > cache->limit ? throw_away(cache, &entries) : entries.bytes;
     free(entries.list);
@@ -131,7 +131,7 @@ void facet_cache_account(const struct facet_cache *cache, uint64_t bytes)
         return;
     bool known = pread(usage, &total, sizeof total, 0) == (ssize_t)sizeof total && total <= UINT64_MAX - bytes;
     total += known ? bytes : 0;
-    if ((!known || total > cache->limit) && !recount(cache, &total))
+    if ((!known || total > cache->limit) && !recount_bytes(cache, &total))
         return;
     FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
 
@@ -141,7 +141,7 @@ void facet_cache_account(const struct facet_cache *cache, uint64_t bytes)
 bool facet_cache_measure(const struct facet_cache *cache, struct facet_cache_usage *ret_usage)
 {
     struct entries entries = {0};
-    bool complete = cache->folder >= 0 && collect(cache->folder, &entries, false);
+    bool complete = cache->folder >= 0 && collect_entries(cache->folder, &entries, false);
 
     if (complete)
         *ret_usage = (struct facet_cache_usage){.entries = entries.count, .bytes = entries.bytes};

@@ -15,7 +15,7 @@
 /* Changed when the meaning of the kept bytes changes. */
 static const char format[] = "facet kernel cache 1";
 
-static void add(XXH3_state_t *state, const void *bytes, size_t size)
+static void add_to_key(XXH3_state_t *state, const void *bytes, size_t size)
 {
     uint64_t length = size;
 
@@ -25,7 +25,7 @@ static void add(XXH3_state_t *state, const void *bytes, size_t size)
 
 static void add_text(XXH3_state_t *state, const char *text)
 {
-    add(state, text, strlen(text));
+    add_to_key(state, text, strlen(text));
 }
 
 static void add_number(XXH3_state_t *state, uint64_t number)
@@ -53,7 +53,7 @@ static enum facet_status add_processor(XXH3_state_t *state, struct facet_error *
         __get_cpuid_count(leaves[i][0], leaves[i][1], &words[0], &words[1], &words[2], &words[3]);
         if (leaves[i][0] == 1)
             words[1] = 0;
-        add(state, words, sizeof words);
+        add_to_key(state, words, sizeof words);
     }
 #endif
     add_number(state, getauxval(AT_HWCAP));
@@ -77,9 +77,9 @@ enum facet_status facet_cache_key_make(const struct facet_compile_job *job, XXH1
     if (!state)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a key of the kernel cache");
     XXH3_128bits_reset(state);
-    add(state, format, sizeof format);
-    add(state, &compiler, sizeof compiler);
-    add(state, request->source, request->bytes);
+    add_to_key(state, format, sizeof format);
+    add_to_key(state, &compiler, sizeof compiler);
+    add_to_key(state, request->source, request->bytes);
     add_text(state, request->name);
     add_text(state, request->target);
     add_number(state, request->source_kind);

@@ -262,8 +262,8 @@ static enum facet_status take_range(const struct facet_range *given, struct face
     return FACET_OK;
 }
 
-static enum facet_status submit(const struct facet_kernel *kernel, uint64_t stream, const struct facet_grid *grid,
-                                uint32_t local_bytes, struct facet_error *error)
+static enum facet_status submit_launch(const struct facet_kernel *kernel, uint64_t stream,
+                                       const struct facet_grid *grid, uint32_t local_bytes, struct facet_error *error)
 {
     struct facet_launch launch = {
         .size = sizeof launch,
@@ -298,7 +298,7 @@ enum facet_status facet_kernel_launch(struct facet_kernel *kernel, uint64_t stre
         status = facet_range_resolve(&taken, kernel->what, &grid, error);
     if (status == FACET_OK)
         status = place_locals(kernel, &local_bytes, error);
-    return status == FACET_OK ? submit(kernel, stream, &grid, local_bytes, error) : status;
+    return status == FACET_OK ? submit_launch(kernel, stream, &grid, local_bytes, error) : status;
 }
 
 bool facet_kernel_is_of(const struct facet_kernel *kernel, const struct facet_session *session, uint64_t context)

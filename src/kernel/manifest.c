@@ -54,7 +54,7 @@ void facet_manifest_clear(struct facet_manifest *manifest)
     *manifest = (struct facet_manifest){0};
 }
 
-static bool next(const unsigned char **at, const unsigned char *end, struct entry *ret_entry, char path[PATH_MAX])
+static bool next_entry(const unsigned char **at, const unsigned char *end, struct entry *ret_entry, char path[PATH_MAX])
 {
     if ((size_t)(end - *at) < sizeof *ret_entry)
         return false;
@@ -76,7 +76,7 @@ bool facet_manifest_is_sound(const struct facet_manifest *manifest)
     char path[PATH_MAX];
 
     for (uint32_t i = 0; i < manifest->count; i++)
-        if (!next(&at, end, &entry, path))
+        if (!next_entry(&at, end, &entry, path))
             return false;
     return at == end;
 }
@@ -131,7 +131,7 @@ bool facet_manifest_holds(const struct facet_manifest *manifest)
     char path[PATH_MAX];
 
     for (uint32_t i = 0; i < manifest->count; i++)
-        if (!next(&at, end, &entry, path) || !still_so(path, &entry))
+        if (!next_entry(&at, end, &entry, path) || !still_so(path, &entry))
             return false;
     return true;
 }

@@ -11,7 +11,7 @@
 
 enum { ARGUMENTS_MOST = 4096, SECONDS_DEFAULT = 600 };
 
-static bool starts(const unsigned char *bytes, size_t size, const void *with, size_t length)
+static bool starts_with(const unsigned char *bytes, size_t size, const void *with, size_t length)
 {
     return size >= length && memcmp(bytes, with, length) == 0;
 }
@@ -26,7 +26,7 @@ static bool is_ir_text(const char *text, size_t size)
         size_t length = stop ? (size_t)(stop - text) - at : size - at;
 
         for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
-            if (starts((const unsigned char *)text + at, length, beginnings[i], strlen(beginnings[i])))
+            if (starts_with((const unsigned char *)text + at, length, beginnings[i], strlen(beginnings[i])))
                 return true;
         if (length && text[at] != ';' && text[at] != '\r' && text[at] != ' ')
             return false;
@@ -40,9 +40,9 @@ uint32_t facet_source_detect(const void *source, size_t bytes)
     static const unsigned char bitcode[] = {'B', 'C', 0xc0, 0xde}, wrapped[] = {0xde, 0xc0, 0x17, 0x0b},
                                spirv[] = {0x03, 0x02, 0x23, 0x07}, spirv_big[] = {0x07, 0x23, 0x02, 0x03};
 
-    if (starts(source, bytes, bitcode, 4) || starts(source, bytes, wrapped, 4) || is_ir_text(source, bytes))
+    if (starts_with(source, bytes, bitcode, 4) || starts_with(source, bytes, wrapped, 4) || is_ir_text(source, bytes))
         return FACET_SOURCE_LLVM_IR;
-    if (starts(source, bytes, spirv, 4) || starts(source, bytes, spirv_big, 4))
+    if (starts_with(source, bytes, spirv, 4) || starts_with(source, bytes, spirv_big, 4))
         return FACET_SOURCE_SPIRV;
     return FACET_SOURCE_OPENCL_C;
 }
@@ -114,9 +114,9 @@ static enum facet_status read_text(const void **source, size_t *bytes, struct fa
     if (*bytes > FACET_COMPILE_BYTES_MOST)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes", "bytes %zu: expected at most %" PRIu64, *bytes,
                                     FACET_COMPILE_BYTES_MOST);
-    if (starts(*source, *bytes, "\xff\xfe", 2) || starts(*source, *bytes, "\xfe\xff", 2))
+    if (starts_with(*source, *bytes, "\xff\xfe", 2) || starts_with(*source, *bytes, "\xfe\xff", 2))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "source", "source is UTF-16; expected UTF-8");
-    if (starts(*source, *bytes, "\xef\xbb\xbf", 3)) {
+    if (starts_with(*source, *bytes, "\xef\xbb\xbf", 3)) {
         *source = (const char *)*source + 3;
         *bytes -= 3;
     }

@@ -16,12 +16,12 @@
 #define PTX_MARK         "// facet: "
 #define DESCRIPTION_MOST (UINT64_C(16) << 20)
 
-static enum facet_status refuse(struct facet_error *error, const char *text)
+static enum facet_status refuse_image(struct facet_error *error, const char *text)
 {
     return facet_error_argument(error, FACET_CORRUPT, "image", "image: %s", text);
 }
 
-static bool inside(uint64_t offset, uint64_t length, size_t size)
+static bool is_inside(uint64_t offset, uint64_t length, size_t size)
 {
     return offset <= size && length <= size - offset;
 }
@@ -39,7 +39,7 @@ static bool elf_section(const struct elf *elf, uint32_t index, Elf64_Shdr *ret_s
     if (index >= elf->header.e_shnum)
         return false;
     memcpy(ret_section, elf->bytes + elf->header.e_shoff + (uint64_t)index * sizeof *ret_section, sizeof *ret_section);
-    return ret_section->sh_type == SHT_NOBITS || inside(ret_section->sh_offset, ret_section->sh_size, elf->size);
+    return ret_section->sh_type == SHT_NOBITS || is_inside(ret_section->sh_offset, ret_section->sh_size, elf->size);
 }
 
 static enum facet_status elf_open(const void *bytes, size_t size, struct elf *ret_elf, struct facet_error *error)
@@ -48,13 +48,13 @@ static enum facet_status elf_open(const void *bytes, size_t size, struct elf *re
     Elf64_Ehdr *header = &ret_elf->header;
 
     if (size < sizeof *header)
-        return refuse(error, "an ELF object cut off in its header");
+        return refuse_image(error, "an ELF object cut off in its header");
     memcpy(header, bytes, sizeof *header);
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
-        return refuse(error, "an ELF object; expected a 64-bit little-endian one");
+        return refuse_image(error, "an ELF object; expected a 64-bit little-endian one");
     if (header->e_shnum && (header->e_shentsize != sizeof(Elf64_Shdr) ||
-                            !inside(header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr), size)))
-        return refuse(error, "an ELF object whose section table is not inside it");
+                            !is_inside(header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr), size)))
+        return refuse_image(error, "an ELF object whose section table is not inside it");
     return FACET_OK;
 }
 
@@ -73,17 +73,17 @@ static enum facet_status elf_find(const struct elf *elf, Elf64_Shdr *ret_section
     Elf64_Shdr names, section;
 
     if (!elf_section(elf, elf->header.e_shstrndx, &names))
-        return refuse(error, "an ELF object without a table of section names");
+        return refuse_image(error, "an ELF object without a table of section names");
     for (uint32_t i = 0; i < elf->header.e_shnum; i++) {
         if (!elf_section(elf, i, &section))
-            return refuse(error, "an ELF object with a section that is not inside it");
+            return refuse_image(error, "an ELF object with a section that is not inside it");
         if (section.sh_type == SHT_NOBITS || !elf_named(elf, &names, &section, FACET_HOST_IMAGE_SECTION))
             continue;
         *ret_section = section;
         return FACET_OK;
     }
-    return refuse(error,
-                  "an ELF object without the section " FACET_HOST_IMAGE_SECTION "; expected one that Facet compiled");
+    return refuse_image(error, "an ELF object without the section " FACET_HOST_IMAGE_SECTION
+                               "; expected one that Facet compiled");
 }
 
 static enum facet_status parse_elf(const void *bytes, size_t size, struct facet_image **ret_image,
@@ -103,7 +103,7 @@ static enum facet_status parse_elf(const void *bytes, size_t size, struct facet_
     while (length && text[length - 1] == '\0')
         length--;
     if (length > DESCRIPTION_MOST)
-        return refuse(error, "a description of more than 16 MiB");
+        return refuse_image(error, "a description of more than 16 MiB");
     return facet_image_create(bytes, size, text, length, NULL, ret_image, error);
 }
 
@@ -135,9 +135,10 @@ static enum facet_status parse_ptx(const char *text, size_t size, struct facet_i
          line = line_before(text, &end, &length))
         first = end;
     if (first == size)
-        return refuse(error, "PTX without a line '" PTX_MARK "{...}' at its end; expected one that Facet compiled");
+        return refuse_image(error,
+                            "PTX without a line '" PTX_MARK "{...}' at its end; expected one that Facet compiled");
     if (size - first > DESCRIPTION_MOST)
-        return refuse(error, "a description of more than 16 MiB");
+        return refuse_image(error, "a description of more than 16 MiB");
     FACET_CLEANUP_FREE char *description = malloc(size - first + 1);
     if (!description)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an image's description");
@@ -189,10 +190,10 @@ static enum facet_status parse_spirv(const void *bytes, size_t size, struct face
     uint32_t words[5];
 
     if (size < sizeof words || size % sizeof words[0] != 0)
-        return refuse(error, "SPIR-V that is cut off");
+        return refuse_image(error, "SPIR-V that is cut off");
     memcpy(words, bytes, sizeof words);
     if (words[0] != SPIRV_MAGIC)
-        return refuse(error, "SPIR-V in big-endian order; expected little-endian");
+        return refuse_image(error, "SPIR-V in big-endian order; expected little-endian");
     snprintf(target, sizeof target, "spirv:%" PRIu32 ".%" PRIu32, words[1] >> 16 & 0xff, words[1] >> 8 & 0xff);
     return facet_image_create(bytes, size, NULL, 0, target, ret_image, error);
 }
@@ -216,5 +217,5 @@ enum facet_status facet_image_parse(const void *bytes, size_t size, struct facet
         return parse_spirv(bytes, size, ret_image, error);
     if (is_ptx(bytes, size))
         return parse_ptx(bytes, size, ret_image, error);
-    return refuse(error, "neither an ELF object, nor PTX, nor SPIR-V");
+    return refuse_image(error, "neither an ELF object, nor PTX, nor SPIR-V");
 }

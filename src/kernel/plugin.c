@@ -15,7 +15,7 @@ struct mark {
     uint64_t device, inode, bytes, changed_ns;
 };
 
-static enum facet_status find(char *ret_path, struct facet_error *error)
+static enum facet_status find_plugin(char *ret_path, struct facet_error *error)
 {
     struct facet_error reason = {0};
     enum facet_status status = facet_path_shipped(FACET_BACKEND_FILE, ret_path, FACET_PATH_SIZE, &reason);
@@ -55,7 +55,7 @@ static struct mark mark_beside(const char *path, const char *file)
 enum facet_status facet_plugin_identify(XXH128_hash_t *ret_identity, struct facet_error *error)
 {
     char path[FACET_PATH_SIZE];
-    enum facet_status status = find(path, error);
+    enum facet_status status = find_plugin(path, error);
 
     if (status != FACET_OK)
         return status;
@@ -84,7 +84,7 @@ enum facet_status facet_plugin_open(const struct facet_backend **ret_backend, st
 {
     char path[FACET_PATH_SIZE];
     facet_backend_entry_func entry;
-    enum facet_status status = find(path, error);
+    enum facet_status status = find_plugin(path, error);
 
     if (status != FACET_OK)
         return status;

@@ -97,13 +97,13 @@ static const char *processor_of(const char *name)
     return colon ? colon + 1 : "";
 }
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned min_unsigned(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
 
 /* Letters to insert, drop or replace to turn one word into the other. */
-static unsigned distance(const char *from, const char *to)
+static unsigned edit_distance(const char *from, const char *to)
 {
     size_t height = strlen(from), width = strlen(to);
     unsigned row[WORD_MAX + 1];
@@ -117,7 +117,7 @@ static unsigned distance(const char *from, const char *to)
         row[0] = (unsigned)line;
         for (size_t i = 1; i <= width; i++) {
             unsigned above = row[i];
-            row[i] = least(diagonal + (from[line - 1] != to[i - 1]), least(above, row[i - 1]) + 1);
+            row[i] = min_unsigned(diagonal + (from[line - 1] != to[i - 1]), min_unsigned(above, row[i - 1]) + 1);
             diagonal = above;
         }
     }
@@ -166,13 +166,14 @@ static const char *highest_below(const char *text)
 }
 
 /* The target that was meant, compared whole or by the processor alone; NULL when nothing is near. */
-static const char *nearest(const char *text)
+static const char *nearest_name(const char *text)
 {
     const char *name = NULL;
     unsigned best = SLIPS_MAX;
 
     for (uint32_t i = 0; i < TARGET_COUNT; i++) {
-        unsigned slips = least(distance(text, targets[i].name), distance(text, processor_of(targets[i].name)));
+        unsigned slips =
+            min_unsigned(edit_distance(text, targets[i].name), edit_distance(text, processor_of(targets[i].name)));
         if (slips >= best)
             continue;
         best = slips;
@@ -183,7 +184,7 @@ static const char *nearest(const char *text)
 
 static enum facet_status refuse_unknown(const char *text, const char *shown, struct facet_error *error)
 {
-    const char *highest = highest_below(text), *near = highest ? highest : nearest(text);
+    const char *highest = highest_below(text), *near = highest ? highest : nearest_name(text);
 
     if (near)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "target",
@@ -200,7 +201,7 @@ static enum facet_status refuse_npu(const char *shown, struct facet_error *error
                                 shown);
 }
 
-static void accept(enum facet_target_family family, const char *name, struct facet_target *ret_target)
+static void accept_target(enum facet_target_family family, const char *name, struct facet_target *ret_target)
 {
     ret_target->family = family;
     snprintf(ret_target->name, sizeof ret_target->name, "%s", name);
@@ -217,7 +218,7 @@ static bool is_host_processor(const char *text)
 }
 
 /* Says why `text` is none. */
-static enum facet_status refuse(const char *text, struct facet_error *error)
+static enum facet_status refuse_target(const char *text, struct facet_error *error)
 {
     char shown[FACET_TARGET_SIZE];
 
@@ -236,16 +237,16 @@ enum facet_status facet_target_read(const char *text, struct facet_target *ret_t
         bool alone = targets[i].family == FACET_TARGET_PTX || targets[i].family == FACET_TARGET_AMDGCN;
         if (strcmp(text, targets[i].name) != 0 && !(alone && strcmp(text, processor_of(targets[i].name)) == 0))
             continue;
-        accept(targets[i].family, targets[i].name, ret_target);
+        accept_target(targets[i].family, targets[i].name, ret_target);
         return FACET_OK;
     }
     if (strcmp(text, "spirv") == 0)
         return facet_target_read("spirv:1.2", ret_target, error);
     if (is_host_processor(text)) {
-        accept(FACET_TARGET_HOST, text, ret_target);
+        accept_target(FACET_TARGET_HOST, text, ret_target);
         return FACET_OK;
     }
-    return refuse(text, error);
+    return refuse_target(text, error);
 }
 
 enum facet_status facet_target_parse(const char *text, char *ret_name, size_t size, struct facet_error *error)

@@ -161,7 +161,7 @@ static size_t count_up_to(const struct window *window, uint64_t bound)
 }
 
 /* By halving the range of values: at most 64 passes, and no memory to sort in. */
-static uint64_t percentile(const struct window *window, const struct facet_summary *summary, uint32_t milli)
+static uint64_t percentile_of(const struct window *window, const struct facet_summary *summary, uint32_t milli)
 {
     uint64_t low = summary->least, high = summary->most;
     size_t rank = (summary->count * (milli < 1000 ? milli : 1000) + 999) / 1000;
@@ -198,6 +198,6 @@ struct facet_summary facet_samples_summarize(const struct facet_sample *samples,
     if (summary.count == 0)
         return (struct facet_summary){0};
     summary.mean = (uint64_t)(sum / summary.count);
-    summary.percentile = percentile(&window, &summary, percentile_milli);
+    summary.percentile = percentile_of(&window, &summary, percentile_milli);
     return summary;
 }

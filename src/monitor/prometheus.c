@@ -18,7 +18,7 @@ static const char *const type_names[] = {
 };
 
 /* Room for `length` more bytes and the terminator. */
-static bool reserve(struct facet_prometheus *prometheus, size_t length)
+static bool reserve_text(struct facet_prometheus *prometheus, size_t length)
 {
     size_t capacity = prometheus->capacity ? prometheus->capacity : FIRST_CAPACITY;
 
@@ -41,7 +41,7 @@ static bool reserve(struct facet_prometheus *prometheus, size_t length)
 
 static void append(struct facet_prometheus *prometheus, const char *text, size_t length)
 {
-    if (!reserve(prometheus, length))
+    if (!reserve_text(prometheus, length))
         return;
     memcpy(prometheus->text + prometheus->length, text, length);
     prometheus->length += length;

@@ -28,7 +28,7 @@ static const char *const measures[] = {
 };
 #define MEASURES (sizeof measures / sizeof measures[0])
 
-static bool find(const char *const *names, size_t count, const char *name, size_t *ret_index)
+static bool find_name(const char *const *names, size_t count, const char *name, size_t *ret_index)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(names[i], name) != 0)
@@ -48,7 +48,7 @@ bool facet_sample_field_find(const char *name, enum facet_sample_field *ret_fiel
 {
     size_t index;
 
-    if (!find(fields, FACET_SAMPLE_FIELDS, name, &index))
+    if (!find_name(fields, FACET_SAMPLE_FIELDS, name, &index))
         return false;
     *ret_field = (enum facet_sample_field)index;
     return true;
@@ -69,7 +69,7 @@ bool facet_measure_find(const char *name, enum facet_measure *ret_measure)
 {
     size_t index;
 
-    if (!find(measures, MEASURES, name, &index))
+    if (!find_name(measures, MEASURES, name, &index))
         return false;
     *ret_measure = (enum facet_measure)index;
     return true;

@@ -141,7 +141,7 @@ static bool is_status(int64_t number)
 }
 
 /* A provider's error text, made fit to be shown. */
-static enum facet_status refuse(const struct answer *answer, const struct facet_error *said)
+static enum facet_status refuse_answer(const struct answer *answer, const struct facet_error *said)
 {
     struct facet_error clean = {.status = answer->status};
 
@@ -187,7 +187,7 @@ static enum facet_status accept_too_small(struct answer *answer, const struct fa
     if (status != FACET_OK)
         return status;
     *answer->argument->ret_count = (uint32_t)count;
-    return refuse(answer, said);
+    return refuse_answer(answer, said);
 }
 
 static enum facet_status accept_struct(struct answer *answer)
@@ -309,7 +309,7 @@ static bool is_counted(const struct answer *answer)
            (answer->parameter->kind == FACET_KIND_RET_ITEMS || answer->parameter->kind == FACET_KIND_RET_TEXT);
 }
 
-static enum facet_status accept(struct answer *answer)
+static enum facet_status accept_answer(struct answer *answer)
 {
     int64_t status = (int64_t)facet_wire_take_number(answer->reader);
     const struct facet_error *said = facet_wire_take(answer->reader, sizeof *said);
@@ -324,7 +324,7 @@ static enum facet_status accept(struct answer *answer)
         return accept_output(answer);
     if (answer->status == FACET_TOO_SMALL && is_counted(answer))
         return accept_too_small(answer, said);
-    return facet_wire_done(answer->reader) ? refuse(answer, said) : is_broken(answer);
+    return facet_wire_done(answer->reader) ? refuse_answer(answer, said) : is_broken(answer);
 }
 
 enum facet_status facet_call_decode_answer(const struct facet_call *call, struct facet_wire_reader *reader,
@@ -338,7 +338,7 @@ enum facet_status facet_call_decode_answer(const struct facet_call *call, struct
                             .argument = has_output ? &call->arguments[i] : NULL,
                             .reader = reader,
                             .error = error};
-    enum facet_status status = accept(&answer);
+    enum facet_status status = accept_answer(&answer);
 
     *ret_broken = answer.broken;
     return status;

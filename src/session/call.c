@@ -127,12 +127,12 @@ enum facet_status facet_call_check(const struct facet_call *call, struct facet_e
     return status;
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t add_capped(uint64_t a, uint64_t b)
 {
     return a + b < a ? UINT64_MAX : a + b;
 }
 
-static uint64_t multiply(uint64_t a, uint64_t b)
+static uint64_t multiply_capped(uint64_t a, uint64_t b)
 {
     return b > 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
@@ -144,16 +144,16 @@ uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns
 
         switch (parameters_of(call)[i].kind) {
         case FACET_KIND_TIMEOUT:
-            patience_ns = add(patience_ns, number);
+            patience_ns = add_capped(patience_ns, number);
             break;
         case FACET_KIND_BYTES:
         case FACET_KIND_DATA:
         case FACET_KIND_RET_DATA:
-            patience_ns = add(patience_ns, multiply(number, PATIENCE_NS_PER_BYTE));
+            patience_ns = add_capped(patience_ns, multiply_capped(number, PATIENCE_NS_PER_BYTE));
             break;
         case FACET_KIND_FD:
         case FACET_KIND_PIDS:
-            patience_ns = multiply(patience_ns, PATIENCE_SNAPSHOT);
+            patience_ns = multiply_capped(patience_ns, PATIENCE_SNAPSHOT);
             break;
         default:
             break;

@@ -53,7 +53,8 @@ static int set_up(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *act
     return errnum;
 }
 
-static int spawn(const char *program, const char *path, uint16_t abi_minor, const struct ends *theirs, int *ret_pidfd)
+static int spawn_host(const char *program, const char *path, uint16_t abi_minor, const struct ends *theirs,
+                      int *ret_pidfd)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -107,7 +108,7 @@ static bool take_end(const struct facet_child *child, struct facet_end_packet *r
     return recv(child->supervisor, ret_end, sizeof *ret_end, MSG_DONTWAIT) == (ssize_t)sizeof *ret_end;
 }
 
-static void describe(const struct facet_end_packet *end, char *ret_how, size_t size)
+static void describe_end(const struct facet_end_packet *end, char *ret_how, size_t size)
 {
     const char *name = sigdescr_np(end->status);
 
@@ -132,7 +133,7 @@ bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_
     if (ended)
         facet_hidden_reap(child->pidfd);
     if (by_itself && told)
-        describe(&end, ret_how, size);
+        describe_end(&end, ret_how, size);
     else
         snprintf(ret_how, size, "%s", by_itself ? "ended its process" : "closed its connection");
     close(child->control);
@@ -178,7 +179,7 @@ enum facet_status facet_child_start(const char *path, uint16_t abi_minor, struct
     if (status != FACET_OK)
         return status;
     const struct ends theirs = {their_control, their_supervisor};
-    int errnum = spawn(program, path, abi_minor, &theirs, &pidfd);
+    int errnum = spawn_host(program, path, abi_minor, &theirs, &pidfd);
     if (errnum != 0)
         return facet_error_errno(error, errnum, "cannot start %s for provider %s", program, path);
     *ret_child = (struct facet_child){FACET_TAKE_FD(control), FACET_TAKE_FD(supervisor), pidfd};

@@ -135,8 +135,8 @@ static void clean_texts(struct facet_report_packet *packet)
 #undef CLEAN
 }
 
-static enum facet_status refused(struct facet_client *client, struct facet_report_packet *packet,
-                                 struct facet_error *error)
+static enum facet_status open_refused(struct facet_client *client, struct facet_report_packet *packet,
+                                      struct facet_error *error)
 {
     char how[HOW_SIZE];
 
@@ -150,8 +150,8 @@ static enum facet_status refused(struct facet_client *client, struct facet_repor
     return packet->error.status;
 }
 
-static enum facet_status opened(struct facet_client *client, struct facet_report_packet *packet,
-                                struct facet_report_packet *ret_opened, struct facet_error *error)
+static enum facet_status session_opened(struct facet_client *client, struct facet_report_packet *packet,
+                                        struct facet_report_packet *ret_opened, struct facet_error *error)
 {
     char how[HOW_SIZE];
 
@@ -183,9 +183,9 @@ enum facet_status facet_client_await(struct facet_client *client, struct facet_r
         if (result != FACET_TRANSPORT_OK)
             return stage_failed(client, result, stage_text(stage), client->open_deadline_ns, error);
         if (packet.report == FACET_REPORT_REFUSED)
-            return refused(client, &packet, error);
+            return open_refused(client, &packet, error);
         if (packet.report == FACET_REPORT_OPENED)
-            return opened(client, &packet, ret_opened, error);
+            return session_opened(client, &packet, ret_opened, error);
         stage = packet.report;
     }
 }
@@ -207,7 +207,7 @@ static void name_operations(const struct facet_client *client, char *ret_names, 
     }
 }
 
-static void lose(struct facet_client *client, const char *how)
+static void lose_client(struct facet_client *client, const char *how)
 {
     char names[160], end[HOW_SIZE];
 
@@ -228,7 +228,7 @@ enum facet_status facet_client_lose(struct facet_client *client, unsigned child,
 {
     pthread_mutex_lock(&client->lock);
     if (client->open && client->child_number == child)
-        lose(client, how);
+        lose_client(client, how);
     if (error)
         *error = client->reason;
     pthread_mutex_unlock(&client->lock);
@@ -239,7 +239,7 @@ bool facet_client_alive(struct facet_client *client, struct facet_error *error)
 {
     pthread_mutex_lock(&client->lock);
     if (client->open && facet_child_has_ended(&client->child))
-        lose(client, NULL);
+        lose_client(client, NULL);
     bool alive = client->open;
     if (!alive && error)
         *error = client->reason;

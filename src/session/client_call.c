@@ -73,8 +73,8 @@ static enum facet_status take_channel(struct facet_client *client, uint64_t dead
     }
 }
 
-static enum facet_status acquire(struct facet_client *client, const char *operation, uint64_t deadline_ns,
-                                 struct facet_client_channel **ret_channel, struct facet_error *error)
+static enum facet_status acquire_channel(struct facet_client *client, const char *operation, uint64_t deadline_ns,
+                                         struct facet_client_channel **ret_channel, struct facet_error *error)
 {
     struct facet_client_channel *channel = NULL;
 
@@ -89,7 +89,7 @@ static enum facet_status acquire(struct facet_client *client, const char *operat
     return status;
 }
 
-static void release(struct facet_client *client, struct facet_client_channel *channel)
+static void release_channel(struct facet_client *client, struct facet_client_channel *channel)
 {
     pthread_mutex_lock(&client->lock);
     channel->busy = false;
@@ -155,7 +155,7 @@ struct passage {
     uint64_t patience_ns, deadline_ns;
 };
 
-static enum facet_status pack(struct passage *passage, struct facet_error *error)
+static enum facet_status pack_call(struct passage *passage, struct facet_error *error)
 {
     const struct facet_argument *bulk = facet_call_bulk(passage->call, &passage->bulk_kind);
 
@@ -176,15 +176,16 @@ static enum facet_status pack(struct passage *passage, struct facet_error *error
     return FACET_OK;
 }
 
-static void unpack(struct passage *passage)
+static void unpack_answer(struct passage *passage)
 {
     facet_wire_free(&passage->request);
     if (passage->bulk_fd >= 0)
         close(passage->bulk_fd);
 }
 
-static enum facet_status lost(struct facet_client *client, const struct facet_client_channel *channel,
-                              const struct passage *passage, enum facet_transport result, struct facet_error *error)
+static enum facet_status refuse_lost(struct facet_client *client, const struct facet_client_channel *channel,
+                                     const struct passage *passage, enum facet_transport result,
+                                     struct facet_error *error)
 {
     char how[160], span[32];
 
@@ -199,9 +200,9 @@ static enum facet_status lost(struct facet_client *client, const struct facet_cl
 }
 
 /* The answer's own outputs are in place before bulk data is copied; that cannot fail, as its file cannot shrink. */
-static enum facet_status understand(struct facet_client *client, const struct facet_client_channel *channel,
-                                    const struct passage *passage, const uint8_t *bytes, size_t size,
-                                    struct facet_error *error)
+static enum facet_status understand_answer(struct facet_client *client, const struct facet_client_channel *channel,
+                                           const struct passage *passage, const uint8_t *bytes, size_t size,
+                                           struct facet_error *error)
 {
     struct facet_wire_reader reader = {.bytes = bytes, .left = size};
     struct facet_error reason;
@@ -219,8 +220,8 @@ static enum facet_status understand(struct facet_client *client, const struct fa
     return status;
 }
 
-static enum facet_status exchange(struct facet_client *client, const struct facet_client_channel *channel,
-                                  const struct passage *passage, struct facet_error *error)
+static enum facet_status exchange_messages(struct facet_client *client, const struct facet_client_channel *channel,
+                                           const struct passage *passage, struct facet_error *error)
 {
     int fd = passage->bulk ? passage->bulk_fd : facet_call_fd(passage->call);
     _Alignas(max_align_t) uint8_t room[ANSWER_ROOM];
@@ -235,25 +236,25 @@ static enum facet_status exchange(struct facet_client *client, const struct face
     if (result == FACET_TRANSPORT_NO_MEMORY)
         return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for the answer", passage->operation);
     if (result != FACET_TRANSPORT_OK)
-        return lost(client, channel, passage, result, error);
-    enum facet_status status = understand(client, channel, passage, bytes, size, error);
+        return refuse_lost(client, channel, passage, result, error);
+    enum facet_status status = understand_answer(client, channel, passage, bytes, size, error);
     if (bytes != room)
         free(bytes);
     return status;
 }
 
-static enum facet_status pass(struct facet_client *client, struct passage *passage, struct facet_error *error)
+static enum facet_status pass_call(struct facet_client *client, struct passage *passage, struct facet_error *error)
 {
     struct facet_client_channel *channel = NULL;
     uint64_t now = facet_clock_now_ns();
 
     passage->patience_ns = facet_call_patience(passage->call, client->call_deadline_ns);
     passage->deadline_ns = passage->patience_ns < UINT64_MAX - now ? now + passage->patience_ns : UINT64_MAX;
-    enum facet_status status = acquire(client, passage->operation, passage->deadline_ns, &channel, error);
+    enum facet_status status = acquire_channel(client, passage->operation, passage->deadline_ns, &channel, error);
     if (status != FACET_OK)
         return status;
-    status = exchange(client, channel, passage, error);
-    release(client, channel);
+    status = exchange_messages(client, channel, passage, error);
+    release_channel(client, channel);
     return status;
 }
 
@@ -269,9 +270,9 @@ enum facet_status facet_client_call(struct facet_client *client, const struct fa
                                "the session is of the process that this one was forked from; open one here");
     enum facet_status status = facet_call_check(call, error);
     if (status == FACET_OK)
-        status = pack(&passage, error);
+        status = pack_call(&passage, error);
     if (status == FACET_OK)
-        status = pass(client, &passage, error);
-    unpack(&passage);
+        status = pass_call(client, &passage, error);
+    unpack_answer(&passage);
     return status;
 }

@@ -65,7 +65,7 @@ static _Noreturn void end_all(void)
 }
 
 /* Follows the session's orders; when the session is gone, so is everything here. */
-static void *watch(void *data)
+static void *watch_session(void *data)
 {
     struct server *server = data;
 
@@ -85,7 +85,7 @@ static void *watch(void *data)
     return NULL;
 }
 
-static void report(const struct server *server, enum facet_report kind, const struct facet_error *error)
+static void send_report(const struct server *server, enum facet_report kind, const struct facet_error *error)
 {
     struct facet_report_packet packet = {.size = sizeof packet, .report = kind};
     const struct facet_provider *provider = &server->tables.provider;
@@ -111,14 +111,14 @@ static enum facet_status open_provider(struct server *server, const char *path, 
     const struct facet_provider *provider = NULL;
     facet_provider_entry_func entry = NULL;
 
-    report(server, FACET_REPORT_LOADING, NULL);
+    send_report(server, FACET_REPORT_LOADING, NULL);
     enum facet_status status = facet_load_object(path, &entry, error);
     if (status == FACET_OK) {
-        report(server, FACET_REPORT_ENTERING, NULL);
+        send_report(server, FACET_REPORT_ENTERING, NULL);
         status = facet_load_enter(entry, abi_minor, &provider, error);
     }
     if (status == FACET_OK) {
-        report(server, FACET_REPORT_OPENING, NULL);
+        send_report(server, FACET_REPORT_OPENING, NULL);
         facet_tables_fill(&server->tables, provider, abi_minor);
         server->served.provider = &server->tables.provider;
         status = facet_load_open(&server->tables.provider, &server->served.instance, error);
@@ -145,15 +145,15 @@ bool facet_serve(int control, const char *path, uint16_t abi_minor)
     server.control = control;
     sem_init(&server.closing, 0, 0);
     pthread_rwlock_init(&server.served.calls, NULL);
-    if (pthread_create(&watcher, NULL, watch, &server) != 0)
+    if (pthread_create(&watcher, NULL, watch_session, &server) != 0)
         return false;
     if (open_provider(&server, path, abi_minor, &error) != FACET_OK) {
-        report(&server, FACET_REPORT_REFUSED, &error);
+        send_report(&server, FACET_REPORT_REFUSED, &error);
         return true;
     }
     atomic_store(&server.opened, true);
-    report(&server, FACET_REPORT_OPENED, NULL);
+    send_report(&server, FACET_REPORT_OPENED, NULL);
     close_when_told(&server);
-    report(&server, FACET_REPORT_CLOSED, NULL);
+    send_report(&server, FACET_REPORT_CLOSED, NULL);
     return true;
 }

@@ -74,8 +74,8 @@ static bool map_bulk(struct facet_call *call, int fd, const struct facet_argumen
 }
 
 /* Makes the call that the message holds and writes its answer. False when it is no call. */
-static bool answer(struct facet_served *served, struct facet_wire_reader *request, int fd,
-                   struct facet_wire_writer *writer)
+static bool answer_call(struct facet_served *served, struct facet_wire_reader *request, int fd,
+                        struct facet_wire_writer *writer)
 {
     struct facet_error error = {0};
     FACET_CLEANUP_FREE void *room = NULL;
@@ -113,7 +113,7 @@ static bool serve_one(int channel, struct facet_served *served)
         return false;
     struct facet_wire_reader reader = {.bytes = bytes, .left = size};
     bool sent =
-        answer(served, &reader, fd, &writer) &&
+        answer_call(served, &reader, fd, &writer) &&
         facet_transport_send(channel, writer.bytes, writer.size, -1, FACET_TRANSPORT_FOREVER) == FACET_TRANSPORT_OK;
     facet_wire_free(&writer);
     return sent;

@@ -126,7 +126,7 @@ static enum facet_status open_here(struct facet_session *session, struct facet_e
     return facet_load_open(&session->tables.provider, &session->instance, error);
 }
 
-static void describe(struct facet_session *session)
+static void describe_provider(struct facet_session *session)
 {
     const struct facet_report_packet *opened = &session->opened;
     const struct facet_provider provider = {.abi_major = opened->abi_major,
@@ -147,7 +147,7 @@ enum facet_status facet_session_finish(struct facet_session *session, struct fac
 
     session->open = status == FACET_OK;
     if (session->open && !in_process(session))
-        describe(session);
+        describe_provider(session);
     return status;
 }
 

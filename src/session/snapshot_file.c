@@ -104,8 +104,8 @@ static enum facet_status list_devices(struct facet_session *session, struct face
 }
 
 /* Makes the header of a snapshot of this worker on this device. */
-static enum facet_status identify(struct facet_session *session, uint32_t device, const char *worker,
-                                  struct header *ret_header, struct facet_error *error)
+static enum facet_status identify_device(struct facet_session *session, uint32_t device, const char *worker,
+                                         struct header *ret_header, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct facet_device_info *infos = NULL;
     struct header header = {.magic = MAGIC, .version = VERSION, .header_bytes = sizeof header};
@@ -180,7 +180,7 @@ static enum facet_status sync_folder(const char *path, struct facet_error *error
 }
 
 /* Gives the draft its name, unless that is taken. Some file systems have no such renaming, but links. */
-static int publish(const struct draft *draft)
+static int publish_draft(const struct draft *draft)
 {
     if (renameat2(AT_FDCWD, draft->temporary, AT_FDCWD, draft->path, RENAME_NOREPLACE) == 0)
         return 0;
@@ -206,7 +206,7 @@ static enum facet_status write_header(struct draft *draft, struct facet_error *e
 }
 
 /* From the provider's bytes in the draft to a file under its name. */
-static enum facet_status keep(struct draft *draft, struct facet_error *error)
+static enum facet_status keep_draft(struct draft *draft, struct facet_error *error)
 {
     enum facet_status status = write_header(draft, error);
 
@@ -214,7 +214,7 @@ static enum facet_status keep(struct draft *draft, struct facet_error *error)
         return status;
     if (fsync(draft->fd) < 0)
         return facet_error_errno(error, errno, "cannot write snapshot %s", draft->path);
-    if (publish(draft) < 0)
+    if (publish_draft(draft) < 0)
         return facet_error_errno(error, errno, "cannot name snapshot %s", draft->path);
     status = sync_folder(draft->path, error);
     if (status != FACET_OK)
@@ -222,8 +222,8 @@ static enum facet_status keep(struct draft *draft, struct facet_error *error)
     return status;
 }
 
-static enum facet_status resume(struct facet_session *session, uint32_t device, const char *worker, int fd,
-                                struct facet_error *error)
+static enum facet_status resume_worker(struct facet_session *session, uint32_t device, const char *worker, int fd,
+                                       struct facet_error *error)
 {
     if (lseek(fd, sizeof(struct header), SEEK_SET) < 0)
         return facet_error_errno(error, errno, "cannot read the snapshot");
@@ -237,7 +237,7 @@ static enum facet_status bring_back(struct facet_session *session, uint32_t devi
 {
     struct facet_error reason;
 
-    if (resume(session, device, worker, fd, &reason) == FACET_OK)
+    if (resume_worker(session, device, worker, fd, &reason) == FACET_OK)
         return status;
     return facet_error_set(error, status, "%s; and the worker cannot be brought back: %s", error ? error->message : "",
                            reason.message);
@@ -250,7 +250,7 @@ enum facet_status facet_snapshot_save(struct facet_session *session, uint32_t de
 
     if (!session || !path)
         return is_null(session ? "path" : "session", error);
-    enum facet_status status = identify(session, device, worker, &draft.header, error);
+    enum facet_status status = identify_device(session, device, worker, &draft.header, error);
     if (status == FACET_OK)
         status = make_draft(path, &draft, error);
     if (status != FACET_OK)
@@ -258,7 +258,7 @@ enum facet_status facet_snapshot_save(struct facet_session *session, uint32_t de
     status = facet_session_provider(session)->snapshot->snapshot(facet_session_instance(session), device, worker,
                                                                  draft.fd, error);
     if (status == FACET_OK) {
-        status = keep(&draft, error);
+        status = keep_draft(&draft, error);
         if (status != FACET_OK)
             status = bring_back(session, device, worker, draft.fd, status, error);
     }
@@ -268,7 +268,7 @@ enum facet_status facet_snapshot_save(struct facet_session *session, uint32_t de
     return status;
 }
 
-static enum facet_status corrupt(const char *path, const char *what, struct facet_error *error)
+static enum facet_status refuse_corrupt(const char *path, const char *what, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_CORRUPT, "path", "%s %s", path, what);
 }
@@ -284,12 +284,12 @@ static enum facet_status read_file(int fd, const char *path, struct header *ret_
     if (got < 0)
         return facet_error_errno(error, errno, "cannot read snapshot %s", path);
     if (got < (ssize_t)sizeof header.magic || memcmp(header.magic, MAGIC, sizeof header.magic) != 0)
-        return corrupt(path, "is not a snapshot", error);
+        return refuse_corrupt(path, "is not a snapshot", error);
     if (got < (ssize_t)sizeof header)
-        return corrupt(path, "is cut short", error);
+        return refuse_corrupt(path, "is cut short", error);
     hash_header(&header, &hash);
     if (memcmp(&hash, &header.header_hash, sizeof hash) != 0)
-        return corrupt(path, "has a damaged header", error);
+        return refuse_corrupt(path, "has a damaged header", error);
     if (header.version != VERSION || header.header_bytes != sizeof header)
         return facet_error_argument(error, FACET_UNSUPPORTED, "path",
                                     "%s is a snapshot of version %" PRIu32 ", expected %d", path, header.version,
@@ -298,9 +298,9 @@ static enum facet_status read_file(int fd, const char *path, struct header *ret_
     if (status != FACET_OK)
         return status;
     if (bytes != header.payload_bytes)
-        return corrupt(path, bytes < header.payload_bytes ? "is cut short" : "has bytes behind its end", error);
+        return refuse_corrupt(path, bytes < header.payload_bytes ? "is cut short" : "has bytes behind its end", error);
     if (memcmp(&hash, &header.payload_hash, sizeof hash) != 0)
-        return corrupt(path, "is damaged", error);
+        return refuse_corrupt(path, "is damaged", error);
     /* A checksum tells damage, not malice. */
     header.provider[sizeof header.provider - 1] = '\0';
     header.device[sizeof header.device - 1] = '\0';
@@ -344,10 +344,10 @@ enum facet_status facet_snapshot_restore(struct facet_session *session, uint32_t
     FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return facet_error_errno(error, errno, "cannot open snapshot %s", path);
-    enum facet_status status = identify(session, device, worker, &here, error);
+    enum facet_status status = identify_device(session, device, worker, &here, error);
     if (status == FACET_OK)
         status = read_file(fd, path, &file, error);
     if (status == FACET_OK)
         status = check_identity(&file, &here, error);
-    return status == FACET_OK ? resume(session, device, worker, fd, error) : status;
+    return status == FACET_OK ? resume_worker(session, device, worker, fd, error) : status;
 }

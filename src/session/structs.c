@@ -160,7 +160,7 @@ void facet_text_copy(char *target, size_t size, const char *source, size_t sourc
 }
 
 /* How much of a text is in a struct of `size` bytes. */
-static uint32_t covered(const struct facet_struct_text *text, uint32_t size)
+static uint32_t covered_fields(const struct facet_struct_text *text, uint32_t size)
 {
     if (size <= text->offset)
         return 0;
@@ -170,7 +170,7 @@ static uint32_t covered(const struct facet_struct_text *text, uint32_t size)
 /* A text may be without its end only where the caller's own room cuts it. */
 static bool is_good_text(const struct facet_struct_text *text, const char *bytes, uint32_t size, uint32_t room)
 {
-    uint32_t there = covered(text, size);
+    uint32_t there = covered_fields(text, size);
     size_t length = printable_length(bytes + text->offset, there, false);
 
     if (there == 0 || length < there)
@@ -211,7 +211,7 @@ void facet_struct_copy(const struct facet_struct_type *type, void *target, const
     memcpy(&size, source, sizeof size);
     memcpy(target, source, size);
     for (const struct facet_struct_text *text = type->texts; text->name; text++) {
-        uint32_t there = covered(text, size);
+        uint32_t there = covered_fields(text, size);
 
         if (there > 0 && there < text->size)
             ((char *)target)[size - 1] = '\0';

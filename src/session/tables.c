@@ -40,7 +40,7 @@ static const struct facet_tables stubs = {
 typedef void (*operation_func)(void);
 
 /* Lays the operations of `offered` over the stubs in `table`, of which it has at most `most` bytes. */
-static void overlay(void *table, const void *offered, size_t most)
+static void overlay_table(void *table, const void *offered, size_t most)
 {
     uint64_t size;
 
@@ -61,7 +61,7 @@ static void overlay(void *table, const void *offered, size_t most)
 #define HAS(provider, member) ((provider)->size >= offsetof(struct facet_provider, member) + sizeof(provider)->member)
 #define OVERLAY_UP_TO(member, most)                                                                                    \
     if (HAS(provider, member))                                                                                         \
-    overlay(&tables->member, provider->member, most)
+    overlay_table(&tables->member, provider->member, most)
 #define OVERLAY(member) OVERLAY_UP_TO(member, sizeof tables->member)
 
 static void overlay_since_1_1(struct facet_tables *tables, const struct facet_provider *provider)
@@ -114,5 +114,5 @@ void facet_tables_fill(struct facet_tables *tables, const struct facet_provider 
     if (tables->provider.abi_minor >= 1)
         overlay_since_1_1(tables, provider);
     else
-        overlay(&tables->device, provider->device, offsetof(struct facet_device_ops, properties));
+        overlay_table(&tables->device, provider->device, offsetof(struct facet_device_ops, properties));
 }

@@ -43,7 +43,7 @@ union control {
     char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-static void attach(struct msghdr *message, union control *control, int fd)
+static void attach_descriptor(struct msghdr *message, union control *control, int fd)
 {
     memset(control, 0, sizeof *control);
     message->msg_control = control;
@@ -56,7 +56,7 @@ static void attach(struct msghdr *message, union control *control, int fd)
 }
 
 /* The file that came with a message; -1 when there is none. A second one finds no room and is dropped by the kernel. */
-static int detach(struct msghdr *message)
+static int detach_descriptor(struct msghdr *message)
 {
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
     int fd = -1;
@@ -75,7 +75,7 @@ static ssize_t send_some(int socket, struct iovec *pieces, size_t count, int fd)
     ssize_t sent;
 
     if (fd >= 0)
-        attach(&message, &control, fd);
+        attach_descriptor(&message, &control, fd);
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
@@ -93,12 +93,12 @@ static ssize_t receive_some(int socket, void *bytes, size_t size, int *ret_fd)
     do
         received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (received < 0 && errno == EINTR);
-    *ret_fd = received < 0 ? -1 : detach(&message);
+    *ret_fd = received < 0 ? -1 : detach_descriptor(&message);
     return received;
 }
 
 /* The rest of the pieces after `sent` bytes of them. */
-static struct iovec *advance(struct iovec *next, const struct iovec *end, size_t sent)
+static struct iovec *advance_vectors(struct iovec *next, const struct iovec *end, size_t sent)
 {
     for (; next < end && sent >= next->iov_len; next++)
         sent -= next->iov_len;
@@ -119,7 +119,7 @@ enum facet_transport facet_transport_send(int socket, const void *bytes, size_t 
         ssize_t sent = send_some(socket, next, (size_t)(end - next), fd);
         if (sent >= 0) {
             fd = -1;
-            next = advance(next, end, (size_t)sent);
+            next = advance_vectors(next, end, (size_t)sent);
             continue;
         }
         if (errno != EAGAIN)
@@ -156,7 +156,7 @@ static enum facet_transport receive_all(int socket, void *bytes, size_t size, in
 }
 
 /* Takes a message that there is no memory for off the socket. */
-static enum facet_transport discard(int socket, uint64_t length, uint64_t deadline_ns)
+static enum facet_transport discard_bytes(int socket, uint64_t length, uint64_t deadline_ns)
 {
     FACET_CLEANUP_FD int fd = -1;
     char some[4096];
@@ -185,7 +185,7 @@ enum facet_transport facet_transport_receive(int socket, uint64_t deadline_ns, v
         return FACET_TRANSPORT_FAILED;
     uint8_t *bytes = length <= room_size ? room : malloc(length + 1);
     if (!bytes && length > 0)
-        return discard(socket, length, deadline_ns);
+        return discard_bytes(socket, length, deadline_ns);
     result = receive_all(socket, bytes, length, &fd, deadline_ns);
     if (result != FACET_TRANSPORT_OK) {
         if (bytes != room)

@@ -7,7 +7,7 @@
 
 enum { ROOM_LEAST = 512, ALIGNMENT = 8 };
 
-static size_t padded(size_t size)
+static size_t padded_size(size_t size)
 {
     return (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
@@ -22,9 +22,9 @@ static bool make_room(struct facet_wire_writer *writer, size_t size)
 {
     size_t room = writer->room ? writer->room : ROOM_LEAST;
 
-    if (writer->failed || size > FACET_WIRE_MOST || padded(size) > FACET_WIRE_MOST - writer->size)
+    if (writer->failed || size > FACET_WIRE_MOST || padded_size(size) > FACET_WIRE_MOST - writer->size)
         return false;
-    while (room < writer->size + padded(size))
+    while (room < writer->size + padded_size(size))
         room *= 2;
     if (room == writer->room)
         return true;
@@ -46,8 +46,8 @@ void facet_wire_put(struct facet_wire_writer *writer, const void *bytes, size_t 
     }
     if (size > 0)
         memcpy(writer->bytes + writer->size, bytes, size);
-    memset(writer->bytes + writer->size + size, 0, padded(size) - size);
-    writer->size += padded(size);
+    memset(writer->bytes + writer->size + size, 0, padded_size(size) - size);
+    writer->size += padded_size(size);
 }
 
 void facet_wire_put_number(struct facet_wire_writer *writer, uint64_t number)
@@ -66,13 +66,13 @@ void facet_wire_put_text(struct facet_wire_writer *writer, const char *text)
 
 const void *facet_wire_take(struct facet_wire_reader *reader, size_t size)
 {
-    if (reader->failed || size > reader->left || padded(size) > reader->left) {
+    if (reader->failed || size > reader->left || padded_size(size) > reader->left) {
         reader->failed = true;
         return NULL;
     }
     const uint8_t *bytes = reader->bytes;
-    reader->bytes += padded(size);
-    reader->left -= padded(size);
+    reader->bytes += padded_size(size);
+    reader->left -= padded_size(size);
     return bytes;
 }
 

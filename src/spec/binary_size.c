@@ -13,8 +13,8 @@ __extension__ typedef unsigned __int128 wide;
 
 static const char units[] = "kmgt";
 
-static enum facet_status wrong(const char *text, enum facet_status status, const char *expected,
-                               struct facet_error *error)
+static enum facet_status refuse_size(const char *text, enum facet_status status, const char *expected,
+                                     struct facet_error *error)
 {
     return facet_error_argument(error, status, "size", "size '%.60s': expected %s", text ? text : "NULL", expected);
 }
@@ -68,23 +68,23 @@ enum facet_status facet_spec_parse_binary(const char *text, int64_t *ret_bytes, 
     wide value = 0;
 
     if (!text || !ret_bytes || !read_digits(&at, &value, &digits))
-        return wrong(text, FACET_INVALID_ARGUMENT, expected, error);
+        return refuse_size(text, FACET_INVALID_ARGUMENT, expected, error);
     if (*at == '.' && is_digit(at[1])) {
         at++;
         if (!read_digits(&at, &value, &places))
-            return wrong(text, FACET_INVALID_ARGUMENT, expected, error);
+            return refuse_size(text, FACET_INVALID_ARGUMENT, expected, error);
     }
     while (*at == ' ')
         at++;
     uint64_t unit = read_unit(at);
     if (unit == 0 || value > UINT64_MAX * (wide)1000000)
-        return wrong(text, FACET_INVALID_ARGUMENT, expected, error);
+        return refuse_size(text, FACET_INVALID_ARGUMENT, expected, error);
     value *= unit;
     for (; places > 0; places--, value /= 10)
         if (value % 10 != 0)
-            return wrong(text, FACET_INVALID_ARGUMENT, expected, error);
+            return refuse_size(text, FACET_INVALID_ARGUMENT, expected, error);
     if (value > INT64_MAX)
-        return wrong(text, FACET_OUT_OF_RANGE, "less than 8 EiB", error);
+        return refuse_size(text, FACET_OUT_OF_RANGE, "less than 8 EiB", error);
     *ret_bytes = (int64_t)value;
     return FACET_OK;
 }

@@ -160,7 +160,7 @@ static bool make_value(const struct facet_field *field, const void *from, json_t
 }
 
 /* Why a value could not be made, as far as that can be told: a text that is no UTF-8, a number beyond JSON's. */
-static enum facet_status why(const struct facet_field *field, const void *from, struct facet_error *error)
+static enum facet_status refuse_field(const struct facet_field *field, const void *from, struct facet_error *error)
 {
     uint64_t wide = 0;
 
@@ -209,7 +209,7 @@ enum facet_status facet_fields_put(const struct facet_fields *fields, const void
         json_t *value = NULL;
 
         if (has_bit(fields, field, from) && !make_value(field, member, &value))
-            return why(field, member, error);
+            return refuse_field(field, member, error);
         if (!value)
             remove_field(field, item);
         else if (json_object_set_new(owner_of(field, item), field->key, value) < 0)

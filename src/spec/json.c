@@ -13,7 +13,7 @@ enum facet_status facet_json_no_memory(struct facet_error *error)
     return facet_error_set(error, FACET_NO_MEMORY, "no memory for a document");
 }
 
-static enum facet_status refuse(const json_error_t *fault, struct facet_error *error)
+static enum facet_status refuse_json(const json_error_t *fault, struct facet_error *error)
 {
     if (!fault->text[0] || json_error_code(fault) == json_error_out_of_memory)
         return facet_json_no_memory(error);
@@ -37,7 +37,7 @@ enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_j
     FACET_CLEANUP_JSON json_t *first = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
     json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
     if (!first && !json)
-        return refuse(&fault, error);
+        return refuse_json(&fault, error);
     if (!first || !json || !json_equal(first, json)) {
         json_decref(json);
         return facet_json_no_memory(error);
@@ -47,7 +47,7 @@ enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_j
 }
 
 /* jansson's own way to a text that it allocates drops bytes where memory runs out: so it is measured, then filled. */
-static char *dump(const json_t *json, size_t flags, size_t extra, size_t *ret_bytes)
+static char *dump_json(const json_t *json, size_t flags, size_t extra, size_t *ret_bytes)
 {
     size_t bytes = json_dumpb(json, NULL, 0, flags);
     char *text = bytes ? malloc(bytes + extra + 1) : NULL;
@@ -64,7 +64,7 @@ static char *dump(const json_t *json, size_t flags, size_t extra, size_t *ret_by
 enum facet_status facet_json_write(const json_t *json, char **ret_text, struct facet_error *error)
 {
     size_t bytes = 0;
-    char *text = dump(json, JSON_INDENT(2) | JSON_ENCODE_ANY, 1, &bytes);
+    char *text = dump_json(json, JSON_INDENT(2) | JSON_ENCODE_ANY, 1, &bytes);
 
     if (!text)
         return facet_json_no_memory(error);
@@ -77,7 +77,7 @@ char *facet_json_compact(const json_t *json)
 {
     size_t bytes;
 
-    return json ? dump(json, JSON_COMPACT, 0, &bytes) : NULL;
+    return json ? dump_json(json, JSON_COMPACT, 0, &bytes) : NULL;
 }
 
 size_t facet_json_find(const json_t *array, const char *key, const char *text)

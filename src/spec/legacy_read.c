@@ -13,13 +13,15 @@ struct reading {
     struct facet_error *error;
 };
 
-static enum facet_status damaged(const struct reading *reading, const char *key, const char *what, const char *text)
+static enum facet_status refuse_damaged(const struct reading *reading, const char *key, const char *what,
+                                        const char *text)
 {
     return facet_error_argument(reading->error, FACET_CORRUPT, "resources", "%.60s: expected %s, got '%.80s'", key,
                                 what, text);
 }
 
-static enum facet_status add(const struct reading *reading, struct facet_resources_record *record, const char *key)
+static enum facet_status add_record(const struct reading *reading, struct facet_resources_record *record,
+                                    const char *key)
 {
     struct facet_error why = {0};
 
@@ -27,7 +29,7 @@ static enum facet_status add(const struct reading *reading, struct facet_resourc
     enum facet_status status = facet_resources_add(reading->resources, record, &why);
     if (status == FACET_OK || status == FACET_NO_MEMORY)
         return status == FACET_OK ? status : facet_json_no_memory(reading->error);
-    return damaged(reading, key, why.message, record->text[0] ? record->text[0] : "");
+    return refuse_damaged(reading, key, why.message, record->text[0] ? record->text[0] : "");
 }
 
 /* --- lines ------------------------------------------------------------------------------------------------------ */
@@ -64,7 +66,7 @@ static enum facet_status read_line(const struct reading *reading, json_t *lines,
     if (!key)
         return facet_json_no_memory(reading->error);
     if (!equals)
-        return damaged(reading, "a line", "KEY=VALUE", key);
+        return refuse_damaged(reading, "a line", "KEY=VALUE", key);
     json_t *value = json_stringn_nocheck(equals + 1, length - (size_t)(equals + 1 - line));
     return json_object_set_new_nocheck(lines, key, value) == 0 ? FACET_OK : facet_json_no_memory(reading->error);
 }
@@ -74,7 +76,7 @@ static enum facet_status read_lines(const struct reading *reading, const char *t
     enum facet_status status = FACET_OK;
 
     if (memchr(text, '\0', bytes))
-        return damaged(reading, "the file", "text without a byte 0", "");
+        return refuse_damaged(reading, "the file", "text without a byte 0", "");
     while (status == FACET_OK && bytes > 0) {
         size_t length = line_length(text, bytes), end = length < bytes;
         status = read_line(reading, lines, text, length);
@@ -122,8 +124,8 @@ static enum facet_status read_share(const struct reading *reading, const char *k
         return FACET_OK;
     *colon = '\0';
     if (!read_amount(reading, slot, colon + 1, &record))
-        return damaged(reading, key, "an amount of this type of slot", colon + 1);
-    return add(reading, &record, key);
+        return refuse_damaged(reading, key, "an amount of this type of slot", colon + 1);
+    return add_record(reading, &record, key);
 }
 
 static enum facet_status read_shares(const struct reading *reading, const char *key, const char *value)
@@ -139,7 +141,7 @@ static enum facet_status read_shares(const struct reading *reading, const char *
         if (*c >= 'A' && *c <= 'Z')
             *c = (char)(*c | 0x20);
     struct facet_resources_record record = {.kind = FACET_RESOURCES_ALLOCATION, .text = {slot}};
-    enum facet_status status = add(reading, &record, key);
+    enum facet_status status = add_record(reading, &record, key);
     while (status == FACET_OK && (entry = strsep(&rest, ",")))
         status = read_share(reading, key, slot, entry);
     return status;
@@ -159,8 +161,8 @@ static enum facet_status read_mount(const struct reading *reading, char *entry)
         if (strcmp(permission, permissions[i]) == 0)
             record.number = i;
     if (!*source || !target || !*target || rest || record.number < 0)
-        return damaged(reading, "MOUNTS", "source:target:ro|rw|wd", source);
-    return add(reading, &record, "MOUNTS");
+        return refuse_damaged(reading, "MOUNTS", "source:target:ro|rw|wd", source);
+    return add_record(reading, &record, "MOUNTS");
 }
 
 static enum facet_status read_mounts(const struct reading *reading, const char *value)
@@ -186,15 +188,15 @@ static enum facet_status read_slots(const struct reading *reading, const char *v
 
     if (status != FACET_OK || !json_is_object(slots))
         return status == FACET_NO_MEMORY ? facet_json_no_memory(reading->error)
-                                         : damaged(reading, "SLOTS", "an object of amounts", value);
+                                         : refuse_damaged(reading, "SLOTS", "an object of amounts", value);
     json_object_foreach (slots, name, amount) {
         struct facet_resources_record record = {.kind = FACET_RESOURCES_REQUEST, .text = {name}};
         const char *text = json_string_value(amount);
         if (status == FACET_OK && (!text || facet_amount_parse(text, "amount", &record.number, NULL) != FACET_OK))
-            status = damaged(reading, "SLOTS", "a decimal as a text", text ? text : name);
+            status = refuse_damaged(reading, "SLOTS", "a decimal as a text", text ? text : name);
         record.places = text ? places_of(text) : 0;
         if (status == FACET_OK)
-            status = add(reading, &record, "SLOTS");
+            status = add_record(reading, &record, "SLOTS");
     }
     return status;
 }
@@ -209,15 +211,15 @@ static enum facet_status read_unified(const struct reading *reading, const char 
 
     if (status != FACET_OK || !json_is_array(pairs))
         return status == FACET_NO_MEMORY ? facet_json_no_memory(reading->error)
-                                         : damaged(reading, "UNIFIED_DEVICES", "a list of pairs", value);
+                                         : refuse_damaged(reading, "UNIFIED_DEVICES", "a list of pairs", value);
     json_array_foreach (pairs, index, pair) {
         struct facet_resources_record record = {
             .kind = FACET_RESOURCES_UNIFIED,
             .text = {json_string_value(json_array_get(pair, 0)), json_string_value(json_array_get(pair, 1))}};
         if (status == FACET_OK && (json_array_size(pair) != 2 || !record.text[0] || !record.text[1]))
-            status = damaged(reading, "UNIFIED_DEVICES", "pairs of device and slot", value);
+            status = refuse_damaged(reading, "UNIFIED_DEVICES", "pairs of device and slot", value);
         if (status == FACET_OK)
-            status = add(reading, &record, "UNIFIED_DEVICES");
+            status = add_record(reading, &record, "UNIFIED_DEVICES");
     }
     return status;
 }
@@ -227,8 +229,8 @@ static enum facet_status read_scratch(const struct reading *reading, const char 
     struct facet_resources_record record = {.kind = FACET_RESOURCES_SCRATCH};
 
     if (facet_spec_parse_binary(value, &record.number, NULL) != FACET_OK)
-        return damaged(reading, "SCRATCH_SIZE", "a size", value);
-    return add(reading, &record, "SCRATCH_SIZE");
+        return refuse_damaged(reading, "SCRATCH_SIZE", "a size", value);
+    return add_record(reading, &record, "SCRATCH_SIZE");
 }
 
 static enum facet_status read_value(const struct reading *reading, const char *key, const char *value)
@@ -249,7 +251,7 @@ static enum facet_status read_value(const struct reading *reading, const char *k
                                                  .text = {value}};
     else if (facet_legacy_is_reserved(key))
         return read_shares(reading, key, value);
-    return add(reading, &record, key);
+    return add_record(reading, &record, key);
 }
 
 enum facet_status facet_resources_parse_legacy(const char *text, size_t bytes, facet_slot_type_func type, void *context,
@@ -272,7 +274,7 @@ enum facet_status facet_resources_parse_legacy(const char *text, size_t bytes, f
         status = read_lines(&reading, text, bytes, lines);
     for (size_t i = 0; status == FACET_OK && i < sizeof required / sizeof required[0]; i++)
         if (!json_object_get(lines, required[i]))
-            status = damaged(&reading, required[i], "this line", "nothing");
+            status = refuse_damaged(&reading, required[i], "this line", "nothing");
     json_object_foreach (lines, key, value)
         if (status == FACET_OK)
             status = read_value(&reading, key, json_string_value(value));

@@ -14,7 +14,7 @@ struct writing {
     struct facet_error *error;
 };
 
-static enum facet_status unsaid(const struct writing *writing, const char *what, const char *text)
+static enum facet_status refuse_unsaid(const struct writing *writing, const char *what, const char *text)
 {
     return facet_error_argument(writing->error, FACET_UNSUPPORTED, "resources", "resource.txt cannot say %s '%.80s'",
                                 what, text);
@@ -75,7 +75,8 @@ static bool has_capitals(const char *text)
 }
 
 /* The next record of a kind from *at on. */
-static bool next(const struct writing *writing, uint32_t kind, uint32_t *at, struct facet_resources_record *ret_record)
+static bool next_record(const struct writing *writing, uint32_t kind, uint32_t *at,
+                        struct facet_resources_record *ret_record)
 {
     ret_record->size = sizeof *ret_record;
     while (facet_resources_get(writing->resources, (*at)++, ret_record, NULL) == FACET_OK)
@@ -99,7 +100,7 @@ static void put_scratch(struct writing *writing)
     uint32_t at = 0;
 
     /* Without such a record it is 0, and not the number of the last record of another kind. */
-    int64_t bytes = next(writing, FACET_RESOURCES_SCRATCH, &at, &record) ? record.number : 0;
+    int64_t bytes = next_record(writing, FACET_RESOURCES_SCRATCH, &at, &record) ? record.number : 0;
     int64_t rest = bytes % mebi;
     /* In MiB as always, where at most two decimals say all of it. */
     if (rest * 100 % mebi != 0) {
@@ -119,18 +120,18 @@ static enum facet_status put_mounts(struct writing *writing)
     bool first = true;
 
     add_text(writing, "MOUNTS=");
-    for (; next(writing, FACET_RESOURCES_MOUNT, &at, &record); first = false) {
+    for (; next_record(writing, FACET_RESOURCES_MOUNT, &at, &record); first = false) {
         const char *source = record.text[1], *target = record.text[2];
         bool tmpfs = strcmp(record.text[0], "tmpfs") == 0, bind = strcmp(record.text[0], "bind") == 0;
         if (record.text[3][0])
-            return unsaid(writing, "options of a mount", record.text[3]);
+            return refuse_unsaid(writing, "options of a mount", record.text[3]);
         if (has_any(source, ",:") || has_any(target, ",:") || !target[0] || has_blank_ends(target))
-            return unsaid(writing, "the mount at", target);
+            return refuse_unsaid(writing, "the mount at", target);
         if (tmpfs ? source[0] != '\0' : bind ? source[0] != '/' : source[0] == '/' || !source[0])
-            return unsaid(writing, "the source of a mount", source);
+            return refuse_unsaid(writing, "the source of a mount", source);
         if ((!tmpfs && strcmp(source, "None") == 0) || (!tmpfs && !bind && strcmp(record.text[0], "volume") != 0) ||
             has_blank_ends(source))
-            return unsaid(writing, "the source of a mount", source);
+            return refuse_unsaid(writing, "the source of a mount", source);
         facet_growing_format(&writing->text, "%s%s:%s:%s", first ? "" : ",", tmpfs ? "None" : source, target,
                              permissions[record.number]);
     }
@@ -158,10 +159,10 @@ static enum facet_status put_slots(struct writing *writing)
     bool complete = slots != NULL;
     uint32_t at = 0;
 
-    while (complete && next(writing, FACET_RESOURCES_REQUEST, &at, &record)) {
+    while (complete && next_record(writing, FACET_RESOURCES_REQUEST, &at, &record)) {
         if (!facet_json_is_utf8(record.text[0])) {
             json_decref(slots);
-            return unsaid(writing, "the slot", record.text[0]);
+            return refuse_unsaid(writing, "the slot", record.text[0]);
         }
         facet_amount_format_places(record.number, record.places, amount, FACET_AMOUNT_SIZE);
         complete = json_object_set_new(slots, record.text[0], json_string(amount)) == 0;
@@ -176,10 +177,10 @@ static enum facet_status put_unified(struct writing *writing)
     bool complete = pairs != NULL;
     uint32_t at = 0;
 
-    while (complete && next(writing, FACET_RESOURCES_UNIFIED, &at, &record)) {
+    while (complete && next_record(writing, FACET_RESOURCES_UNIFIED, &at, &record)) {
         if (!facet_json_is_utf8(record.text[0]) || !facet_json_is_utf8(record.text[1])) {
             json_decref(pairs);
-            return unsaid(writing, "the device", record.text[0]);
+            return refuse_unsaid(writing, "the device", record.text[0]);
         }
         complete = json_array_append_new(pairs, json_pack("[s, s]", record.text[0], record.text[1])) == 0;
     }
@@ -198,7 +199,7 @@ static enum facet_status put_amount(struct writing *writing, const struct facet_
     else if (grant->number % FACET_AMOUNT_ONE == 0)
         add_text(writing, facet_spec_format_binary(grant->number / FACET_AMOUNT_ONE, text));
     else
-        return unsaid(writing, "a part of a byte of slot", grant->text[0]);
+        return refuse_unsaid(writing, "a part of a byte of slot", grant->text[0]);
     return FACET_OK;
 }
 
@@ -209,11 +210,11 @@ static enum facet_status put_shares(struct writing *writing, const char *slot, u
     enum facet_status status = FACET_OK;
     bool first = true;
 
-    while (status == FACET_OK && next(writing, FACET_RESOURCES_GRANT, &at, &grant)) {
+    while (status == FACET_OK && next_record(writing, FACET_RESOURCES_GRANT, &at, &grant)) {
         if (strcmp(grant.text[0], slot) != 0)
             continue;
         if (!grant.text[1][0] || has_any(grant.text[1], ",") || has_blank_ends(grant.text[1]))
-            return unsaid(writing, "the device", grant.text[1]);
+            return refuse_unsaid(writing, "the device", grant.text[1]);
         facet_growing_format(&writing->text, "%s%s:", first ? "" : ",", grant.text[1]);
         status = put_amount(writing, &grant);
         first = false;
@@ -227,10 +228,10 @@ static enum facet_status put_allocations(struct writing *writing)
     enum facet_status status = FACET_OK;
     uint32_t at = 0;
 
-    while (status == FACET_OK && next(writing, FACET_RESOURCES_ALLOCATION, &at, &slot)) {
+    while (status == FACET_OK && next_record(writing, FACET_RESOURCES_ALLOCATION, &at, &slot)) {
         const char *name = slot.text[0];
         if (!name[0] || has_capitals(name) || has_any(name, "=") || has_blank_ends(name))
-            return unsaid(writing, "the slot", name);
+            return refuse_unsaid(writing, "the slot", name);
         for (const char *c = name; *c; c++)
             facet_growing_format(&writing->text, "%c", *c >= 'a' && *c <= 'z' ? *c & ~0x20 : *c);
         add_text(writing, FACET_LEGACY_SHARES "=");
@@ -243,7 +244,7 @@ static enum facet_status put_allocations(struct writing *writing)
 static enum facet_status put_pair(struct writing *writing, const char *key, const char *value)
 {
     if (has_any(value, "") || has_blank_ends(value))
-        return unsaid(writing, "the value of", key);
+        return refuse_unsaid(writing, "the value of", key);
     facet_growing_format(&writing->text, "%s=%s\n", key, value);
     return FACET_OK;
 }
@@ -254,16 +255,16 @@ static enum facet_status put_rest(struct writing *writing)
     enum facet_status status = FACET_OK;
     uint32_t at = 0;
 
-    if (next(writing, FACET_RESOURCES_OWNER, &at, &record))
+    if (next_record(writing, FACET_RESOURCES_OWNER, &at, &record))
         status = put_pair(writing, FACET_LEGACY_OWNER, record.text[0]);
     at = 0;
-    if (status == FACET_OK && next(writing, FACET_RESOURCES_HANDLE, &at, &record))
+    if (status == FACET_OK && next_record(writing, FACET_RESOURCES_HANDLE, &at, &record))
         status = put_pair(writing, FACET_LEGACY_HANDLE, record.text[0]);
     at = 0;
-    while (status == FACET_OK && next(writing, FACET_RESOURCES_DATA, &at, &record)) {
+    while (status == FACET_OK && next_record(writing, FACET_RESOURCES_DATA, &at, &record)) {
         const char *key = record.text[0];
         if (!key[0] || has_any(key, "=") || has_blank_ends(key) || facet_legacy_is_reserved(key))
-            return unsaid(writing, "data with the key", key);
+            return refuse_unsaid(writing, "data with the key", key);
         status = put_pair(writing, key, record.text[1]);
     }
     return status;
@@ -286,7 +287,7 @@ enum facet_status facet_resources_format_legacy(const struct facet_resources *re
     if (status == FACET_OK && writing.text.failed)
         status = facet_json_no_memory(error);
     if (status == FACET_OK && !facet_json_is_utf8(writing.text.text))
-        status = unsaid(&writing, "what is no UTF-8", "");
+        status = refuse_unsaid(&writing, "what is no UTF-8", "");
     if (status == FACET_OK)
         *ret_text = FACET_TAKE_PTR(writing.text.text);
     free(writing.text.text);

@@ -26,9 +26,9 @@ static struct facet_lifecycle_hook hook_at(const struct run *run, uint32_t index
     return hook;
 }
 
-static enum facet_status begin(const struct facet_lifecycle_hook *const *hooks, uint32_t count,
-                               const struct facet_lifecycle_workload *workload, struct facet_error *error,
-                               struct run *ret_run)
+static enum facet_status begin_run(const struct facet_lifecycle_hook *const *hooks, uint32_t count,
+                                   const struct facet_lifecycle_workload *workload, struct facet_error *error,
+                                   struct run *ret_run)
 {
     struct run run = {.hooks = hooks, .count = count, .error = error};
 
@@ -70,7 +70,7 @@ static void forget_error(const struct run *run)
 }
 
 /* Undoes the first `count` in reverse. Failures in here have no remedy: the first failure is the one reported. */
-static void undo(const struct run *run, uint32_t count)
+static void undo_hooks(const struct run *run, uint32_t count)
 {
     struct facet_lifecycle_workload aborted = run->workload;
 
@@ -176,14 +176,14 @@ enum facet_status facet_lifecycle_create(const struct facet_lifecycle_hook *cons
 
     if (!ret_workload || !ret_answer)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_answer", "results: expected them, not NULL");
-    enum facet_status status = begin(hooks, count, workload, error, &run);
+    enum facet_status status = begin_run(hooks, count, workload, error, &run);
     if (status == FACET_OK)
         status = facet_workload_create(&merged, error);
     if (status != FACET_OK)
         return status;
     status = ask_all(&run, parts, merged, &answer, &asked);
     if (status != FACET_OK || answer.verdict != FACET_VERDICT_GO)
-        undo(&run, asked);
+        undo_hooks(&run, asked);
     for (uint32_t i = 0; i < count; i++)
         facet_workload_destroy(parts[i]);
     if (status == FACET_OK && answer.verdict == FACET_VERDICT_GO) {
@@ -201,7 +201,7 @@ enum facet_status facet_lifecycle_created(const struct facet_lifecycle_hook *con
                                           const struct facet_lifecycle_workload *workload, struct facet_error *error)
 {
     struct run run;
-    enum facet_status status = begin(hooks, count, workload, error, &run);
+    enum facet_status status = begin_run(hooks, count, workload, error, &run);
 
     for (uint32_t i = 0; status == FACET_OK && i < count; i++) {
         const struct facet_lifecycle_hook hook = hook_at(&run, i);
@@ -211,7 +211,7 @@ enum facet_status facet_lifecycle_created(const struct facet_lifecycle_hook *con
         status = hook.post_create(hook.context, &run.workload, error);
         if (status != FACET_OK) {
             name_failure(&run, hook.name, "post_create", status);
-            undo(&run, count);
+            undo_hooks(&run, count);
         }
     }
     return status;
@@ -249,7 +249,7 @@ enum facet_status facet_lifecycle_terminate(const struct facet_lifecycle_hook *c
 {
     struct facet_lifecycle_answer worst = {0};
     struct run run;
-    enum facet_status status = begin(hooks, count, workload, error, &run);
+    enum facet_status status = begin_run(hooks, count, workload, error, &run);
 
     if (!ret_answer)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_answer", "ret_answer: expected it, not NULL");
@@ -264,7 +264,7 @@ enum facet_status facet_lifecycle_terminated(const struct facet_lifecycle_hook *
                                              const struct facet_lifecycle_workload *workload, struct facet_error *error)
 {
     struct run run;
-    enum facet_status first = begin(hooks, count, workload, error, &run);
+    enum facet_status first = begin_run(hooks, count, workload, error, &run);
 
     if (first != FACET_OK)
         return first;

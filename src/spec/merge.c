@@ -23,7 +23,7 @@ static const char *key_of(const struct facet_step *step)
     return NULL;
 }
 
-static enum facet_status conflict(const struct merge *merge, const struct facet_step *step)
+static enum facet_status refuse_conflict(const struct merge *merge, const struct facet_step *step)
 {
     FACET_CLEANUP_FREE char *pointer = facet_step_pointer(step);
 
@@ -55,7 +55,7 @@ static enum facet_status merge_object(const struct merge *merge, json_t *into, c
     return status;
 }
 
-static bool contains(const json_t *array, const json_t *value)
+static bool array_contains(const json_t *array, const json_t *value)
 {
     size_t index;
     json_t *item;
@@ -77,7 +77,7 @@ static enum facet_status merge_array(const struct merge *merge, json_t *into, co
     json_array_foreach ((json_t *)(uintptr_t)from, index, value) {
         place = key ? facet_json_find(into, key, facet_json_text(value, key)) : json_array_size(into);
         const struct facet_step at = {.parent = step, .index = place};
-        if (status != FACET_OK || contains(into, value))
+        if (status != FACET_OK || array_contains(into, value))
             continue;
         if (place < json_array_size(into))
             status = merge_value(merge, json_array_get(into, place), value, &at);
@@ -94,7 +94,7 @@ static enum facet_status merge_value(const struct merge *merge, json_t *into, co
         return merge_object(merge, into, from, step);
     if (json_is_array(into) && json_is_array(from))
         return merge_array(merge, into, from, step);
-    return json_equal(into, from) ? FACET_OK : conflict(merge, step);
+    return json_equal(into, from) ? FACET_OK : refuse_conflict(merge, step);
 }
 
 /* Two may be of different minor versions: the result is of the later one. */

@@ -46,7 +46,7 @@ static json_t *step_into(struct facet_rendering *rendering, json_t *owner, const
     return found;
 }
 
-static json_t *walk(struct facet_rendering *rendering, const char *path, json_t *(*last)(void))
+static json_t *walk_path(struct facet_rendering *rendering, const char *path, json_t *(*last)(void))
 {
     json_t *at = rendering->to;
 
@@ -61,12 +61,12 @@ static json_t *walk(struct facet_rendering *rendering, const char *path, json_t 
 
 json_t *facet_render_object(struct facet_rendering *rendering, const char *path)
 {
-    return walk(rendering, path, json_object);
+    return walk_path(rendering, path, json_object);
 }
 
 json_t *facet_render_array(struct facet_rendering *rendering, const char *path)
 {
-    return walk(rendering, path, json_array);
+    return walk_path(rendering, path, json_array);
 }
 
 void facet_render_set(struct facet_rendering *rendering, const char *path, const char *key, json_t *value)

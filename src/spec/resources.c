@@ -103,7 +103,7 @@ static char *identity_of(const struct facet_resources_record *record, uint32_t t
     return key.text;
 }
 
-static enum facet_status check(const struct facet_resources_record *record, struct facet_error *error)
+static enum facet_status check_record(const struct facet_resources_record *record, struct facet_error *error)
 {
     const struct facet_resources_form *form = facet_resources_form(record->kind);
 
@@ -155,8 +155,8 @@ static bool copy_record(const struct facet_resources_record *from, uint32_t text
     return true;
 }
 
-static enum facet_status append(struct facet_resources *resources, const struct facet_resources_record *record,
-                                struct facet_error *error)
+static enum facet_status append_record(struct facet_resources *resources, const struct facet_resources_record *record,
+                                       struct facet_error *error)
 {
     const struct facet_resources_form *form = facet_resources_form(record->kind);
     FACET_CLEANUP_FREE char *key = form->identity ? identity_of(record, form->identity) : NULL;
@@ -198,7 +198,7 @@ enum facet_status facet_resources_add(struct facet_resources *resources, const s
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "record", "record: expected a struct with its size");
     FACET_NEED_KNOWN("record", record, error);
     FACET_NEED_RESERVED("record", &ours, error);
-    enum facet_status status = check(&ours, error);
+    enum facet_status status = check_record(&ours, error);
     if (status != FACET_OK)
         return status;
     ours.size = sizeof ours;
@@ -206,15 +206,15 @@ enum facet_status facet_resources_add(struct facet_resources *resources, const s
     if (!form->number)
         ours.number = ours.places = 0;
     if (ours.kind != FACET_RESOURCES_GRANT)
-        return append(resources, &ours, error);
+        return append_record(resources, &ours, error);
     /* The first grant of a slot brings the slot with it. */
     const struct facet_resources_record slot = {
         .size = sizeof slot, .kind = FACET_RESOURCES_ALLOCATION, .text = {ours.text[0]}};
-    status = append(resources, &slot, NULL);
+    status = append_record(resources, &slot, NULL);
     if (status != FACET_OK && status != FACET_ALREADY_EXISTS)
         return facet_json_no_memory(error);
     bool new = status == FACET_OK;
-    status = append(resources, &ours, error);
+    status = append_record(resources, &ours, error);
     if (status != FACET_OK && new)
         drop_last(resources);
     return status;

@@ -62,8 +62,8 @@ static bool write_all(int fd, const char *text, size_t bytes)
 }
 
 /* On the disk under its draft's name, then under its own, then the folder that says so. */
-static enum facet_status replace(int folder, const char *name, const char *text, size_t bytes,
-                                 struct facet_error *error)
+static enum facet_status replace_file(int folder, const char *name, const char *text, size_t bytes,
+                                      struct facet_error *error)
 {
     char draft[NAME_SIZE];
     FACET_CLEANUP_FD int fd = open_draft(folder, name, draft);
@@ -91,7 +91,7 @@ enum facet_status facet_resources_save(const struct facet_resources *resources, 
 
     if (status == FACET_OK)
         status = facet_resources_format(resources, &text, &bytes, error);
-    return status == FACET_OK ? replace(folder, name, text, bytes, error) : status;
+    return status == FACET_OK ? replace_file(folder, name, text, bytes, error) : status;
 }
 
 static enum facet_status read_all(int fd, const char *name, char **ret_text, size_t *ret_bytes,

@@ -82,12 +82,12 @@ struct reader {
     uint32_t line;
 };
 
-static enum facet_status damaged(const struct reader *reader, const char *what, struct facet_error *error)
+static enum facet_status refuse_damaged(const struct reader *reader, const char *what, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_CORRUPT, "resources", "line %" PRIu32 ": %s", reader->line, what);
 }
 
-static bool skip(struct reader *reader, const char *text)
+static bool skip_text(struct reader *reader, const char *text)
 {
     size_t length = strlen(text);
 
@@ -120,11 +120,11 @@ static enum facet_status read_text(struct reader *reader, char **ret_text, struc
 {
     uint64_t length;
 
-    if (!skip(reader, " ") || !read_number(reader, FACET_RESOURCES_BYTES, &length) || !skip(reader, ":") ||
+    if (!skip_text(reader, " ") || !read_number(reader, FACET_RESOURCES_BYTES, &length) || !skip_text(reader, ":") ||
         length > (uint64_t)(reader->end - reader->at))
-        return damaged(reader, "expected a text with its length", error);
+        return refuse_damaged(reader, "expected a text with its length", error);
     if (memchr(reader->at, '\0', length))
-        return damaged(reader, "expected a text without a byte 0", error);
+        return refuse_damaged(reader, "expected a text without a byte 0", error);
     char *text = malloc(length + 1);
     if (!text)
         return facet_json_no_memory(error);
@@ -141,7 +141,7 @@ static bool read_kind(struct reader *reader, uint32_t *ret_kind)
 {
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         const char *name = facet_resources_form(kind)->name;
-        if (skip(reader, name)) {
+        if (skip_text(reader, name)) {
             *ret_kind = kind;
             return true;
         }
@@ -153,7 +153,7 @@ static bool read_amount(struct reader *reader, struct facet_resources_record *re
 {
     uint64_t number, places;
 
-    if (!skip(reader, " ") || !read_number(reader, INT64_MAX, &number) || !skip(reader, " ") ||
+    if (!skip_text(reader, " ") || !read_number(reader, INT64_MAX, &number) || !skip_text(reader, " ") ||
         !read_number(reader, UINT32_MAX, &places))
         return false;
     record->number = (int64_t)number;
@@ -170,7 +170,7 @@ static enum facet_status add(struct facet_resources *resources, const struct fac
 
     if (status == FACET_OK || status == FACET_NO_MEMORY)
         return status == FACET_OK ? status : facet_json_no_memory(error);
-    return damaged(reader, why.message, error);
+    return refuse_damaged(reader, why.message, error);
 }
 
 static enum facet_status read_record(struct reader *reader, struct facet_resources *resources,
@@ -181,16 +181,16 @@ static enum facet_status read_record(struct reader *reader, struct facet_resourc
     enum facet_status status = FACET_OK;
 
     if (!read_kind(reader, &record.kind))
-        return damaged(reader, "expected a record", error);
+        return refuse_damaged(reader, "expected a record", error);
     const struct facet_resources_form *form = facet_resources_form(record.kind);
     if (form->number && !read_amount(reader, &record))
-        return damaged(reader, "expected a number and its decimals", error);
+        return refuse_damaged(reader, "expected a number and its decimals", error);
     for (uint32_t i = 0; status == FACET_OK && i < form->texts; i++) {
         status = read_text(reader, &texts[i], error);
         record.text[i] = texts[i];
     }
-    if (status == FACET_OK && !skip(reader, "\n"))
-        status = damaged(reader, "expected the end of the record", error);
+    if (status == FACET_OK && !skip_text(reader, "\n"))
+        status = refuse_damaged(reader, "expected the end of the record", error);
     if (status == FACET_OK)
         status = add(resources, &record, reader, error);
     for (uint32_t i = 0; i < form->texts; i++)
@@ -207,12 +207,12 @@ static enum facet_status read_end(struct reader *reader, const char *text, const
     uint64_t count;
 
     hash_text(text, (size_t)(reader->at - text), digits);
-    if (!skip(reader, "end ") || !read_number(reader, UINT32_MAX, &count) || !skip(reader, " "))
-        return damaged(reader, "expected the last line", error);
-    if (!skip(reader, digits) || !skip(reader, "\n"))
-        return damaged(reader, "the checksum is not that of the file", error);
+    if (!skip_text(reader, "end ") || !read_number(reader, UINT32_MAX, &count) || !skip_text(reader, " "))
+        return refuse_damaged(reader, "expected the last line", error);
+    if (!skip_text(reader, digits) || !skip_text(reader, "\n"))
+        return refuse_damaged(reader, "the checksum is not that of the file", error);
     if (count != facet_resources_count(resources) || reader->at != reader->end)
-        return damaged(reader, "expected as many records as are counted, and no more", error);
+        return refuse_damaged(reader, "expected as many records as are counted, and no more", error);
     return FACET_OK;
 }
 
@@ -222,11 +222,11 @@ static enum facet_status check_head(struct reader *reader, struct facet_error *e
     struct reader other = *reader;
     uint64_t version;
 
-    if (skip(reader, HEAD_1))
+    if (skip_text(reader, HEAD_1))
         return FACET_OK;
-    if (skip(&other, HEAD) && read_number(&other, UINT32_MAX, &version) && version > 1 && skip(&other, "\n"))
+    if (skip_text(&other, HEAD) && read_number(&other, UINT32_MAX, &version) && version > 1 && skip_text(&other, "\n"))
         return facet_error_argument(error, FACET_UNSUPPORTED, "resources", "version %" PRIu64 ": expected 1", version);
-    return damaged(reader, "expected a resource file, '" HEAD "1'", error);
+    return refuse_damaged(reader, "expected a resource file, '" HEAD "1'", error);
 }
 
 enum facet_status facet_resources_parse(const char *text, size_t bytes, struct facet_resources **ret_resources,

@@ -9,7 +9,7 @@
 #include "spec/document.h"
 
 /* "cuda" + "0": identities as one text. No device_name has a line feed in it. */
-static char *join(const char *first, size_t length, const char *second)
+static char *join_path(const char *first, size_t length, const char *second)
 {
     size_t size = length + strlen(second) + 2;
     char *text = malloc(size);
@@ -20,13 +20,13 @@ static char *join(const char *first, size_t length, const char *second)
 }
 
 /* The identity of an item; NULL when it has none, or memory ran out, which breaks the list. */
-static char *identity(const json_t *item, const char *key, const char *second, struct facet_violations *violations)
+static char *identity_of(const json_t *item, const char *key, const char *second, struct facet_violations *violations)
 {
     const char *first = facet_json_text(item, key), *other = second ? facet_json_text(item, second) : "";
 
     if (!first || !other)
         return NULL;
-    char *text = join(other, strlen(other), first);
+    char *text = join_path(other, strlen(other), first);
     if (!text)
         facet_violations_break(violations);
     return text;
@@ -42,7 +42,7 @@ void facet_rules_once(const json_t *array, const struct facet_step *parent, cons
     json_array_foreach ((json_t *)(uintptr_t)array, index, item) {
         const struct facet_step at = {.parent = parent, .index = index};
         const struct facet_step step = {.parent = &at, .key = key};
-        FACET_CLEANUP_FREE char *name = identity(item, key, second, violations);
+        FACET_CLEANUP_FREE char *name = identity_of(item, key, second, violations);
 
         if (!name)
             continue;
@@ -97,7 +97,7 @@ static void judge_share(const struct slot *slot, const json_t *share, const stru
 
     if (!id || !slot->name)
         return;
-    FACET_CLEANUP_FREE char *name = join(slot->name, slot->device, id);
+    FACET_CLEANUP_FREE char *name = join_path(slot->name, slot->device, id);
     if (!name)
         facet_violations_break(slot->violations);
     else if (!json_object_get(slot->devices, name))
@@ -173,7 +173,7 @@ static void judge_device(const json_t *device, const struct facet_step *step, co
     facet_rules_once(json_object_get(device, "partitioning_support"), &technologies, "technology", NULL, violations);
     if (!name || !parent)
         return;
-    FACET_CLEANUP_FREE char *text = join(name, strlen(name), parent);
+    FACET_CLEANUP_FREE char *text = join_path(name, strlen(name), parent);
     if (!text)
         facet_violations_break(violations);
     else if (!json_object_get(devices, text) || (id && strcmp(id, parent) == 0))
@@ -188,7 +188,7 @@ static json_t *index_devices(const json_t *devices, struct facet_violations *vio
     json_t *device;
 
     json_array_foreach ((json_t *)(uintptr_t)devices, index, device) {
-        FACET_CLEANUP_FREE char *name = identity(device, "device_id", "device_name", violations);
+        FACET_CLEANUP_FREE char *name = identity_of(device, "device_id", "device_name", violations);
         if (name && json_object_set(names, name, device) < 0)
             facet_violations_break(violations);
     }

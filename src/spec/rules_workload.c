@@ -2,8 +2,8 @@
 /* Owns: rules between the members of a workload's configuration. Never: repeats its schema. */
 #include "spec/document.h"
 
-static void report(struct facet_violations *violations, const struct facet_step *parent, const char *key,
-                   const char *expected)
+static void report_violation(struct facet_violations *violations, const struct facet_step *parent, const char *key,
+                             const char *expected)
 {
     const struct facet_step at = {.parent = parent, .key = key};
 
@@ -33,11 +33,12 @@ static void judge_mount(const json_t *mount, const struct facet_step *at, struct
     if (!type)
         return;
     if (strcmp(type, "tmpfs") == 0 ? source != NULL : !source || !source[0])
-        report(violations, at, "source", strcmp(type, "tmpfs") == 0 ? "none for a tmpfs" : "where it is from");
+        report_violation(violations, at, "source",
+                         strcmp(type, "tmpfs") == 0 ? "none for a tmpfs" : "where it is from");
     else if (strcmp(type, "bind") == 0 && source[0] != '/')
-        report(violations, at, "source", "an absolute path for a bind mount");
+        report_violation(violations, at, "source", "an absolute path for a bind mount");
     else if (strcmp(type, "volume") == 0 && strchr(source, '/'))
-        report(violations, at, "source", "a volume's name");
+        report_violation(violations, at, "source", "a volume's name");
 }
 
 /* A soft limit is at most the hard one; -1 is beyond any number. */
@@ -47,7 +48,7 @@ static void judge_limit(const json_t *limit, const struct facet_step *at, struct
     json_int_t most = json_integer_value(hard), least = json_integer_value(soft);
 
     if (json_is_integer(soft) && json_is_integer(hard) && most >= 0 && (least < 0 || least > most))
-        report(violations, at, "soft", "at most the hard limit");
+        report_violation(violations, at, "soft", "at most the hard limit");
 }
 
 /* Memory and swap together are no less than memory, which has to be limited then: no engine takes it otherwise. */
@@ -59,7 +60,7 @@ static void judge_swap(const json_t *workload, const struct facet_step *root, st
     if (!json_is_integer(swap) || json_integer_value(swap) < 0 || (memory && !json_is_integer(memory)))
         return;
     if (!memory || json_integer_value(swap) < json_integer_value(memory))
-        report(violations, root, "memory_swap_limit_bytes", "a memory_limit_bytes, and no less than that");
+        report_violation(violations, root, "memory_swap_limit_bytes", "a memory_limit_bytes, and no less than that");
 }
 
 /* A hook is mounted as well. */
@@ -78,7 +79,7 @@ static void judge_targets(const json_t *workload, const struct facet_step *hooks
         const struct facet_step at = {.parent = hooks, .index = index};
         const char *target = facet_json_text(item, "target");
         if (target && json_object_get(mounted, target))
-            report(violations, &at, "target", "a path at which nothing else is mounted");
+            report_violation(violations, &at, "target", "a path at which nothing else is mounted");
     }
 }
 
@@ -107,5 +108,5 @@ void facet_rules_workload(const json_t *workload, struct facet_violations *viola
     judge_targets(workload, &hooks, violations);
     judge_swap(workload, &root, violations);
     if (mode && (strcmp(mode, "profile") == 0) != (json_object_get(profile, "profile") != NULL))
-        report(violations, &seccomp, "profile", "a profile with the mode 'profile', and none otherwise");
+        report_violation(violations, &seccomp, "profile", "a profile with the mode 'profile', and none otherwise");
 }

@@ -132,7 +132,7 @@ const struct facet_fields facet_component_fields = FIELDS(component_list, SIZE_M
 /* --- documents -------------------------------------------------------------------------------------------------- */
 
 /* Takes the root, also when it fails. */
-static enum facet_status wrap(json_t *root, struct facet_spec **ret_spec, struct facet_error *error)
+static enum facet_status wrap_document(json_t *root, struct facet_spec **ret_spec, struct facet_error *error)
 {
     struct facet_spec *spec = root ? malloc(sizeof *spec) : NULL;
 
@@ -154,9 +154,9 @@ enum facet_status facet_spec_create(struct facet_spec **ret_spec, struct facet_e
 {
     if (!ret_spec)
         return no_output("ret_spec", error);
-    return wrap(json_pack("{s:s, s:s, s:[], s:[]}", "format", "facet-accelerator-node", "version", "1.0",
-                          "resource_specs", "devices"),
-                ret_spec, error);
+    return wrap_document(json_pack("{s:s, s:s, s:[], s:[]}", "format", "facet-accelerator-node", "version", "1.0",
+                                   "resource_specs", "devices"),
+                         ret_spec, error);
 }
 
 enum facet_status facet_spec_read(const char *text, size_t bytes, struct facet_spec **ret_spec,
@@ -167,7 +167,7 @@ enum facet_status facet_spec_read(const char *text, size_t bytes, struct facet_s
     if (!ret_spec)
         return no_output("ret_spec", error);
     enum facet_status status = facet_document_read(FACET_DOCUMENT_NODE, text, bytes, &root, error);
-    return status == FACET_OK ? wrap(root, ret_spec, error) : status;
+    return status == FACET_OK ? wrap_document(root, ret_spec, error) : status;
 }
 
 enum facet_status facet_spec_write(const struct facet_spec *spec, char **ret_text, struct facet_error *error)

@@ -15,8 +15,8 @@ static enum facet_status no_struct(const char *name, struct facet_error *error)
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected a struct with its size", name);
 }
 
-static enum facet_status find(const json_t *array, const char *what, uint32_t index, json_t **ret_item,
-                              struct facet_error *error)
+static enum facet_status find_item(const json_t *array, const char *what, uint32_t index, json_t **ret_item,
+                                   struct facet_error *error)
 {
     json_t *item = json_array_get(array, index);
 
@@ -41,7 +41,7 @@ enum facet_status facet_spec_get_slot(const struct facet_spec *spec, uint32_t in
 {
     struct facet_spec_slot slot = {0};
     json_t *item = NULL;
-    enum facet_status status = find(facet_spec_items(spec, "resource_specs"), "slot", index, &item, error);
+    enum facet_status status = find_item(facet_spec_items(spec, "resource_specs"), "slot", index, &item, error);
 
     if (status != FACET_OK)
         return status;
@@ -61,7 +61,7 @@ enum facet_status facet_spec_get_device(const struct facet_spec *spec, uint32_t 
 {
     struct facet_spec_device device = {0};
     json_t *item = NULL;
-    enum facet_status status = find(facet_spec_items(spec, "devices"), "device", index, &item, error);
+    enum facet_status status = find_item(facet_spec_items(spec, "devices"), "device", index, &item, error);
 
     if (status != FACET_OK)
         return status;
@@ -82,7 +82,7 @@ enum facet_status facet_spec_get_component(const struct facet_spec *spec, uint32
 {
     struct facet_spec_component component = {0};
     json_t *item = NULL;
-    enum facet_status status = find(facet_spec_components(spec), "component", index, &item, error);
+    enum facet_status status = find_item(facet_spec_components(spec), "component", index, &item, error);
 
     if (status != FACET_OK)
         return status;
@@ -105,12 +105,12 @@ static enum facet_status get_inner(const struct facet_spec *spec, const struct i
                                    uint32_t index, void *ret_struct, struct facet_error *error)
 {
     json_t *item = NULL;
-    enum facet_status status = find(facet_spec_items(spec, inner->items), inner->items, outer, &item, error);
+    enum facet_status status = find_item(facet_spec_items(spec, inner->items), inner->items, outer, &item, error);
 
     if (status == FACET_OK && !ret_struct)
         return no_struct(inner->what, error);
     if (status == FACET_OK)
-        status = find(json_object_get(item, inner->list), inner->what, index, &item, error);
+        status = find_item(json_object_get(item, inner->list), inner->what, index, &item, error);
     if (status == FACET_OK)
         facet_fields_get(inner->fields, item, ret_struct);
     return status;
@@ -132,12 +132,12 @@ enum facet_status facet_spec_get_exclusive(const struct facet_spec *spec, uint32
                                            const char **ret_pattern, struct facet_error *error)
 {
     json_t *item = NULL;
-    enum facet_status status = find(facet_spec_items(spec, "resource_specs"), "slot", slot, &item, error);
+    enum facet_status status = find_item(facet_spec_items(spec, "resource_specs"), "slot", slot, &item, error);
 
     if (status == FACET_OK && !ret_pattern)
         return no_struct("ret_pattern", error);
     if (status == FACET_OK)
-        status = find(json_object_get(item, "exclusive_with"), "pattern", index, &item, error);
+        status = find_item(json_object_get(item, "exclusive_with"), "pattern", index, &item, error);
     if (status == FACET_OK)
         *ret_pattern = json_string_value(item);
     return status;
@@ -200,7 +200,7 @@ enum facet_status facet_spec_get_extra(const struct facet_spec *spec, uint32_t c
                                        struct facet_spec_pair *ret_pair, struct facet_error *error)
 {
     json_t *item = NULL;
-    enum facet_status status = find(facet_spec_components(spec), "component", component, &item, error);
+    enum facet_status status = find_item(facet_spec_components(spec), "component", component, &item, error);
 
     return status == FACET_OK ? get_pair(json_object_get(item, "extra"), index, ret_pair, error) : status;
 }
@@ -209,7 +209,7 @@ enum facet_status facet_spec_get_metadata(const struct facet_spec *spec, uint32_
                                           struct facet_spec_pair *ret_pair, struct facet_error *error)
 {
     json_t *item = NULL;
-    enum facet_status status = find(facet_spec_components(spec), "component", component, &item, error);
+    enum facet_status status = find_item(facet_spec_components(spec), "component", component, &item, error);
 
     return status == FACET_OK
                ? get_pair(json_object_get(json_object_get(item, "health"), "metadata"), index, ret_pair, error)

@@ -62,7 +62,7 @@ static enum facet_status put_list(json_t *owner, const struct list *list, struct
 }
 
 /* Replaces the item at `index`, or appends it. */
-static enum facet_status replace(json_t *array, size_t index, json_t *item, struct facet_error *error)
+static enum facet_status replace_item(json_t *array, size_t index, json_t *item, struct facet_error *error)
 {
     int status = index < json_array_size(array) ? json_array_set(array, index, item) : json_array_append(array, item);
 
@@ -134,7 +134,7 @@ enum facet_status facet_spec_put_slot(struct facet_spec *spec, const struct face
                           &(struct list){"shares", "device_id", &facet_share_fields, ours.shares, sizeof *ours.shares,
                                          ours.share_count},
                           error);
-    return status == FACET_OK ? replace(slots, index, item, error) : status;
+    return status == FACET_OK ? replace_item(slots, index, item, error) : status;
 }
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ static enum facet_status put_lists(json_t *item, const struct facet_spec_device 
 }
 
 /* The older members follow the detailed ones, unless they are said themselves. */
-static enum facet_status derive(json_t *item, const struct facet_spec_device *device, struct facet_error *error)
+static enum facet_status derive_device(json_t *item, const struct facet_spec_device *device, struct facet_error *error)
 {
     const json_t *memory = json_object_get(json_object_get(item, "memory_spec"), "total_memory");
     const json_t *units = json_object_get(json_array_get(json_object_get(item, "compute_units"), 0), "count");
@@ -204,8 +204,8 @@ enum facet_status facet_spec_put_device(struct facet_spec *spec, const struct fa
     if (status == FACET_OK)
         status = put_lists(item, &ours, error);
     if (status == FACET_OK)
-        status = derive(item, &ours, error);
-    return status == FACET_OK ? replace(devices, index, item, error) : status;
+        status = derive_device(item, &ours, error);
+    return status == FACET_OK ? replace_item(devices, index, item, error) : status;
 }
 
 /* --- components ------------------------------------------------------------------------------------------------- */
@@ -263,5 +263,5 @@ enum facet_status facet_spec_put_component(struct facet_spec *spec, const struct
         status = put_pairs(json_object_get(item, "health"), "metadata", ours.metadata, ours.metadata_count, error);
     if (status != FACET_OK)
         return status;
-    return components ? replace(components, index, item, error) : put_first_component(spec, item, error);
+    return components ? replace_item(components, index, item, error) : put_first_component(spec, item, error);
 }

@@ -23,14 +23,14 @@ static const json_t *units_of(const json_t *device)
                      json_object_get(json_array_get(json_object_get(device, "compute_units"), 0), "count"));
 }
 
-static json_t *share(const json_t *value)
+static json_t *share_value(const json_t *value)
 {
     return value ? json_incref((json_t *)(uintptr_t)value) : NULL;
 }
 
 static enum facet_status add_legacy(json_t *list, const json_t *device, struct facet_error *error)
 {
-    json_t *memory = share(memory_of(device)), *units = share(units_of(device));
+    json_t *memory = share_value(memory_of(device)), *units = share_value(units_of(device));
     const json_t *node = json_object_get(device, "numa_node"), *place = json_object_get(device, "hw_location");
 
     if (!memory || !units) {
@@ -40,10 +40,10 @@ static enum facet_status add_legacy(json_t *list, const json_t *device, struct f
         return facet_error_argument(error, FACET_UNSUPPORTED, what, "device '%.80s': its %s is not known",
                                     facet_json_text(device, "device_id"), what);
     }
-    json_t *item =
-        json_pack("{s:O, s:O, s:o, s:o, s:o, s:o}", "device_id", json_object_get(device, "device_id"), "device_name",
-                  json_object_get(device, "device_name"), "hw_location", place ? share(place) : json_string(""),
-                  "memory_size", memory, "processing_units", units, "numa_node", node ? share(node) : json_null());
+    json_t *item = json_pack("{s:O, s:O, s:o, s:o, s:o, s:o}", "device_id", json_object_get(device, "device_id"),
+                             "device_name", json_object_get(device, "device_name"), "hw_location",
+                             place ? share_value(place) : json_string(""), "memory_size", memory, "processing_units",
+                             units, "numa_node", node ? share_value(node) : json_null());
     return json_array_append_new(list, item) == 0 ? FACET_OK : facet_json_no_memory(error);
 }
 
@@ -155,9 +155,10 @@ static enum facet_status slots_of(const json_t *device, const struct facet_spec_
 static enum facet_status add_seen(json_t *list, const json_t *device, json_t *slots, struct facet_error *error)
 {
     const json_t *model = json_object_get(device, "model_name");
-    FACET_CLEANUP_JSON json_t *item = json_pack(
-        "{s:O, s:o*, s:{s:o*, s:o*}, s:O}", "device_id", json_object_get(device, "device_id"), "model_name",
-        share(model), "data", "mem", share(memory_of(device)), "proc", share(units_of(device)), "slots", slots);
+    FACET_CLEANUP_JSON json_t *item =
+        json_pack("{s:O, s:o*, s:{s:o*, s:o*}, s:O}", "device_id", json_object_get(device, "device_id"), "model_name",
+                  share_value(model), "data", "mem", share_value(memory_of(device)), "proc",
+                  share_value(units_of(device)), "slots", slots);
 
     return json_array_append(list, item) == 0 ? FACET_OK : facet_json_no_memory(error);
 }

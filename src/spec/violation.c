@@ -137,7 +137,7 @@ static bool has_room(struct facet_violations *violations)
     return true;
 }
 
-static bool keep(struct facet_violations *violations, const struct facet_step *step, const char *text)
+static bool keep_violation(struct facet_violations *violations, const struct facet_step *step, const char *text)
 {
     FACET_CLEANUP_FREE char *pointer = facet_step_pointer(step);
     FACET_CLEANUP_FREE char *message = strdup(text);
@@ -162,5 +162,5 @@ void facet_violations_add(struct facet_violations *violations, const struct face
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     facet_text_make_line(text);
-    violations->broken = !keep(violations, step, text);
+    violations->broken = !keep_violation(violations, step, text);
 }

@@ -8,7 +8,7 @@
 #include "base/sized.h"
 #include "spec/document.h"
 
-static enum facet_status wrap(json_t *root, struct facet_workload **ret_workload, struct facet_error *error)
+static enum facet_status wrap_workload(json_t *root, struct facet_workload **ret_workload, struct facet_error *error)
 {
     struct facet_workload *workload = root ? malloc(sizeof *workload) : NULL;
 
@@ -30,7 +30,8 @@ enum facet_status facet_workload_create(struct facet_workload **ret_workload, st
 {
     if (!ret_workload)
         return no_argument("ret_workload", error);
-    return wrap(json_pack("{s:s, s:s}", "format", "facet-accelerator-workload", "version", "1.0"), ret_workload, error);
+    return wrap_workload(json_pack("{s:s, s:s}", "format", "facet-accelerator-workload", "version", "1.0"),
+                         ret_workload, error);
 }
 
 enum facet_status facet_workload_read(const char *text, size_t bytes, struct facet_workload **ret_workload,
@@ -41,7 +42,7 @@ enum facet_status facet_workload_read(const char *text, size_t bytes, struct fac
     if (!ret_workload)
         return no_argument("ret_workload", error);
     enum facet_status status = facet_document_read(FACET_DOCUMENT_WORKLOAD, text, bytes, &root, error);
-    return status == FACET_OK ? wrap(root, ret_workload, error) : status;
+    return status == FACET_OK ? wrap_workload(root, ret_workload, error) : status;
 }
 
 enum facet_status facet_workload_write(const struct facet_workload *workload, char **ret_text,
@@ -64,7 +65,7 @@ void facet_workload_destroy(struct facet_workload *workload)
 /* --- one member ------------------------------------------------------------------------------------------------- */
 
 /* Takes `value`; checks it as the only member of a configuration. */
-static enum facet_status demand(const char *member, json_t *value, struct facet_error *error)
+static enum facet_status refuse_member(const char *member, json_t *value, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *owned = value;
     FACET_CLEANUP_JSON json_t *alone =
@@ -105,14 +106,14 @@ static enum facet_status demand_utf8(const char *name, const char *const *texts,
 /*
  * Puts the one-member configuration {member: value} in, by the rules of merging, or replaces the member. Takes value.
  */
-static enum facet_status put(struct facet_workload *workload, const char *member, json_t *value, bool replace,
-                             struct facet_error *error)
+static enum facet_status put_member(struct facet_workload *workload, const char *member, json_t *value, bool replace,
+                                    struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *owned = value;
 
     if (!workload)
         return no_argument("workload", error);
-    enum facet_status status = demand(member, facet_render_share(value), error);
+    enum facet_status status = refuse_member(member, facet_render_share(value), error);
     if (status != FACET_OK)
         return status;
     if (replace)
@@ -135,7 +136,7 @@ static enum facet_status put_key(struct facet_workload *workload, const char *me
     if (status != FACET_OK)
         return status;
     FACET_CLEANUP_JSON json_t *alone = value ? json_pack("{s:O}", key, value) : NULL;
-    status = demand(member, facet_render_share(alone), error);
+    status = refuse_member(member, facet_render_share(alone), error);
     if (status != FACET_OK)
         return status;
     const json_t *old = json_object_get(workload->root, member);
@@ -158,7 +159,7 @@ enum facet_status facet_workload_add(struct facet_workload *workload, uint32_t s
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "setting", "setting %" PRIu32 ": expected a list",
                                     setting);
     enum facet_status status = text_of(lists[setting], text, &value, error);
-    return status == FACET_OK ? put(workload, lists[setting], json_pack("[o]", value), false, error) : status;
+    return status == FACET_OK ? put_member(workload, lists[setting], json_pack("[o]", value), false, error) : status;
 }
 
 enum facet_status facet_workload_set(struct facet_workload *workload, uint32_t setting, const char *key,
@@ -175,7 +176,7 @@ enum facet_status facet_workload_set(struct facet_workload *workload, uint32_t s
     enum facet_status status = text_of(member, text, &value, error);
     if (status != FACET_OK)
         return status;
-    return is_map ? put_key(workload, member, key, value, error) : put(workload, member, value, true, error);
+    return is_map ? put_key(workload, member, key, value, error) : put_member(workload, member, value, true, error);
 }
 
 enum facet_status facet_workload_add_mount(struct facet_workload *workload, const struct facet_workload_mount *mount,
@@ -209,7 +210,7 @@ enum facet_status facet_workload_add_mount(struct facet_workload *workload, cons
         json_decref(item);
         return facet_json_no_memory(error);
     }
-    return put(workload, "mounts", json_pack("[o]", item), false, error);
+    return put_member(workload, "mounts", json_pack("[o]", item), false, error);
 }
 
 enum facet_status facet_workload_add_device_node(struct facet_workload *workload, const char *host_path,
@@ -220,10 +221,10 @@ enum facet_status facet_workload_add_device_node(struct facet_workload *workload
     enum facet_status status = DEMAND_UTF8("device_node", error, host_path, path, permissions);
     if (status != FACET_OK)
         return status;
-    return put(workload, "device_nodes",
-               json_pack("[{s:s, s:s, s:s}]", "host_path", host_path, "path", path ? path : host_path, "permissions",
-                         permissions ? permissions : "rwm"),
-               false, error);
+    return put_member(workload, "device_nodes",
+                      json_pack("[{s:s, s:s, s:s}]", "host_path", host_path, "path", path ? path : host_path,
+                                "permissions", permissions ? permissions : "rwm"),
+                      false, error);
 }
 
 enum facet_status facet_workload_set_device_numbers(struct facet_workload *workload, const char *path, char type,
@@ -236,10 +237,10 @@ enum facet_status facet_workload_set_device_numbers(struct facet_workload *workl
     enum facet_status status = DEMAND_UTF8("path", error, path, text);
     if (status != FACET_OK)
         return status;
-    return put(workload, "device_nodes",
-               json_pack("[{s:s, s:s, s:I, s:I}]", "path", path, "type", text, "major", (json_int_t)major, "minor",
-                         (json_int_t)minor),
-               false, error);
+    return put_member(workload, "device_nodes",
+                      json_pack("[{s:s, s:s, s:I, s:I}]", "path", path, "type", text, "major", (json_int_t)major,
+                                "minor", (json_int_t)minor),
+                      false, error);
 }
 
 enum facet_status facet_workload_add_cgroup_rule(struct facet_workload *workload, char type, int64_t major,
@@ -254,13 +255,13 @@ enum facet_status facet_workload_add_cgroup_rule(struct facet_workload *workload
     if (!rule || (major != FACET_WORKLOAD_ANY && json_object_set_new(rule, "major", json_integer(major)) < 0) ||
         (minor != FACET_WORKLOAD_ANY && json_object_set_new(rule, "minor", json_integer(minor)) < 0))
         return facet_json_no_memory(error);
-    return put(workload, "device_cgroup_rules", json_pack("[O]", rule), false, error);
+    return put_member(workload, "device_cgroup_rules", json_pack("[O]", rule), false, error);
 }
 
 enum facet_status facet_workload_add_group_id(struct facet_workload *workload, uint32_t group,
                                               struct facet_error *error)
 {
-    return put(workload, "group_ids", json_pack("[I]", (json_int_t)group), false, error);
+    return put_member(workload, "group_ids", json_pack("[I]", (json_int_t)group), false, error);
 }
 
 enum facet_status facet_workload_set_ulimit(struct facet_workload *workload, const char *name, int64_t soft,
@@ -283,7 +284,7 @@ enum facet_status facet_workload_set_seccomp(struct facet_workload *workload, co
     status = DEMAND_UTF8("mode", error, mode);
     if (status != FACET_OK)
         return status;
-    return put(workload, "seccomp", json_pack("{s:s, s:O*}", "mode", mode, "profile", json), true, error);
+    return put_member(workload, "seccomp", json_pack("{s:s, s:O*}", "mode", mode, "profile", json), true, error);
 }
 
 enum facet_status facet_workload_set_hugepages(struct facet_workload *workload, const char *page, uint64_t bytes,
@@ -329,8 +330,8 @@ enum facet_status facet_workload_add_hook(struct facet_workload *workload, const
     enum facet_status status = DEMAND_UTF8("hook", error, source, target);
     if (status != FACET_OK)
         return status;
-    return put(workload, "hooks", json_pack("[{s:s, s:s}]", "source", source, "target", target ? target : source),
-               false, error);
+    return put_member(workload, "hooks",
+                      json_pack("[{s:s, s:s}]", "source", source, "target", target ? target : source), false, error);
 }
 
 enum facet_status facet_workload_merge(struct facet_workload *into, const char *into_name,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static enum facet_status refuse(struct facet_error *error, const char *what)
+static enum facet_status refuse_archive(struct facet_error *error, const char *what)
 {
     return facet_error_set(error, FACET_CORRUPT, "archive of builtin functions: %s", what);
 }
@@ -12,7 +12,7 @@ static enum facet_status refuse(struct facet_error *error, const char *what)
 static enum facet_status check_header(const struct facet_archive_header *header, size_t size, struct facet_error *error)
 {
     if (memcmp(header->magic, FACET_ARCHIVE_MAGIC, sizeof header->magic) != 0)
-        return refuse(error, "it does not begin like one");
+        return refuse_archive(error, "it does not begin like one");
     if (header->version != FACET_ARCHIVE_VERSION)
         return facet_error_set(error, FACET_CORRUPT, "archive of builtin functions: version %u, expected %u",
                                header->version, FACET_ARCHIVE_VERSION);
@@ -30,11 +30,11 @@ static enum facet_status check_symbols(const struct facet_archive *archive, uint
         const struct facet_archive_symbol *symbol = &archive->symbols[i];
 
         if (symbol->name >= name_bytes)
-            return refuse(error, "a symbol's name lies outside of the names");
+            return refuse_archive(error, "a symbol's name lies outside of the names");
         if (symbol->shard >= archive->shard_count)
-            return refuse(error, "a symbol's shard does not exist");
+            return refuse_archive(error, "a symbol's shard does not exist");
         if (i > 0 && strcmp(archive->names + archive->symbols[i - 1].name, archive->names + symbol->name) >= 0)
-            return refuse(error, "its symbols are out of order");
+            return refuse_archive(error, "its symbols are out of order");
     }
     return FACET_OK;
 }
@@ -45,9 +45,9 @@ static enum facet_status check_shards(const struct facet_archive *archive, uint6
         const struct facet_archive_shard *shard = &archive->shards[i];
 
         if (shard->offset < start || shard->offset > archive->size || shard->size > archive->size - shard->offset)
-            return refuse(error, "a shard lies outside of the file");
+            return refuse_archive(error, "a shard lies outside of the file");
         if (shard->offset % FACET_ARCHIVE_ALIGN != 0)
-            return refuse(error, "a shard is not aligned");
+            return refuse_archive(error, "a shard is not aligned");
     }
     return FACET_OK;
 }
@@ -61,9 +61,9 @@ static enum facet_status place_tables(const struct facet_archive_header *header,
     uint64_t end = names_at + header->name_bytes;
 
     if (end > archive->size || header->name_bytes == 0)
-        return refuse(error, "its tables are cut off");
+        return refuse_archive(error, "its tables are cut off");
     if (archive->bytes[end - 1] != '\0')
-        return refuse(error, "its names do not end");
+        return refuse_archive(error, "its names do not end");
     archive->symbols = (const void *)(archive->bytes + sizeof *header);
     archive->shards = (const void *)(archive->bytes + shards_at);
     archive->names = (const char *)archive->bytes + names_at;
@@ -84,7 +84,7 @@ enum facet_status facet_archive_read(const void *bytes, size_t size, struct face
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "bytes", "at %p, expected a multiple of %u", bytes,
                                     FACET_ARCHIVE_ALIGN);
     if (size < sizeof *header)
-        return refuse(error, "cut off in its header");
+        return refuse_archive(error, "cut off in its header");
     enum facet_status status = check_header(header, size, error);
     if (status == FACET_OK)
         status = place_tables(header, &archive, &tables_end, error);

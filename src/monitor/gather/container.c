@@ -14,7 +14,7 @@
 
 /* ---- lines ---- */
 
-static void add(struct gather_value *sum, char *text)
+static void add_value(struct gather_value *sum, char *text)
 {
     int64_t value = 0;
     enum facet_unmeasured reason = gather_number(&text, &value);
@@ -39,9 +39,9 @@ bool container_take_io(void *context, char *line)
     /* A device on which only other things were counted has neither. */
     while ((word = gather_next(&line))) {
         if (strncmp(word, "rbytes=", 7) == 0)
-            add(&io->read, word + 7);
+            add_value(&io->read, word + 7);
         else if (strncmp(word, "wbytes=", 7) == 0)
-            add(&io->write, word + 7);
+            add_value(&io->write, word + 7);
     }
     return true;
 }
@@ -86,7 +86,7 @@ bool container_take_region(void *context, char *line)
     else if (strcmp(line, "max") == 0 && regions->sum.reason == FACET_MEASURED)
         regions->sum.reason = FACET_UNMEASURED_UNLIMITED;
     else if (strcmp(line, "max") != 0)
-        add(&regions->sum, line);
+        add_value(&regions->sum, line);
     return true;
 }
 

@@ -8,7 +8,7 @@
 #include "monitor/gather/subject.h"
 
 /* json_object_set_new() takes NULL for a failure, and releases its value when it fails itself. */
-static bool set(json_t *object, const char *key, json_t *value)
+static bool set_member(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;
 }
@@ -34,14 +34,14 @@ static bool add_statistics(json_t *object, const struct facet_meter *meter, cons
         {"rate_milli", FACET_STATISTIC_RATE, statistics->rate_milli},
     };
 
-    if (!set(object, "statistics", all))
+    if (!set_member(object, "statistics", all))
         return false;
-    if (!set(all, "points", json_integer(statistics->points)) ||
-        !set(all, "measured", json_integer(statistics->measured)))
+    if (!set_member(all, "points", json_integer(statistics->points)) ||
+        !set_member(all, "measured", json_integer(statistics->measured)))
         return false;
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
         if (meter->statistics & each[i].bit &&
-            !set(all, each[i].key, number_or_null(statistics->valid & each[i].bit, each[i].value)))
+            !set_member(all, each[i].key, number_or_null(statistics->valid & each[i].bit, each[i].value)))
             return false;
     return true;
 }
@@ -54,16 +54,17 @@ static bool fill_measurement(json_t *object, const struct facet_measurement *mea
     int64_t percent = 0;
     bool has_percent = facet_measurement_percent(measurement, &percent);
 
-    return set(object, "key", json_string(meter->key)) && set(object, "name", json_string(meter->name)) &&
-           set(object, "type", json_string(facet_meter_type_name(meter->type))) &&
-           set(object, "unit", json_string(facet_unit_name(meter->unit))) &&
-           set(object, "decimals", json_integer(meter->decimals)) &&
-           set(object, "time_ns", json_integer((json_int_t)measurement->time_ns)) &&
-           set(object, "value", number_or_null(measured, measurement->value)) &&
-           set(object, "unmeasured",
-               measured ? json_null() : json_string(facet_unmeasured_name(measurement->reason))) &&
-           set(object, "capacity", number_or_null(measured && measurement->has_capacity, measurement->capacity)) &&
-           set(object, "percent_milli", number_or_null(has_percent, percent)) &&
+    return set_member(object, "key", json_string(meter->key)) && set_member(object, "name", json_string(meter->name)) &&
+           set_member(object, "type", json_string(facet_meter_type_name(meter->type))) &&
+           set_member(object, "unit", json_string(facet_unit_name(meter->unit))) &&
+           set_member(object, "decimals", json_integer(meter->decimals)) &&
+           set_member(object, "time_ns", json_integer((json_int_t)measurement->time_ns)) &&
+           set_member(object, "value", number_or_null(measured, measurement->value)) &&
+           set_member(object, "unmeasured",
+                      measured ? json_null() : json_string(facet_unmeasured_name(measurement->reason))) &&
+           set_member(object, "capacity",
+                      number_or_null(measured && measurement->has_capacity, measurement->capacity)) &&
+           set_member(object, "percent_milli", number_or_null(has_percent, percent)) &&
            add_statistics(object, meter, statistics);
 }
 
@@ -81,12 +82,12 @@ static bool add_subject(json_t *list, const struct facet_subject *subject)
 {
     json_t *object = json_object(), *measurements = NULL;
     bool done = json_array_append_new(list, object) == 0 &&
-                set(object, "kind", json_string(facet_subject_kind_name(subject->kind))) &&
-                set(object, "id", json_string(subject->id));
+                set_member(object, "kind", json_string(facet_subject_kind_name(subject->kind))) &&
+                set_member(object, "id", json_string(subject->id));
 
     if (done)
         measurements = json_array();
-    done = done && set(object, "measurements", measurements);
+    done = done && set_member(object, "measurements", measurements);
     for (uint32_t i = 0; done && i < subject->count; i++)
         done = add_measurement(measurements, subject, i);
     return done;
@@ -96,7 +97,7 @@ static char *write_text(struct facet_subject *const *subjects, size_t count)
 {
     json_t *root = json_object(), *list = json_array();
     char *text = NULL;
-    bool done = set(root, "subjects", list);
+    bool done = set_member(root, "subjects", list);
 
     for (size_t i = 0; done && i < count; i++)
         done = add_subject(list, subjects[i]);

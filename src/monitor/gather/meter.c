@@ -254,8 +254,8 @@ static enum facet_status check_texts(const struct facet_meter *meter, struct fac
     return FACET_OK;
 }
 
-static enum facet_status refuse(struct facet_error *error, const char *field, const char *key, uint32_t value,
-                                const char *expected)
+static enum facet_status refuse_meter(struct facet_error *error, const char *field, const char *key, uint32_t value,
+                                      const char *expected)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, field, "meter '%s': %s %" PRIu32 ": expected %s", key,
                                 field, value, expected);
@@ -277,14 +277,14 @@ enum facet_status facet_meter_check(const struct facet_meter *meter, struct face
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "key",
                                     "key '%s': expected one that the registry has not", meter->key);
     if (meter->type >= FACET_METER_TYPES)
-        return refuse(error, "type", meter->key, meter->type, "0 to 3");
+        return refuse_meter(error, "type", meter->key, meter->type, "0 to 3");
     if (meter->unit >= FACET_UNITS)
-        return refuse(error, "unit", meter->key, meter->unit, "one of enum facet_unit");
+        return refuse_meter(error, "unit", meter->key, meter->unit, "one of enum facet_unit");
     if (meter->decimals > DECIMALS_MOST)
-        return refuse(error, "decimals", meter->key, meter->decimals, "0 to 9");
+        return refuse_meter(error, "decimals", meter->key, meter->decimals, "0 to 9");
     if (meter->statistics & ~allowed[meter->type])
-        return refuse(error, "statistics", meter->key, meter->statistics, "only those that its type allows");
+        return refuse_meter(error, "statistics", meter->key, meter->statistics, "only those that its type allows");
     if (meter->subjects == 0 || meter->subjects >> FACET_SUBJECT_KINDS)
-        return refuse(error, "subjects", meter->key, meter->subjects, "one kind of subject at least");
+        return refuse_meter(error, "subjects", meter->key, meter->subjects, "one kind of subject at least");
     return FACET_OK;
 }

@@ -50,7 +50,7 @@ bool node_take_stat(void *context, char *line)
     return true;
 }
 
-static void add(struct gather_value *sum, char **text)
+static void add_value(struct gather_value *sum, char **text)
 {
     int64_t value = 0;
     enum facet_unmeasured reason = gather_number(text, &value);
@@ -89,11 +89,11 @@ bool node_take_network(void *context, char *line)
     if (strcmp(line, "lo") == 0)
         return true;
     network->names += hash_of(line);
-    add(&network->received, &colon);
+    add_value(&network->received, &colon);
     for (int field = RX_BYTES + 1; field < TX_BYTES; field++)
         if (gather_number(&colon, &ignored) == FACET_UNMEASURED_MALFORMED)
             network->sent.reason = FACET_UNMEASURED_MALFORMED;
-    add(&network->sent, &colon);
+    add_value(&network->sent, &colon);
     return true;
 }
 

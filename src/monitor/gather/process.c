@@ -28,7 +28,7 @@ struct gather_value process_ticks(struct gather_value ticks)
     return ticks;
 }
 
-static void set(struct gather_value *value, char *word)
+static void set_value(struct gather_value *value, char *word)
 {
     *value = (struct gather_value){0};
     value->reason = gather_number(&word, &value->value);
@@ -38,7 +38,7 @@ static void add_ticks(struct gather_value *sum, char *word)
 {
     struct gather_value more;
 
-    set(&more, word);
+    set_value(&more, word);
     if (more.reason == FACET_MEASURED)
         more.reason = gather_add(more.value, &sum->value);
     if (sum->reason == FACET_MEASURED)
@@ -59,13 +59,13 @@ bool process_take_stat(void *context, char *line)
     rest++;
     for (int field = STATE; field <= START && (word = gather_next(&rest)); field++) {
         if (field == USER_TICKS)
-            set(&stat->ticks, word);
+            set_value(&stat->ticks, word);
         else if (field == SYSTEM_TICKS)
             add_ticks(&stat->ticks, word);
         else if (field == THREADS)
-            set(&stat->threads, word);
+            set_value(&stat->threads, word);
         else if (field == START)
-            set(&stat->start, word);
+            set_value(&stat->start, word);
     }
     if (stat->start.reason == FACET_UNMEASURED_MALFORMED && !*rest) /* cut off: the fields before may be, too */
         stat->ticks.reason = stat->threads.reason = FACET_UNMEASURED_MALFORMED;

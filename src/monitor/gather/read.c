@@ -58,7 +58,7 @@ static enum facet_unmeasured too_long(struct lines *lines)
     return lines->cut ? FACET_MEASURED : FACET_UNMEASURED_MALFORMED;
 }
 
-static enum facet_unmeasured feed(struct lines *lines, const char *bytes, size_t count)
+static enum facet_unmeasured feed_lines(struct lines *lines, const char *bytes, size_t count)
 {
     enum facet_unmeasured reason = FACET_MEASURED;
 
@@ -73,7 +73,7 @@ static enum facet_unmeasured feed(struct lines *lines, const char *bytes, size_t
     return reason;
 }
 
-static enum facet_unmeasured finish(struct lines *lines)
+static enum facet_unmeasured finish_lines(struct lines *lines)
 {
     return lines->length > 0 && !lines->enough ? take_line(lines) : FACET_MEASURED;
 }
@@ -81,9 +81,9 @@ static enum facet_unmeasured finish(struct lines *lines)
 enum facet_unmeasured gather_text(const char *text, size_t length, gather_line_func take, void *context)
 {
     struct lines lines = {.take = take, .context = context};
-    enum facet_unmeasured reason = feed(&lines, text, length);
+    enum facet_unmeasured reason = feed_lines(&lines, text, length);
 
-    return reason == FACET_MEASURED ? finish(&lines) : reason;
+    return reason == FACET_MEASURED ? finish_lines(&lines) : reason;
 }
 
 static enum facet_unmeasured read_lines(int fd, struct lines *lines)
@@ -100,9 +100,9 @@ static enum facet_unmeasured read_lines(int fd, struct lines *lines)
         if (got < 0)
             return reason_of(errno);
         if (got == 0)
-            return finish(lines);
+            return finish_lines(lines);
         total += (size_t)got;
-        reason = total > GATHER_BYTES ? FACET_UNMEASURED_MALFORMED : feed(lines, bytes, (size_t)got);
+        reason = total > GATHER_BYTES ? FACET_UNMEASURED_MALFORMED : feed_lines(lines, bytes, (size_t)got);
     }
     return reason;
 }

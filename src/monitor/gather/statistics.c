@@ -17,7 +17,7 @@ bool gather_narrow(gather_wide wide, int64_t *ret_value)
 }
 
 /* To the nearest; half goes away from zero. */
-static gather_wide divide(gather_wide value, gather_wide by)
+static gather_wide divide_rounded(gather_wide value, gather_wide by)
 {
     return (value < 0 ? value - by / 2 : value + by / 2) / by;
 }
@@ -27,7 +27,7 @@ bool facet_measurement_percent(const struct facet_measurement *measurement, int6
     if (!measurement || !ret_percent_milli || measurement->reason != FACET_MEASURED || !measurement->has_capacity ||
         measurement->capacity <= 0)
         return false;
-    return gather_narrow(divide((gather_wide)measurement->value * PERCENT * MILLI, measurement->capacity),
+    return gather_narrow(divide_rounded((gather_wide)measurement->value * PERCENT * MILLI, measurement->capacity),
                          ret_percent_milli);
 }
 
@@ -54,7 +54,7 @@ static void add_levels(struct facet_statistics *statistics, const struct facet_p
     statistics->valid = FACET_STATISTIC_MIN | FACET_STATISTIC_MAX;
     if (gather_narrow(sum, &statistics->sum))
         statistics->valid |= FACET_STATISTIC_SUM;
-    if (gather_narrow(divide(sum * MILLI, statistics->measured), &statistics->average_milli))
+    if (gather_narrow(divide_rounded(sum * MILLI, statistics->measured), &statistics->average_milli))
         statistics->valid |= FACET_STATISTIC_AVERAGE;
 }
 
@@ -86,7 +86,7 @@ static void add_growth(struct facet_statistics *statistics, const struct facet_m
 
     if (gather_narrow(diff, &statistics->diff))
         statistics->valid |= FACET_STATISTIC_DIFF;
-    if (gather_narrow(divide(diff * MILLI * (gather_wide)FACET_NS_PER_S, last->time_ns - first->time_ns),
+    if (gather_narrow(divide_rounded(diff * MILLI * (gather_wide)FACET_NS_PER_S, last->time_ns - first->time_ns),
                       &statistics->rate_milli))
         statistics->valid |= FACET_STATISTIC_RATE;
 }

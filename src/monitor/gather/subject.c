@@ -84,8 +84,8 @@ struct gather_series *gather_series_find(struct facet_subject *subject, const ch
 
 /* ---- the rules for measurements ---- */
 
-static enum facet_status refuse(struct facet_error *error, const char *field, const struct facet_measurement *given,
-                                const char *expected)
+static enum facet_status refuse_measurement(struct facet_error *error, const char *field,
+                                            const struct facet_measurement *given, const char *expected)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, field, "measurement of '%s': %s: expected %s",
                                 given->meter->key, field, expected);
@@ -113,21 +113,22 @@ static enum facet_status check_one(struct facet_subject *subject, const struct f
     enum facet_status status = facet_meter_check(given->meter, error);
 
     if (status != FACET_OK)
-        return status == FACET_ALREADY_EXISTS ? refuse(error, "meter", given, "the registry's of that key") : status;
+        return status == FACET_ALREADY_EXISTS ? refuse_measurement(error, "meter", given, "the registry's of that key")
+                                              : status;
     const struct gather_series *series = gather_series_find(subject, given->meter->key);
 
     if (!(given->meter->subjects >> subject->kind & 1))
-        return refuse(error, "meter", given, "one for this kind of subject");
+        return refuse_measurement(error, "meter", given, "one for this kind of subject");
     if (is_derived(given->meter->key))
-        return refuse(error, "meter", given, "one that is measured: this one is made of others");
+        return refuse_measurement(error, "meter", given, "one that is measured: this one is made of others");
     if (series && series->last.meter != given->meter)
-        return refuse(error, "meter", given, "the one of that key that it had before");
+        return refuse_measurement(error, "meter", given, "the one of that key that it had before");
     if (given->reason >= FACET_UNMEASURED_REASONS)
-        return refuse(error, "reason", given, "one of enum facet_unmeasured");
+        return refuse_measurement(error, "reason", given, "one of enum facet_unmeasured");
     if (series && given->time_ns <= series->last.time_ns)
-        return refuse(error, "time_ns", given, "a time after its last one");
+        return refuse_measurement(error, "time_ns", given, "a time after its last one");
     if (given->time_ns > INT64_MAX)
-        return refuse(error, "time_ns", given, "at most INT64_MAX");
+        return refuse_measurement(error, "time_ns", given, "at most INT64_MAX");
     return FACET_OK;
 }
 
@@ -141,7 +142,7 @@ static enum facet_status check_look(struct facet_subject *subject, const struct 
             return status;
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(given[k].meter->key, given[i].meter->key) == 0)
-                return refuse(error, "meter", &given[i], "it once in a look");
+                return refuse_measurement(error, "meter", &given[i], "it once in a look");
     }
     return FACET_OK;
 }
@@ -164,8 +165,8 @@ static enum facet_status add_series(struct facet_subject *subject, const struct 
     return FACET_OK;
 }
 
-static enum facet_status reserve(struct facet_subject *subject, const struct facet_measurement *given, uint32_t count,
-                                 struct facet_error *error)
+static enum facet_status reserve_series(struct facet_subject *subject, const struct facet_measurement *given,
+                                        uint32_t count, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -180,7 +181,7 @@ static enum facet_status reserve(struct facet_subject *subject, const struct fac
     return status;
 }
 
-static void undo(struct facet_subject *subject, uint32_t count)
+static void undo_series(struct facet_subject *subject, uint32_t count)
 {
     while (subject->count > count)
         free(subject->series[--subject->count].point);
@@ -188,7 +189,8 @@ static void undo(struct facet_subject *subject, uint32_t count)
 
 /* ---- one look ---- */
 
-static void note(struct facet_subject *subject, struct gather_series *series, const struct facet_measurement *given)
+static void note_measurement(struct facet_subject *subject, struct gather_series *series,
+                             const struct facet_measurement *given)
 {
     if (given->identity != 0 && series->identity != 0 && given->identity != series->identity)
         series->points = 0;
@@ -205,8 +207,8 @@ static void note(struct facet_subject *subject, struct gather_series *series, co
  * The newest point against the last one before it that has a value: a counter that was unreadable for once lost
  * nothing.
  */
-static enum facet_unmeasured derive(const struct gather_series *source, const struct gather_derived *made,
-                                    int64_t *ret_value)
+static enum facet_unmeasured derive_value(const struct gather_series *source, const struct gather_derived *made,
+                                          int64_t *ret_value)
 {
     const struct facet_point *last = &source->point[source->points - 1], *first = last;
 
@@ -254,10 +256,10 @@ static void note_derived(struct facet_subject *subject, const struct facet_measu
                                             .time_ns = given->time_ns,
                                             .identity = given->identity};
 
-    measurement.reason = derive(source, made, &measurement.value);
+    measurement.reason = derive_value(source, made, &measurement.value);
     if (measurement.reason == FACET_MEASURED)
         set_capacity(subject, made, &measurement);
-    note(subject, gather_series_find(subject, measurement.meter->key), &measurement);
+    note_measurement(subject, gather_series_find(subject, measurement.meter->key), &measurement);
 }
 
 enum facet_status facet_subject_add(struct facet_subject *subject, const struct facet_measurement *measurements,
@@ -270,13 +272,13 @@ enum facet_status facet_subject_add(struct facet_subject *subject, const struct 
     enum facet_status status = check_look(subject, measurements, count, error);
 
     if (status == FACET_OK)
-        status = reserve(subject, measurements, count, error);
+        status = reserve_series(subject, measurements, count, error);
     if (status != FACET_OK) {
-        undo(subject, before);
+        undo_series(subject, before);
         return status;
     }
     for (uint32_t i = 0; i < count; i++)
-        note(subject, gather_series_find(subject, measurements[i].meter->key), &measurements[i]);
+        note_measurement(subject, gather_series_find(subject, measurements[i].meter->key), &measurements[i]);
     for (uint32_t i = 0; i < count; i++)
         note_derived(subject, &measurements[i]);
     return FACET_OK;

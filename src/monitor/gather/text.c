@@ -38,7 +38,7 @@ struct family {
     bool capacity;
 };
 
-static void begin(struct facet_prometheus *text, const struct family *family, char *name)
+static void begin_family(struct facet_prometheus *text, const struct family *family, char *name)
 {
     const struct facet_meter *meter = family->meter;
     bool counter = meter->type == FACET_METER_ACCUMULATION && !family->capacity;
@@ -65,7 +65,7 @@ static void write_family(struct facet_prometheus *text, const struct family *fam
         if (!series || series->last.reason != FACET_MEASURED || (family->capacity && !series->last.has_capacity))
             continue;
         if (!begun)
-            begin(text, family, name);
+            begin_family(text, family, name);
         begun = true;
         facet_prometheus_decimal(text, &label, 1, family->capacity ? series->last.capacity : series->last.value,
                                  decimals);
@@ -104,7 +104,7 @@ static bool is_first(struct facet_subject *const *subjects, size_t index, const 
     return true;
 }
 
-static bool alike(const struct facet_meter *one, const struct facet_meter *other)
+static bool meters_alike(const struct facet_meter *one, const struct facet_meter *other)
 {
     return one == other || (one->type == other->type && one->unit == other->unit && one->decimals == other->decimals);
 }
@@ -119,7 +119,7 @@ static enum facet_status check_meters(struct facet_subject *const *subjects, siz
             for (size_t other = 0; other < i && facet_meter_find(meter->key) != meter; other++) {
                 const struct gather_series *series = gather_series_find(subjects[other], meter->key);
 
-                if (series && !alike(series->last.meter, meter))
+                if (series && !meters_alike(series->last.meter, meter))
                     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects",
                                                 "meter '%s': expected one type, unit and decimals for all subjects",
                                                 meter->key);
@@ -129,7 +129,7 @@ static enum facet_status check_meters(struct facet_subject *const *subjects, siz
     return FACET_OK;
 }
 
-static int compare(const void *one, const void *other)
+static int compare_meters(const void *one, const void *other)
 {
     const struct facet_subject *a = *(struct facet_subject *const *)one, *b = *(struct facet_subject *const *)other;
 
@@ -146,9 +146,9 @@ static enum facet_status check_ids(struct facet_subject *const *subjects, size_t
     if (!sorted)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu subjects", count);
     memcpy(sorted, subjects, count * sizeof(struct facet_subject *));
-    qsort(sorted, count, sizeof(struct facet_subject *), compare);
+    qsort(sorted, count, sizeof(struct facet_subject *), compare_meters);
     for (size_t i = 1; i < count; i++)
-        if (compare(&sorted[i - 1], &sorted[i]) == 0)
+        if (compare_meters(&sorted[i - 1], &sorted[i]) == 0)
             return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects",
                                         "%s '%.60s': expected it once among the subjects",
                                         facet_subject_kind_name(sorted[i]->kind), sorted[i]->id);
