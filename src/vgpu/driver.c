@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/sized.h"
 #include "vgpu/driver.h"
+#include "vgpu/measure.h"
+#include "vgpu/watch.h"
 
 #define VGPUS            8u
 #define STREAMS          16u

@@ -13,6 +13,9 @@
 #include "math_check.h"
 #include "memory/transfer.h"
 #include "vgpu/driver.h"
+#include "vgpu/managed/enter.h"
+#include "vgpu/pin.h"
+#include "vgpu/stream.h"
 
 /* Records are read so often that the device, which keeps the last 1024, has dropped none. */
 #define DRAIN_EACH 256u

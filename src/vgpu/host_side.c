@@ -6,6 +6,7 @@
 #include "memory/host_side.h"
 
 #include "vgpu/driver.h"
+#include "vgpu/managed/enter.h"
 
 enum facet_status facet_vgpu_check_host(struct facet_driver *driver, const char *argument, uint64_t address,
                                         uint64_t bytes, bool detect, struct facet_error *error)

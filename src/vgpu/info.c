@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "vgpu/driver.h"
+#include "vgpu/stream.h"
 
 /* ---- one vGPU ---- */
 

@@ -10,6 +10,10 @@
 #include "base/clock.h"
 #include "base/sized.h"
 #include "vgpu/driver.h"
+#include "vgpu/managed/enter.h"
+#include "vgpu/pin.h"
+#include "vgpu/stream.h"
+#include "vgpu/watch.h"
 
 #define LOOK_NS (2 * FACET_NS_PER_MS) /* how often an end checks that it has not missed a wake-up */
 

@@ -11,6 +11,10 @@
 #include "memory/unmap_queue.h"
 #include "monitor/sample.h"
 #include "vgpu/driver.h"
+#include "vgpu/measure.h"
+#include "vgpu/pin.h"
+#include "vgpu/stream.h"
+#include "vgpu/watch.h"
 
 #define PIN_NS FACET_NS_PER_MS /* where memory swaps: how often the thread checks which launches are over */
 

@@ -8,6 +8,7 @@
 #include "base/sized.h"
 #include "memory/idle.h"
 #include "vgpu/driver.h"
+#include "vgpu/managed/enter.h"
 
 /* The vGPU, of a device that is not lost; and with `still` not a paused one. */
 static enum facet_status begin_access(struct facet_driver *driver, uint32_t id, bool still,

@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "vgpu/driver.h"
+#include "vgpu/pin.h"
+#include "vgpu/stream.h"
 
 #define STEP_NS                                                                                                        \
     (FACET_NS_PER_S / 20) /* how long a launch waits before it looks who is done, and whether its vGPU ends */

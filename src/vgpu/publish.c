@@ -17,6 +17,7 @@
 #include "base/paths.h"
 #include "base/quiet.h"
 #include "vgpu/driver.h"
+#include "vgpu/measure.h"
 #include "vgpu/published.h"
 
 #define EACH_NS   FACET_NS_PER_S

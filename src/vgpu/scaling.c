@@ -7,6 +7,7 @@
 
 #include "monitor/sample.h"
 #include "vgpu/driver.h"
+#include "vgpu/measure.h"
 
 void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *before,
                            const struct facet_sample *sample)

@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "memory/unmap_queue.h"
 #include "vgpu/driver.h"
+#include "vgpu/pin.h"
+#include "vgpu/stream.h"
 
 #define FIRST_ROOM 16u
 

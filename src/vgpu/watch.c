@@ -6,6 +6,7 @@
 #include "base/sized.h"
 #include "monitor/threshold.h"
 #include "vgpu/driver.h"
+#include "vgpu/watch.h"
 
 struct facet_vgpu_watch {
     struct facet_vgpu_watch *next;

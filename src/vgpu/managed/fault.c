@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "vgpu/managed/enter.h"
 #include "vgpu/managed/managed.h"
 
 /* Newer than some headers. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "vgpu/managed/enter.h"
 #include "vgpu/managed/managed.h"
 
 #define BUFFER_BYTES   (UINT64_C(1) << 20)

@@ -11,7 +11,9 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "vgpu/managed/enter.h"
 #include "vgpu/managed/managed.h"
+#include "vgpu/stream.h"
 
 /* Since Linux 6.6; older headers lack it. */
 #ifndef UFFDIO_POISON

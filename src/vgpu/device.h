@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A device that the driver has open.
+ *
+ * Owns: its session, its pages' owner, and what its vGPUs were promised. Never: closes while a vGPU is on it.
+ */
+#ifndef FACET_VGPU_DEVICE_H
+#define FACET_VGPU_DEVICE_H
+
+#include <stdatomic.h>
+
+#include <facet/monitor.h>
+#include <facet/session.h>
+
+#include "monitor/history.h"
+
+struct facet_driver;
+
+struct facet_vgpu_device {
+    struct facet_driver *driver;
+    uint32_t index;  /* of the driver */
+    uint32_t number; /* of the provider */
+    char id[64], target[64];
+    struct facet_session *session;
+    const struct facet_provider *provider;
+    struct facet_provider_instance *instance;
+    struct facet_device_info info;
+    uint64_t owner;              /* the context that pages are charged to; 0: none */
+    struct facet_memory *memory; /* NULL: memory virtualization is off */
+    uint64_t memory_bytes;       /* the most that vGPUs can have together */
+    uint64_t swap_bytes;         /* beyond that */
+    atomic_bool lost;
+
+    /* Under the driver's list lock. */
+    uint32_t vgpus, promised_milli;
+    uint64_t promised_bytes;
+
+    struct facet_history *history;           /* written by the driver's thread */
+    struct facet_process_metrics *processes; /* the driver's thread's: by worker; NULL: not read in this interval */
+    uint32_t process_count;
+
+    /* Under the driver's monitor lock. */
+    uint32_t valid, utilization_milli;
+    uint64_t busy_ns;
+};
+
+/*
+ * How much device time a device has per unit of time (facet/compute.h): a CPU one for each unit, any other device one.
+ */
+static inline uint32_t facet_vgpu_device_parallel(const struct facet_vgpu_device *device)
+{
+    return device->info.kind == FACET_DEVICE_CPU && device->info.compute_units > 0 ? device->info.compute_units : 1;
+}
+
+enum facet_status facet_vgpu_devices_open(struct facet_driver *driver, struct facet_error *error);
+void facet_vgpu_devices_close(struct facet_driver *driver);
+enum facet_status facet_vgpu_device_check(struct facet_vgpu_device *device, struct facet_error *error);
+
+/* Checks whether freed memory of the device's vGPUs has left by now. Whether any had. (remains.c) */
+bool facet_vgpu_settle_device(const struct facet_vgpu_device *device);
+
+#endif

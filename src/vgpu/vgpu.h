@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A virtual GPU: its place in the driver's list, its settings, its life.
+ *
+ * Owns: the object and its reference count. Never: calls a provider with the driver's list locked.
+ *
+ * Each call on a vGPU holds a reference, until the variable that has it goes out of scope. Destroying takes the vGPU
+ * out of the list, ends its work, and waits until the last reference is dropped.
+ */
+#ifndef FACET_VGPU_VGPU_H
+#define FACET_VGPU_VGPU_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <facet/compute.h>
+#include <facet/monitor.h>
+#include <facet/vgpu.h>
+
+#include "base/cleanup.h"
+#include "compute/scale.h"
+#include "monitor/history.h"
+
+struct facet_vgpu_pin;
+struct facet_managed;
+struct facet_vgpu_device;
+struct facet_vgpu_stream;
+
+struct facet_vgpu {
+    struct facet_vgpu *next_remains; /* of the driver's list, once it has ended */
+    struct facet_driver *driver;
+    struct facet_vgpu_device *device;
+    uint32_t id;
+    uint64_t serial;                                       /* its own, even when ids are reused; never 0 */
+    bool listed;                                           /* under the driver's list lock */
+    char name[FACET_NAME_SIZE], worker[FACET_WORKER_SIZE]; /* the worker: its name on the device, unique to it */
+    uint64_t context;
+    struct facet_space *space; /* NULL: memory virtualization is off */
+    uint64_t created_ns;
+    uint64_t memory_bytes; /* promised: under the driver's list lock */
+    atomic_uint_least64_t limit_bytes;
+    atomic_uint references;
+    atomic_bool used, paused, ending;
+    atomic_uint off, on; /* FACET_OFF_TENSOR_CORES, FACET_ON_MIXED_PRECISION */
+
+    pthread_mutex_t lock; /* the next */
+    uint32_t request_milli, limit_milli, priority, units, units_least, launches;
+    bool shared, bound;                /* the device was told of a share, of bounds */
+    uint32_t given_milli, given_units; /* the last values that scaling sent to it */
+
+    uint32_t streams;
+    struct facet_vgpu_stream *stream;
+
+    pthread_mutex_t pin_lock;    /* the next; nothing is called with it held */
+    struct facet_vgpu_pin *pins; /* of launches under way, where memory swaps */
+    struct facet_vgpu_pin *kept; /* of the program, by number */
+    uint32_t kept_count;
+    uint64_t last_kept;
+
+    pthread_mutex_t managed_lock;          /* held while `managed` is made */
+    struct facet_managed *_Atomic managed; /* NULL: no managed memory was ever allocated */
+
+    struct facet_history *_Atomic history; /* made when it is first used; written by the driver's thread */
+
+    /* Under the driver's monitor lock. */
+    bool measured;
+    uint32_t compute_milli;
+
+    /* The driver's thread's. */
+    struct facet_sample last;
+    struct facet_scale_member scale;
+};
+
+/* --- list.c --- */
+
+/*
+ * The vGPU with a reference: into a variable that is FACET_CLEANUP_VGPU, so that every return drops it. A function that
+ * passes it on disarms that with FACET_TAKE_PTR, into another such variable.
+ */
+enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
+                                  struct facet_error *error);
+/* Only for vGPUs of facet_vgpu_next(), and by FACET_CLEANUP_VGPU. */
+void facet_vgpu_drop(struct facet_vgpu *vgpu);
+/* Returns `status`, and marks the device as lost when it says so. */
+enum facet_status facet_vgpu_note(struct facet_vgpu *vgpu, enum facet_status status);
+enum facet_status facet_vgpu_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error);
+/* Its number is unique from now on; when it has none it gets the least that is free. */
+enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_error *error);
+/* The vGPU is complete and can be found; or it is not, and its number is free again. */
+void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool whole);
+/* NULL: there is none. */
+struct facet_vgpu *facet_vgpu_delist(struct facet_driver *driver, uint32_t id);
+/* The first whose number is at least `id`, with a reference; NULL: none. */
+struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id);
+
+static inline void facet_cleanup_vgpu(struct facet_vgpu *const *vgpu)
+{
+    if (*vgpu)
+        facet_vgpu_drop(*vgpu);
+}
+
+#define FACET_CLEANUP_VGPU __attribute__((cleanup(facet_cleanup_vgpu)))
+
+uint32_t facet_vgpu_status_of(const struct facet_vgpu *vgpu);
+
+/* --- life.c --- */
+
+/* Takes apart a vGPU that is in no list. */
+void facet_vgpu_end(struct facet_vgpu *vgpu);
+
+/* --- remains.c --- */
+
+/*
+ * Takes the rest of a vGPU that has ended: its context and its space, which are freed when none of its work runs any
+ * more.
+ */
+void facet_vgpu_remains_add(struct facet_vgpu *vgpu);
+/* Frees the remains that can be freed, of one device, or all (NULL). Whether any was. */
+bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgpu_device *device);
+/* At the driver's end. */
+void facet_vgpu_remains_clear(struct facet_driver *driver);
+
+/* --- compute.c --- */
+
+/* Sends the vGPU's share, priority and bounds to the device. With its lock held, or before it is in the list. */
+enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error);
+/*
+ * A space says "limit" where the caller said memory_bytes: renames the argument in the error, and returns the status.
+ */
+enum facet_status facet_vgpu_name_limit(enum facet_status status, struct facet_error *error);
+enum facet_status facet_vgpu_check_priority(uint32_t priority, struct facet_error *error);
+
+#endif
