@@ -24,7 +24,7 @@ static void format_into(char *buffer, size_t size, const char *format, va_list a
 }
 
 /* Adds ": text" to a message, with the same rule. */
-static void append(char *message, size_t size, const char *text)
+static void append_text(char *message, size_t size, const char *text)
 {
     size_t used = strlen(message);
 
@@ -33,8 +33,8 @@ static void append(char *message, size_t size, const char *text)
     facet_text_make_line(message);
 }
 
-static void set(struct facet_error *error, enum facet_status status, const char *argument, const char *format,
-                va_list arguments)
+static void set_error(struct facet_error *error, enum facet_status status, const char *argument, const char *format,
+                      va_list arguments)
 {
     error->status = status;
     snprintf(error->argument, sizeof error->argument, "%s", argument ? argument : "");
@@ -48,7 +48,7 @@ enum facet_status facet_error_set(struct facet_error *error, enum facet_status s
 
     va_start(arguments, format);
     if (error)
-        set(error, status, NULL, format, arguments);
+        set_error(error, status, NULL, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -60,7 +60,7 @@ enum facet_status facet_error_argument(struct facet_error *error, enum facet_sta
 
     va_start(arguments, format);
     if (error)
-        set(error, status, argument, format, arguments);
+        set_error(error, status, argument, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -100,9 +100,9 @@ enum facet_status facet_error_errno(struct facet_error *error, int errnum, const
     if (!error)
         return status;
     va_start(arguments, format);
-    set(error, status, NULL, format, arguments);
+    set_error(error, status, NULL, format, arguments);
     va_end(arguments);
-    append(error->message, sizeof error->message, strerror(errnum));
+    append_text(error->message, sizeof error->message, strerror(errnum));
     return status;
 }
 
@@ -117,6 +117,6 @@ enum facet_status facet_error_prefix(struct facet_error *error, const char *form
     va_start(arguments, format);
     format_into(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
-    append(error->message, sizeof error->message, old);
+    append_text(error->message, sizeof error->message, old);
     return error->status;
 }

@@ -12,8 +12,8 @@
 #define COMPUTE_EXPECTED "REQUEST[:LIMIT], each such as 30, 30% or 0.3"
 
 /* The one sentence of every refusal: the given text, and the expected one. */
-static enum facet_status refuse(struct facet_error *error, enum facet_status status, const char *argument,
-                                const char *text, const char *expected)
+static enum facet_status refuse_limit(struct facet_error *error, enum facet_status status, const char *argument,
+                                      const char *text, const char *expected)
 {
     return facet_error_argument(error, status, argument, "%s '%.40s': expected %s", argument, text ? text : "",
                                 expected);
@@ -62,7 +62,7 @@ static bool read_decimal(const char *text, struct decimal *ret_number)
 }
 
 /* number * unit / divisor, rounded down; false when it does not fit. */
-static bool scale(const struct decimal *number, uint64_t unit, uint32_t divisor, uint64_t *ret_amount)
+static bool scale_decimal(const struct decimal *number, uint64_t unit, uint32_t divisor, uint64_t *ret_amount)
 {
     wide whole = (wide)number->whole * unit;
 
@@ -104,9 +104,9 @@ static enum facet_status parse_percent(const struct decimal *number, const char 
                                        uint64_t whole_bytes, uint64_t *ret_bytes, struct facet_error *error)
 {
     if (whole_bytes == 0)
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, BYTES_EXPECTED);
-    if (is_above(number, 100) || !scale(number, whole_bytes, 100, ret_bytes))
-        return refuse(error, FACET_OUT_OF_RANGE, argument, text, "at most 100%");
+        return refuse_limit(error, FACET_INVALID_ARGUMENT, argument, text, BYTES_EXPECTED);
+    if (is_above(number, 100) || !scale_decimal(number, whole_bytes, 100, ret_bytes))
+        return refuse_limit(error, FACET_OUT_OF_RANGE, argument, text, "at most 100%");
     return FACET_OK;
 }
 
@@ -116,9 +116,9 @@ static enum facet_status parse_bytes(const struct decimal *number, const char *t
     uint64_t unit = unit_of(number->end);
 
     if (unit == 0 || (unit == 1 && number->point))
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, expected);
-    if (!scale(number, unit, 1, ret_bytes))
-        return refuse(error, FACET_OUT_OF_RANGE, argument, text, "less than 16 EiB");
+        return refuse_limit(error, FACET_INVALID_ARGUMENT, argument, text, expected);
+    if (!scale_decimal(number, unit, 1, ret_bytes))
+        return refuse_limit(error, FACET_OUT_OF_RANGE, argument, text, "less than 16 EiB");
     return FACET_OK;
 }
 
@@ -132,7 +132,7 @@ enum facet_status facet_parse_size(const char *text, const char *argument, uint6
     const char *expected = whole_bytes ? SIZE_EXPECTED : BYTES_EXPECTED;
 
     if (!text || !read_decimal(text, &number))
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, expected);
+        return refuse_limit(error, FACET_INVALID_ARGUMENT, argument, text, expected);
     if (strcmp(number.end, "%") == 0)
         status = parse_percent(&number, text, argument, whole_bytes, &bytes, error);
     else
@@ -140,7 +140,7 @@ enum facet_status facet_parse_size(const char *text, const char *argument, uint6
     if (status != FACET_OK)
         return status;
     if (bytes == 0)
-        return refuse(error, FACET_OUT_OF_RANGE, argument, text, "at least one byte");
+        return refuse_limit(error, FACET_OUT_OF_RANGE, argument, text, "at least one byte");
     *ret_bytes = bytes;
     return FACET_OK;
 }
@@ -153,13 +153,13 @@ static enum facet_status parse_milli(const char *text, const char *end, const ch
     uint64_t milli;
 
     if (!read_decimal(text, &number) || number.end + (*number.end == '%') != end)
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, whole_text, COMPUTE_EXPECTED);
+        return refuse_limit(error, FACET_INVALID_ARGUMENT, argument, whole_text, COMPUTE_EXPECTED);
     /* "0.3" and "1.0" are fractions of a device; "1", "1.5" and "0.3%" are percentages. */
     bool fraction = number.point && *number.end != '%' && !is_above(&number, 1);
     if (!fraction && is_above(&number, 100))
-        return refuse(error, FACET_OUT_OF_RANGE, argument, whole_text, "at most 100%");
-    if (!scale(&number, fraction ? FACET_MILLI_WHOLE : FACET_MILLI_WHOLE / 100, 1, &milli) || milli == 0)
-        return refuse(error, FACET_OUT_OF_RANGE, argument, whole_text, "at least 0.1%");
+        return refuse_limit(error, FACET_OUT_OF_RANGE, argument, whole_text, "at most 100%");
+    if (!scale_decimal(&number, fraction ? FACET_MILLI_WHOLE : FACET_MILLI_WHOLE / 100, 1, &milli) || milli == 0)
+        return refuse_limit(error, FACET_OUT_OF_RANGE, argument, whole_text, "at least 0.1%");
     *ret_milli = (uint32_t)milli;
     return FACET_OK;
 }
@@ -178,7 +178,7 @@ enum facet_status facet_parse_compute(const char *text, const char *argument, ui
     if (status != FACET_OK)
         return status;
     if (limit < request)
-        return refuse(error, FACET_OUT_OF_RANGE, argument, whole, "a limit that is not below the request");
+        return refuse_limit(error, FACET_OUT_OF_RANGE, argument, whole, "a limit that is not below the request");
     *ret_request_milli = request;
     *ret_limit_milli = limit;
     return FACET_OK;
@@ -225,7 +225,7 @@ enum facet_status facet_parse_mode(const char *text, const char *argument, uint3
     uint32_t mode = place_of(text, mode_names, LENGTH(mode_names));
 
     if (mode == LENGTH(mode_names))
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, "shared, soft, hard or partitioned");
+        return refuse_limit(error, FACET_INVALID_ARGUMENT, argument, text, "shared, soft, hard or partitioned");
     *ret_mode = mode;
     return FACET_OK;
 }
@@ -236,7 +236,7 @@ enum facet_status facet_parse_priority(const char *text, const char *argument, u
     uint32_t priority = place_of(text, priority_names, LENGTH(priority_names));
 
     if (priority == LENGTH(priority_names))
-        return refuse(error, FACET_INVALID_ARGUMENT, argument, text, "low, normal or high");
+        return refuse_limit(error, FACET_INVALID_ARGUMENT, argument, text, "low, normal or high");
     *ret_priority = priority;
     return FACET_OK;
 }

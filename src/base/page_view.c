@@ -17,7 +17,7 @@
 #define SMALL     4096u
 #define NO_ACCESS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
-static uint64_t up(uint64_t value)
+static uint64_t round_up(uint64_t value)
 {
     return (value + FACET_HUGE_BYTES - 1) / FACET_HUGE_BYTES * FACET_HUGE_BYTES;
 }
@@ -25,7 +25,7 @@ static uint64_t up(uint64_t value)
 /* The kernel maps a huge page as one where address and offset in the file are multiples of its size. */
 bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes)
 {
-    uint64_t span = up(bytes);
+    uint64_t span = round_up(bytes);
     char *got = mmap(NULL, span + FACET_HUGE_BYTES, PROT_NONE, NO_ACCESS, -1, 0);
 
     if (got == MAP_FAILED)
@@ -35,7 +35,7 @@ bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes)
         munmap(got, span + FACET_HUGE_BYTES);
         return false;
     }
-    uint64_t before = up((uintptr_t)got) - (uintptr_t)got;
+    uint64_t before = round_up((uintptr_t)got) - (uintptr_t)got;
     if (before)
         munmap(got, before);
     munmap(got + before + span, FACET_HUGE_BYTES - before);
@@ -77,7 +77,7 @@ static uint64_t make_huge(char *at, uint64_t bytes)
     return done;
 }
 
-static void mark(struct facet_page_view *view, uint64_t offset, uint64_t bytes)
+static void mark_pages(struct facet_page_view *view, uint64_t offset, uint64_t bytes)
 {
     for (uint64_t i = offset / FACET_HUGE_BYTES; i < (offset + bytes) / FACET_HUGE_BYTES; i++)
         view->huge[i] = 1;
@@ -86,7 +86,7 @@ static void mark(struct facet_page_view *view, uint64_t offset, uint64_t bytes)
 
 int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offset, uint64_t bytes)
 {
-    uint64_t first = up(offset), end = (offset + bytes) / FACET_HUGE_BYTES * FACET_HUGE_BYTES;
+    uint64_t first = round_up(offset), end = (offset + bytes) / FACET_HUGE_BYTES * FACET_HUGE_BYTES;
     char *at = view->base + offset;
 
     if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset) == MAP_FAILED)
@@ -95,7 +95,7 @@ int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offs
     /* A kernel without this call enters the rest at the first touch. */
     if (huge < bytes && madvise(at, bytes, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
         return ENOMEM;
-    mark(view, first, huge);
+    mark_pages(view, first, huge);
     return 0;
 }
 
@@ -105,7 +105,7 @@ void facet_page_view_forget(struct facet_page_view *view, uint64_t offset, uint6
 
     if (!view->base)
         return;
-    for (uint64_t i = up(offset) / FACET_HUGE_BYTES; i < (offset + bytes) / FACET_HUGE_BYTES; i++) {
+    for (uint64_t i = round_up(offset) / FACET_HUGE_BYTES; i < (offset + bytes) / FACET_HUGE_BYTES; i++) {
         was += view->huge[i] ? FACET_HUGE_BYTES : 0;
         view->huge[i] = 0;
     }

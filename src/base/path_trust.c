@@ -60,7 +60,8 @@ static bool is_only_ours(const char *path, const struct stat *status)
     return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0 && is_group_of(status->st_gid, geteuid());
 }
 
-static enum facet_status refuse(const struct walk *walk, const char *at, const char *what, struct facet_error *error)
+static enum facet_status refuse_path(const struct walk *walk, const char *at, const char *what,
+                                     struct facet_error *error)
 {
     if (strcmp(at, walk->path) == 0)
         return facet_error_set(error, FACET_PERMISSION, "%s %s", at, what);
@@ -79,7 +80,7 @@ static enum facet_status judge_owner(const struct walk *walk, const char *at, co
     else
         snprintf(what, sizeof what, "belongs to user %lu, expected user %lu or root", (unsigned long)status->st_uid,
                  (unsigned long)geteuid());
-    return refuse(walk, at, what, error);
+    return refuse_path(walk, at, what, error);
 }
 
 /*
@@ -97,7 +98,7 @@ static enum facet_status judge_mode(const struct walk *walk, const char *at, con
         return FACET_OK;
     snprintf(what, sizeof what, "may be written by %s (mode %04o)%s", by_anybody ? "anybody" : "others", mode,
              last ? "" : ": expected 'chmod +t' or 'chmod go-w' of it");
-    return refuse(walk, at, what, error);
+    return refuse_path(walk, at, what, error);
 }
 
 /* Cuts the next name off the rest of the path; false at the end. */
@@ -120,7 +121,7 @@ static enum facet_status too_long(const struct walk *walk, struct facet_error *e
 }
 
 /* The rest of the path now begins with the link's target. */
-static enum facet_status follow(struct walk *walk, const char *link, struct facet_error *error)
+static enum facet_status follow_link(struct walk *walk, const char *link, struct facet_error *error)
 {
     char target[FACET_PATH_SIZE], left[sizeof walk->left];
     struct stat status;
@@ -144,7 +145,8 @@ static enum facet_status follow(struct walk *walk, const char *link, struct face
 }
 
 /* Checks the folder or file that was reached, which is no link. */
-static enum facet_status arrive(struct walk *walk, const char *at, const struct stat *status, struct facet_error *error)
+static enum facet_status arrive_at(struct walk *walk, const char *at, const struct stat *status,
+                                   struct facet_error *error)
 {
     bool last = walk->left[0] == '\0';
     enum facet_status verdict = judge_owner(walk, at, status, error);
@@ -158,8 +160,8 @@ static enum facet_status arrive(struct walk *walk, const char *at, const struct 
     return verdict;
 }
 
-static enum facet_status look(const struct walk *walk, const char *at, struct stat *ret_status,
-                              struct facet_error *error)
+static enum facet_status look_at_path(const struct walk *walk, const char *at, struct stat *ret_status,
+                                      struct facet_error *error)
 {
     if (lstat(at, ret_status) == 0)
         return FACET_OK;
@@ -174,7 +176,7 @@ static enum facet_status look(const struct walk *walk, const char *at, struct st
 }
 
 /* The path of a name below `reached`; false: it is too long. */
-static bool join(const struct walk *walk, const char *name, char at[FACET_PATH_SIZE])
+static bool join_path(const struct walk *walk, const char *name, char at[FACET_PATH_SIZE])
 {
     const char *slash = strrchr(walk->reached, '/');
 
@@ -185,24 +187,24 @@ static bool join(const struct walk *walk, const char *name, char at[FACET_PATH_S
     return snprintf(at, FACET_PATH_SIZE, "%s/%s", walk->reached, name) < FACET_PATH_SIZE;
 }
 
-static enum facet_status step(struct walk *walk, const char *name, struct facet_error *error)
+static enum facet_status step_into(struct walk *walk, const char *name, struct facet_error *error)
 {
     char at[FACET_PATH_SIZE];
     const char *shown = at;
     struct stat status;
 
-    if (!join(walk, name, at))
+    if (!join_path(walk, name, at))
         return too_long(walk, error);
     if (!at[0])
         shown = "/";
-    enum facet_status verdict = look(walk, shown, &status, error);
+    enum facet_status verdict = look_at_path(walk, shown, &status, error);
     if (verdict != FACET_OK)
         return verdict;
     if (S_ISLNK(status.st_mode)) {
         verdict = judge_owner(walk, shown, &status, error);
-        return verdict == FACET_OK ? follow(walk, shown, error) : verdict;
+        return verdict == FACET_OK ? follow_link(walk, shown, error) : verdict;
     }
-    verdict = arrive(walk, shown, &status, error);
+    verdict = arrive_at(walk, shown, &status, error);
     memcpy(walk->reached, at, sizeof at);
     return verdict;
 }
@@ -226,11 +228,11 @@ static enum facet_status walk_all(struct walk *walk, struct facet_error *error)
     enum facet_status verdict = judge_mode(walk, "/", &status, false, error);
     walk->status = status;
     while (verdict == FACET_OK && next_name(walk, name))
-        verdict = step(walk, name, error);
+        verdict = step_into(walk, name, error);
     return verdict;
 }
 
-static enum facet_status expect(const struct walk *walk, mode_t kind, const char *words, struct facet_error *error)
+static enum facet_status expect_kind(const struct walk *walk, mode_t kind, const char *words, struct facet_error *error)
 {
     if ((walk->status.st_mode & S_IFMT) == kind)
         return FACET_OK;
@@ -246,7 +248,7 @@ static enum facet_status expect_folder(const struct walk *walk, struct facet_err
         return facet_error_set(error, FACET_PERMISSION,
                                "%s belongs to user %u, which may be anybody in this user namespace: expected user %u",
                                walk->path, owner, geteuid());
-    return expect(walk, S_IFDIR, "folder", error);
+    return expect_kind(walk, S_IFDIR, "folder", error);
 }
 
 enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error)
@@ -270,5 +272,5 @@ enum facet_status facet_path_trust_file(const char *path, struct facet_error *er
     struct walk walk = {.path = path};
     enum facet_status status = walk_all(&walk, error);
 
-    return status == FACET_OK ? expect(&walk, S_IFREG, "file", error) : status;
+    return status == FACET_OK ? expect_kind(&walk, S_IFREG, "file", error) : status;
 }

@@ -31,7 +31,7 @@ static enum facet_status FACET_PRINTF(4, 5)
 }
 
 /* A folder from the environment, if it is there and absolute (the XDG specification has relative ones ignored). */
-static const char *absolute(const char *variable)
+static const char *absolute_path_in(const char *variable)
 {
     const char *folder = secure_getenv(variable);
 
@@ -59,7 +59,7 @@ enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_e
         return status;
     if (geteuid() == 0)
         return path_print(ret_path, size, error, "/run/facet");
-    const char *base = absolute("XDG_RUNTIME_DIR");
+    const char *base = absolute_path_in("XDG_RUNTIME_DIR");
     if (base)
         return path_print(ret_path, size, error, "%s/facet", base);
     return path_print(ret_path, size, error, "/tmp/facet-%lu", (unsigned long)geteuid());
@@ -69,7 +69,7 @@ enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_e
 static enum facet_status path_home(enum facet_setting_id instead, char *ret_path, size_t size,
                                    struct facet_error *error)
 {
-    const char *home = absolute("HOME");
+    const char *home = absolute_path_in("HOME");
     struct passwd entry, *found = NULL;
     char strings[4096];
 
@@ -91,7 +91,7 @@ enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_err
         return status;
     if (geteuid() == 0)
         return path_print(ret_path, size, error, "/var/lib/facet");
-    const char *base = absolute("XDG_STATE_HOME");
+    const char *base = absolute_path_in("XDG_STATE_HOME");
     if (base)
         return path_print(ret_path, size, error, "%s/facet", base);
     status = path_home(FACET_SETTING_STATE_DIR, home, sizeof home, error);
@@ -105,7 +105,7 @@ enum facet_status facet_path_cache(char *ret_path, size_t size, struct facet_err
 
     if (status != FACET_NOT_FOUND)
         return status;
-    const char *base = absolute("XDG_CACHE_HOME");
+    const char *base = absolute_path_in("XDG_CACHE_HOME");
     if (base)
         return path_print(ret_path, size, error, "%s/facet", base);
     status = path_home(FACET_SETTING_CACHE_DIR, home, sizeof home, error);

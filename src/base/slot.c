@@ -77,7 +77,7 @@ static bool read_number(const char *text, struct decimal *number)
 }
 
 /* The number in micro-units; false when it is above INT64_MAX. */
-static bool scale(const struct decimal *number, int64_t *ret_amount)
+static bool scale_decimal(const struct decimal *number, int64_t *ret_amount)
 {
     uint64_t amount = number->digits;
 
@@ -108,7 +108,7 @@ enum facet_status facet_amount_parse(const char *text, const char *argument, int
     if (number.digits && number.exponent < -DECIMALS)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, name, "%s '%.40s': expected at most %d decimals", name,
                                     text, DECIMALS);
-    if (!scale(&number, &amount))
+    if (!scale_decimal(&number, &amount))
         return facet_error_argument(error, FACET_OUT_OF_RANGE, name,
                                     "%s '%.40s': expected at most 9223372036854.775807", name, text);
     *ret_amount = amount;

@@ -244,9 +244,9 @@ static void reset_turns(void)
     reset_oom();
 }
 
-static void add(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add_text(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-static void add(char *text, size_t size, const char *format, ...)
+static void add_text(char *text, size_t size, const char *format, ...)
 {
     size_t used = strlen(text);
     va_list values;
@@ -264,13 +264,13 @@ bool facet_surroundings_tell_rest(char *ret_text, size_t size)
 
     ret_text[0] = '\0';
     if (nice > 0)
-        add(ret_text, size, "a nice value of %d", nice);
+        add_text(ret_text, size, "a nice value of %d", nice);
     if (policy > SCHED_OTHER)
-        add(ret_text, size, "scheduling policy %d (chrt)", policy);
+        add_text(ret_text, size, "scheduling policy %d (chrt)", policy);
     if (oom > 0)
-        add(ret_text, size, "an oom_score_adj of %d", oom);
+        add_text(ret_text, size, "an oom_score_adj of %d", oom);
     if (prctl(PR_GET_NO_NEW_PRIVS, 0UL, 0UL, 0UL, 0UL) == 1)
-        add(ret_text, size, "no_new_privs, so that no helper of a driver (nvidia-modprobe) has rights of its own");
+        add_text(ret_text, size, "no_new_privs, so that no helper of a driver (nvidia-modprobe) has rights of its own");
     return ret_text[0];
 }
 

@@ -83,7 +83,7 @@ static void let_go(int faults, uint64_t at, uint64_t bytes, bool moved)
     (void)!ioctl(faults, UFFDIO_WAKE, &all);
 }
 
-static int protect(int faults, uint64_t at, uint64_t bytes, const char **ret_what)
+static int protect_range(int faults, uint64_t at, uint64_t bytes, const char **ret_what)
 {
     struct uffdio_register watch = {.range = {at, bytes}, .mode = UFFDIO_REGISTER_MODE_WP};
 
@@ -127,7 +127,7 @@ static void copy_line(char *to, const char *from)
 }
 
 /* Whole pages. */
-static void copy(void *to, const void *from, uint64_t bytes)
+static void copy_bytes(void *to, const void *from, uint64_t bytes)
 {
     for (uint64_t at = 0; at < bytes; at += LINE)
         copy_line((char *)to + at, (const char *)from + at);
@@ -154,16 +154,16 @@ static int put_in_place(void *window, uint64_t at, uint64_t bytes, const struct 
 }
 
 /* `window`: the mapping of the new pages that is to be put in place; NULL: they are mapped elsewhere. */
-static int exchange(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, void *window,
-                    const char **ret_what)
+static int exchange_range(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, void *window,
+                          const char **ret_what)
 {
     uint64_t address = (uintptr_t)at;
-    int failed = protect(faults, address, bytes, ret_what);
+    int failed = protect_range(faults, address, bytes, ret_what);
 
     if (failed)
         return failed;
     /* Pages that were mapped as one huge page are no longer entered at `at` once they are protected. */
-    copy(window ? window : place->to, place->from ? place->from : at, bytes);
+    copy_bytes(window ? window : place->to, place->from ? place->from : at, bytes);
     *ret_what = "cannot map pages at their new place";
     failed = put_in_place(window, address, bytes, place);
     let_go(faults, address, bytes, failed == 0);
@@ -173,7 +173,7 @@ static int exchange(int faults, void *at, uint64_t bytes, const struct facet_tra
 int facet_transplant(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, const char **ret_what)
 {
     if (place->to)
-        return exchange(faults, at, bytes, place, NULL, ret_what);
+        return exchange_range(faults, at, bytes, place, NULL, ret_what);
     /* The bare system call, as its end is one: the thread sanitizer would remember the window after its addresses have
      * come to something else, a kernel's image for example. */
     long mapped = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, place->file, (off_t)place->offset);
@@ -183,7 +183,7 @@ int facet_transplant(int faults, void *at, uint64_t bytes, const struct facet_tr
     if (mapped == -1)
         return errno;
     touch(window, bytes);
-    int failed = exchange(faults, at, bytes, place, window, ret_what);
+    int failed = exchange_range(faults, at, bytes, place, window, ret_what);
     if (failed)
         munmap(window, bytes);
     return failed;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool grow(struct facet_draft *draft, size_t more)
+static bool grow_draft(struct facet_draft *draft, size_t more)
 {
     size_t capacity = draft->capacity ? draft->capacity : 128;
 
@@ -26,7 +26,7 @@ static bool grow(struct facet_draft *draft, size_t more)
 
 static void add_bytes(struct facet_draft *draft, const char *bytes, size_t count)
 {
-    if (draft->failed || !grow(draft, count))
+    if (draft->failed || !grow_draft(draft, count))
         return;
     memcpy(draft->text + draft->used, bytes, count);
     draft->used += count;

@@ -26,7 +26,7 @@ static bool is_node(const char *target, const char *const *nodes, uint32_t count
 }
 
 /* Ends with errno 0 when all was seen. */
-static bool holds(int root, const char *process, const char *const *nodes, uint32_t count)
+static bool process_holds(int root, const char *process, const char *const *nodes, uint32_t count)
 {
     char path[64], target[PATH_MAX];
 
@@ -72,7 +72,7 @@ static enum facet_status find_any(int root, const char *const *nodes, uint32_t c
     for (const struct dirent *entry; (entry = readdir(folder));) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
-        if (holds(root, entry->d_name, nodes, count)) {
+        if (process_holds(root, entry->d_name, nodes, count)) {
             *ret_pid = strtoll(entry->d_name, NULL, 10);
             return FACET_OK;
         }
@@ -95,7 +95,7 @@ enum facet_status facet_attach_find_holder(int root, int64_t pid, const char *co
     if (pid == 0)
         return find_any(root, nodes, count, ret_pid, error);
     snprintf(process, sizeof process, "%" PRId64, pid);
-    bool found = holds(root, process, nodes, count);
+    bool found = process_holds(root, process, nodes, count);
     if (!found && is_unknown(errno))
         return cannot_tell(errno, process, error);
     *ret_pid = found ? pid : 0;

@@ -260,7 +260,7 @@ static struct facet_attach_slot *slot_of(const struct facet_attach_request *requ
 }
 
 /* In the order of the host's functions: eight at most, as no two are the same. */
-static void insert(const struct facet_attach_request *request, struct facet_attach_slot *slot, uint32_t index)
+static void insert_slot(const struct facet_attach_request *request, struct facet_attach_slot *slot, uint32_t index)
 {
     uint32_t at = slot->count++;
 
@@ -272,7 +272,7 @@ static void insert(const struct facet_attach_request *request, struct facet_atta
 }
 
 /* As on the host where it has a function 0, without which a guest sees nothing; else one after the other. */
-static void number(const struct facet_attach_request *request, struct facet_attach_slot *slot)
+static void number_slots(const struct facet_attach_request *request, struct facet_attach_slot *slot)
 {
     bool keep =
         request->functions[slot->members[0]].address.function == 0 && !is_alone(&request->functions[slot->members[0]]);
@@ -281,12 +281,12 @@ static void number(const struct facet_attach_request *request, struct facet_atta
         slot->numbers[i] = keep ? request->functions[slot->members[i]].address.function : (uint8_t)i;
 }
 
-static enum facet_status finish(const struct facet_attach_request *request, struct facet_attach_slot *slot,
-                                struct facet_error *error)
+static enum facet_status finish_layout(const struct facet_attach_request *request, struct facet_attach_slot *slot,
+                                       struct facet_error *error)
 {
     uint64_t prefetchable = 0, other = 0;
 
-    number(request, slot);
+    number_slots(request, slot);
     for (uint32_t i = 0; i < slot->count; i++) {
         const struct facet_attach_function *function = &request->functions[slot->members[i]];
         sum_bars(function->bars, function->bar_count, &prefetchable, &other);
@@ -335,9 +335,9 @@ enum facet_status facet_attach_lay_out(const struct facet_attach_request *reques
         return status;
     ret_layout->count = 0;
     for (uint32_t i = 0; i < request->count; i++)
-        insert(request, slot_of(request, ret_layout, &request->functions[i]), i);
+        insert_slot(request, slot_of(request, ret_layout, &request->functions[i]), i);
     for (uint32_t i = 0; status == FACET_OK && i < ret_layout->count; i++)
-        status = finish(request, &ret_layout->slots[i], error);
+        status = finish_layout(request, &ret_layout->slots[i], error);
     return status == FACET_OK ? check_ports(request, ret_layout, error) : status;
 }
 

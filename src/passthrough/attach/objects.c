@@ -10,7 +10,7 @@
 
 enum { PATH_SIZE = 320 };
 
-static enum facet_status corrupt(struct facet_error *error, const char *command)
+static enum facet_status refuse_corrupt(struct facet_error *error, const char *command)
 {
     return facet_error_set(error, FACET_CORRUPT, "%s: an answer of another shape than QMP's", command);
 }
@@ -26,10 +26,10 @@ enum facet_status facet_qmp_list(struct facet_qmp *qmp, const char *path, json_t
     if (status != FACET_OK)
         return status;
     if (!json_is_array(value))
-        return corrupt(error, "qom-list");
+        return refuse_corrupt(error, "qom-list");
     json_array_foreach (value, index, member)
         if (!json_is_string(json_object_get(member, "name")) || !json_is_string(json_object_get(member, "type")))
-            return corrupt(error, "qom-list");
+            return refuse_corrupt(error, "qom-list");
     *ret_members = json_incref(value);
     return FACET_OK;
 }
@@ -94,7 +94,7 @@ enum facet_status facet_qmp_bus_devices(struct facet_qmp *qmp, const char *bus, 
             return status;
         if (!json_is_string(path)) {
             json_decref(path);
-            return corrupt(error, "qom-get");
+            return refuse_corrupt(error, "qom-get");
         }
         if (json_array_append_new(paths, path) < 0)
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of devices");

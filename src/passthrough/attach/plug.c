@@ -28,7 +28,7 @@ struct plugging {
 
 /* --- the arguments of device_add --- */
 
-static int put(json_t *arguments, const char *name, json_t *value)
+static int put_argument(json_t *arguments, const char *name, json_t *value)
 {
     return json_object_set_new(arguments, name, value);
 }
@@ -38,13 +38,13 @@ static int put_place(json_t *arguments, const struct facet_attach_function *func
     char text[FACET_ATTACH_PATH_SIZE];
 
     if (function->fd)
-        return put(arguments, "fd", json_string(id));
+        return put_argument(arguments, "fd", json_string(id));
     if (function->mdev || function->address.domain > 0xffff) {
         facet_attach_path(function, text);
-        return put(arguments, "sysfsdev", json_string(text));
+        return put_argument(arguments, "sysfsdev", json_string(text));
     }
     facet_pci_address_print(&function->address, text);
-    return put(arguments, "host", json_string(text));
+    return put_argument(arguments, "host", json_string(text));
 }
 
 static int put_settings(json_t *arguments, const struct facet_attach_function *function)
@@ -52,15 +52,15 @@ static int put_settings(json_t *arguments, const struct facet_attach_function *f
     int failed = 0;
 
     if (function->flags & FACET_ATTACH_PRIMARY)
-        failed |= put(arguments, "x-vga", json_true());
+        failed |= put_argument(arguments, "x-vga", json_true());
     if (function->flags & FACET_ATTACH_NO_DISPLAY)
-        failed |= put(arguments, "display", json_string("off"));
+        failed |= put_argument(arguments, "display", json_string("off"));
     if (function->flags & FACET_ATTACH_NO_ROM)
-        failed |= put(arguments, "rombar", json_integer(0));
+        failed |= put_argument(arguments, "rombar", json_integer(0));
     if (function->romfile)
-        failed |= put(arguments, "romfile", json_string(function->romfile));
+        failed |= put_argument(arguments, "romfile", json_string(function->romfile));
     if (function->flags & FACET_ATTACH_CLIQUE)
-        failed |= put(arguments, "x-nv-gpudirect-clique", json_integer(function->clique));
+        failed |= put_argument(arguments, "x-nv-gpudirect-clique", json_integer(function->clique));
     return failed;
 }
 
@@ -77,12 +77,12 @@ static json_t *arguments_of(const struct plugging *plugging, uint32_t slot_index
     json_t *arguments = json_pack("{s:s, s:s, s:s, s:s}", "driver", driver, "id", id, "bus",
                                   plugging->ports[slot_index], "addr", place);
     if (slot->count > 1 && member == 0)
-        failed |= put(arguments, "multifunction", json_true());
+        failed |= put_argument(arguments, "multifunction", json_true());
     if (strncmp(driver, "vfio-pci", strlen("vfio-pci")) == 0) {
         failed |= put_place(arguments, function, id);
         failed |= put_settings(arguments, function);
         if (plugging->request->flags & FACET_ATTACH_IOMMUFD)
-            failed |= put(arguments, "iommufd", json_string(object_id));
+            failed |= put_argument(arguments, "iommufd", json_string(object_id));
     }
     if (arguments && !failed)
         return arguments;
@@ -170,7 +170,7 @@ static enum facet_status plug_all(struct plugging *plugging, struct facet_error 
     return status;
 }
 
-static enum facet_status prepare(struct plugging *plugging, struct facet_error *error)
+static enum facet_status prepare_plugging(struct plugging *plugging, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *peripherals = NULL;
     enum facet_status status = facet_qmp_list(plugging->qmp, "/machine/peripheral", &peripherals, error);
@@ -192,7 +192,7 @@ static void tell_left(struct facet_error *error, const char *left)
     facet_error_argument(error, first.status, first.argument, "%s; left in the VM: %s", first.message, left);
 }
 
-static void undo(struct plugging *plugging, struct facet_error *error)
+static void undo_plugging(struct plugging *plugging, struct facet_error *error)
 {
     char left[160] = "";
     uint64_t before = plugging->qmp->wire.deadline_ns, until = facet_clock_now_ns() + UNDO_NS;
@@ -250,8 +250,8 @@ static uint32_t is_used(const json_t *device)
     return used;
 }
 
-static enum facet_status look(struct plugging *plugging, struct facet_attach_report *reports, bool *ret_all,
-                              struct facet_error *error)
+static enum facet_status look_at_devices(struct plugging *plugging, struct facet_attach_report *reports, bool *ret_all,
+                                         struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *buses = NULL;
     bool all = true;
@@ -285,7 +285,7 @@ static enum facet_status wait_used(struct plugging *plugging, struct facet_attac
     if (status == FACET_OK && strcmp(state, "running") != 0)
         return FACET_OK;
     while (status == FACET_OK && !all) {
-        status = look(plugging, reports, &all, &why);
+        status = look_at_devices(plugging, reports, &all, &why);
         if (status != FACET_OK || all || facet_clock_now_ns() >= until)
             break;
         /* Events are of no interest here, only time passing. */
@@ -302,7 +302,7 @@ static enum facet_status wait_used(struct plugging *plugging, struct facet_attac
 
 /* --- the whole --- */
 
-static void report(const struct plugging *plugging, struct facet_attach_report *reports)
+static void report_plugging(const struct plugging *plugging, struct facet_attach_report *reports)
 {
     for (uint32_t i = 0; i < plugging->layout.count; i++) {
         const struct facet_attach_slot *slot = &plugging->layout.slots[i];
@@ -343,16 +343,16 @@ enum facet_status facet_qmp_attach(struct facet_qmp *qmp, const struct facet_att
         status = facet_attach_check_versions(request, qmp->version, error);
     if (status != FACET_OK)
         return status;
-    status = prepare(&plugging, error);
+    status = prepare_plugging(&plugging, error);
     if (status == FACET_OK)
         status = plug_all(&plugging, error);
-    report(&plugging, reports);
+    report_plugging(&plugging, reports);
     if (status == FACET_OK)
         status = wait_used(&plugging, reports, error);
     if (status == FACET_OK) {
         memcpy(ret_reports, reports, request->count * sizeof reports[0]);
         return FACET_OK;
     }
-    undo(&plugging, error);
+    undo_plugging(&plugging, error);
     return facet_error_prefix(error, "QEMU on '%.120s'", qmp->socket);
 }

@@ -34,14 +34,14 @@ static void note_event(struct facet_qmp *qmp, const json_t *message, const char 
     }
 }
 
-static enum facet_status corrupt(struct facet_error *error, const char *what)
+static enum facet_status refuse_corrupt(struct facet_error *error, const char *what)
 {
     return facet_error_set(error, FACET_CORRUPT, "%s: what answers there does not speak QMP", what);
 }
 
 /* The next message. */
-static enum facet_status receive(struct facet_qmp *qmp, uint64_t until_ns, json_t **ret_message,
-                                 struct facet_error *error)
+static enum facet_status receive_message(struct facet_qmp *qmp, uint64_t until_ns, json_t **ret_message,
+                                         struct facet_error *error)
 {
     char *line = NULL;
     size_t length = 0;
@@ -56,7 +56,7 @@ static enum facet_status receive(struct facet_qmp *qmp, uint64_t until_ns, json_
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an answer");
     if (!json_is_object(message)) {
         json_decref(message);
-        return corrupt(error, "a line that is no JSON object");
+        return refuse_corrupt(error, "a line that is no JSON object");
     }
     *ret_message = message;
     return FACET_OK;
@@ -75,7 +75,7 @@ static enum facet_status receive_answer(struct facet_qmp *qmp, json_t **ret_mess
 {
     for (;;) {
         json_t *message = NULL;
-        enum facet_status status = receive(qmp, UINT64_MAX, &message, error);
+        enum facet_status status = receive_message(qmp, UINT64_MAX, &message, error);
         if (status != FACET_OK)
             return status;
         const json_t *event = json_object_get(message, "event");
@@ -92,20 +92,20 @@ static enum facet_status receive_answer(struct facet_qmp *qmp, json_t **ret_mess
 enum facet_status facet_qmp_listen(struct facet_qmp *qmp, uint64_t until_ns, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *message = NULL;
-    enum facet_status status = receive(qmp, until_ns, &message, error);
+    enum facet_status status = receive_message(qmp, until_ns, &message, error);
 
     if (status != FACET_OK)
         return status;
     const char *event = json_string_value(json_object_get(message, "event"));
     if (!event)
-        return corrupt(error, "an answer to no request");
+        return refuse_corrupt(error, "an answer to no request");
     note_event(qmp, message, event);
     return FACET_OK;
 }
 
 /* --- commands --- */
 
-static enum facet_status refusal(const json_t *fault, struct facet_error *error)
+static enum facet_status refuse_fault(const json_t *fault, struct facet_error *error)
 {
     const char *class = json_string_value(json_object_get(fault, "class"));
     const char *words = json_string_value(json_object_get(fault, "desc"));
@@ -123,18 +123,18 @@ static enum facet_status read_answer(const struct facet_qmp *qmp, const json_t *
 
     /* A fault in reading the command itself has no id. */
     if (fault && !serial)
-        return refusal(fault, error);
+        return refuse_fault(fault, error);
     if (!json_is_integer(serial) || json_integer_value(serial) != qmp->serial || (!fault && !value))
-        return corrupt(error, "an answer to no request");
+        return refuse_corrupt(error, "an answer to no request");
     if (fault)
-        return refusal(fault, error);
+        return refuse_fault(fault, error);
     if (ret_value)
         *ret_value = json_incref(value);
     return FACET_OK;
 }
 
-static enum facet_status say(struct facet_qmp *qmp, const char *command, json_t *arguments, int fd,
-                             struct facet_error *error)
+static enum facet_status send_command(struct facet_qmp *qmp, const char *command, json_t *arguments, int fd,
+                                      struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *message = json_pack("{s:s, s:I}", "execute", command, "id", ++qmp->serial);
 
@@ -151,7 +151,7 @@ enum facet_status facet_qmp_call(struct facet_qmp *qmp, const char *command, jso
                                  json_t **ret_value, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *answer = NULL;
-    enum facet_status status = say(qmp, command, arguments, fd, error);
+    enum facet_status status = send_command(qmp, command, arguments, fd, error);
 
     if (status == FACET_OK)
         status = receive_answer(qmp, &answer, error);
@@ -170,7 +170,7 @@ enum facet_status facet_qmp_state(struct facet_qmp *qmp, char ret_state[FACET_AT
         return status;
     const char *state = json_string_value(json_object_get(value, "status"));
     if (!state)
-        return corrupt(error, "query-status without a status");
+        return refuse_corrupt(error, "query-status without a status");
     snprintf(ret_state, FACET_ATTACH_ID_SIZE, "%s", state);
     return FACET_OK;
 }
@@ -181,7 +181,7 @@ enum facet_status facet_qmp_greet(struct facet_qmp *qmp, struct facet_error *err
 {
     FACET_CLEANUP_JSON json_t *message = NULL;
     json_int_t major = 0, minor = 0;
-    enum facet_status status = receive(qmp, UINT64_MAX, &message, error);
+    enum facet_status status = receive_message(qmp, UINT64_MAX, &message, error);
 
     if (status == FACET_TIMEOUT)
         return facet_error_set(error, status, "no greeting; QEMU talks to one client at a time: is another connected?");
@@ -190,7 +190,7 @@ enum facet_status facet_qmp_greet(struct facet_qmp *qmp, struct facet_error *err
     if (json_unpack(message, "{s:{s:{s:{s:I, s:I}}}}", "QMP", "version", "qemu", "major", &major, "minor", &minor) <
             0 ||
         major < 0 || major > 0xffff || minor < 0 || minor > 0xffff)
-        return corrupt(error, "no greeting of QMP");
+        return refuse_corrupt(error, "no greeting of QMP");
     qmp->version = FACET_ATTACH_VERSION(major, minor);
     return facet_qmp_call(qmp, "qmp_capabilities", json_object(), 0, NULL, error);
 }
@@ -218,7 +218,8 @@ static void find_process(struct facet_qmp *qmp)
         qmp->process = peer.pid;
 }
 
-static enum facet_status begin(struct facet_qmp *qmp, const struct facet_qmp_config *config, struct facet_error *error)
+static enum facet_status begin_session(struct facet_qmp *qmp, const struct facet_qmp_config *config,
+                                       struct facet_error *error)
 {
     uint64_t timeout = config->timeout_ns ? config->timeout_ns : TIMEOUT_NS, now = facet_clock_now_ns();
     uint64_t deadline = now + timeout < now ? UINT64_MAX : now + timeout;
@@ -246,7 +247,7 @@ enum facet_status facet_qmp_open(const struct facet_qmp_config *config, struct f
     struct facet_qmp *qmp = calloc(1, sizeof *qmp);
     if (!qmp)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a connection");
-    status = begin(qmp, config, error);
+    status = begin_session(qmp, config, error);
     if (status == FACET_OK) {
         *ret_qmp = qmp;
         return FACET_OK;

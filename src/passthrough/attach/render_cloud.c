@@ -27,7 +27,7 @@ static enum facet_status check_function(const struct facet_attach_rendering *ren
     return FACET_OK;
 }
 
-static enum facet_status check(struct facet_attach_rendering *rendering, struct facet_error *error)
+static enum facet_status check_rendering(struct facet_attach_rendering *rendering, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -73,7 +73,7 @@ static void add_device(struct facet_attach_rendering *rendering, uint32_t index)
 
 enum facet_status facet_attach_render_cloud(struct facet_attach_rendering *rendering, struct facet_error *error)
 {
-    enum facet_status status = check(rendering, error);
+    enum facet_status status = check_rendering(rendering, error);
 
     if (status != FACET_OK)
         return status;
@@ -119,7 +119,7 @@ static json_t *device_json(const struct facet_attach_rendering *rendering, uint3
 
 enum facet_status facet_attach_render_cloud_add(struct facet_attach_rendering *rendering, struct facet_error *error)
 {
-    enum facet_status status = check(rendering, error);
+    enum facet_status status = check_rendering(rendering, error);
 
     /* Which interface to the host's kernel is used was settled when the VM was started. */
     for (uint32_t i = 0; status == FACET_OK && i < rendering->request->count; i++)

@@ -30,7 +30,7 @@ static enum facet_status check_function(const struct facet_attach_rendering *ren
     return FACET_OK;
 }
 
-static enum facet_status check(const struct facet_attach_rendering *rendering, struct facet_error *error)
+static enum facet_status check_rendering(const struct facet_attach_rendering *rendering, struct facet_error *error)
 {
     const struct facet_attach_request *request = rendering->request;
     enum facet_status status = FACET_OK;
@@ -106,7 +106,7 @@ static void add_function(struct facet_attach_rendering *rendering, uint32_t inde
 enum facet_status facet_attach_render_libvirt(struct facet_attach_rendering *rendering, struct facet_error *error)
 {
     rendering->speaks = "libvirt";
-    enum facet_status status = check(rendering, error);
+    enum facet_status status = check_rendering(rendering, error);
 
     for (uint32_t i = 0; status == FACET_OK && i < rendering->request->count; i++)
         add_function(rendering, i);

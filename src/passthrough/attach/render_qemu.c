@@ -103,7 +103,7 @@ static void add_function(struct facet_attach_rendering *rendering, const struct 
     facet_texts_take(rendering->texts, &draft);
 }
 
-static enum facet_status check(const struct facet_attach_rendering *rendering, struct facet_error *error)
+static enum facet_status check_rendering(const struct facet_attach_rendering *rendering, struct facet_error *error)
 {
     const struct facet_attach_request *request = rendering->request;
 
@@ -121,7 +121,7 @@ enum facet_status facet_attach_render_qemu(struct facet_attach_rendering *render
     uint32_t port = rendering->request->first_port ? rendering->request->first_port : 1;
 
     rendering->speaks = "QEMU's command line";
-    enum facet_status status = check(rendering, error);
+    enum facet_status status = check_rendering(rendering, error);
     if (status != FACET_OK)
         return status;
     add_object(rendering);

@@ -18,7 +18,7 @@ static const char peripheral[] = "/machine/peripheral/";
 /* --- one device --- */
 
 /* True: QEMU will say when it is gone, or it is gone. */
-static enum facet_status ask(struct facet_qmp *qmp, struct facet_qmp_watch *watch, struct facet_error *error)
+static enum facet_status ask_to_unplug(struct facet_qmp *qmp, struct facet_qmp_watch *watch, struct facet_error *error)
 {
     struct facet_error why = {0};
     enum facet_status status = facet_qmp_call(qmp, "device_del", json_pack("{s:s}", "id", watch->id), 0, NULL, &why);
@@ -49,8 +49,8 @@ static enum facet_status wait_gone(struct facet_qmp *qmp, struct facet_qmp_watch
     return status;
 }
 
-static enum facet_status unplug(struct facet_qmp *qmp, struct facet_qmp_watch *watch, uint64_t until_ns,
-                                struct facet_error *error)
+static enum facet_status unplug_device(struct facet_qmp *qmp, struct facet_qmp_watch *watch, uint64_t until_ns,
+                                       struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -58,7 +58,7 @@ static enum facet_status unplug(struct facet_qmp *qmp, struct facet_qmp_watch *w
     if (watch->deleted)
         return FACET_OK;
     watch->refused = false;
-    status = ask(qmp, watch, error);
+    status = ask_to_unplug(qmp, watch, error);
     if (status == FACET_OK)
         status = wait_gone(qmp, watch, until_ns, error);
     return status == FACET_OK ? FACET_OK : facet_error_prefix(error, "'%s'", watch->id);
@@ -70,7 +70,7 @@ enum facet_status facet_qmp_unplug(struct facet_qmp *qmp, const char *id, uint64
 
     qmp->watches = &watch;
     qmp->watch_count = 1;
-    enum facet_status status = unplug(qmp, &watch, until_ns, error);
+    enum facet_status status = unplug_device(qmp, &watch, until_ns, error);
     qmp->watches = NULL;
     qmp->watch_count = 0;
     return status;
@@ -101,9 +101,9 @@ static enum facet_status is_function(struct facet_qmp *qmp, const struct facet_a
     return FACET_OK;
 }
 
-static enum facet_status search(struct facet_qmp *qmp, const json_t *peripherals,
-                                const struct facet_attach_function *function, char ret_id[FACET_ATTACH_ID_SIZE],
-                                struct facet_error *error)
+static enum facet_status search_peripherals(struct facet_qmp *qmp, const json_t *peripherals,
+                                            const struct facet_attach_function *function,
+                                            char ret_id[FACET_ATTACH_ID_SIZE], struct facet_error *error)
 {
     size_t index;
     const json_t *member;
@@ -125,9 +125,9 @@ static enum facet_status search(struct facet_qmp *qmp, const json_t *peripherals
     return facet_error_set(error, FACET_NOT_FOUND, "the VM has no device '%s'", ret_id);
 }
 
-static enum facet_status find(struct facet_qmp *qmp, const json_t *peripherals,
-                              const struct facet_attach_function *function, char ret_id[FACET_ATTACH_ID_SIZE],
-                              struct facet_error *error)
+static enum facet_status find_device(struct facet_qmp *qmp, const json_t *peripherals,
+                                     const struct facet_attach_function *function, char ret_id[FACET_ATTACH_ID_SIZE],
+                                     struct facet_error *error)
 {
     enum facet_status status = facet_attach_check_function(function, error);
 
@@ -138,7 +138,7 @@ static enum facet_status find(struct facet_qmp *qmp, const json_t *peripherals,
         return FACET_OK;
     if (function->id)
         return facet_error_set(error, FACET_NOT_FOUND, "the VM has no device '%s'", ret_id);
-    return search(qmp, peripherals, function, ret_id, error);
+    return search_peripherals(qmp, peripherals, function, ret_id, error);
 }
 
 /* --- functions that share a slot --- */
@@ -203,21 +203,22 @@ static enum facet_status check_slot(struct facet_qmp *qmp, char (*ids)[FACET_ATT
 
 /* --- the whole --- */
 
-static enum facet_status prepare(struct facet_qmp *qmp, const struct facet_attach_function *functions, uint32_t count,
-                                 char (*ids)[FACET_ATTACH_ID_SIZE], struct facet_error *error)
+static enum facet_status prepare_unplug(struct facet_qmp *qmp, const struct facet_attach_function *functions,
+                                        uint32_t count, char (*ids)[FACET_ATTACH_ID_SIZE], struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *peripherals = NULL;
     enum facet_status status = facet_qmp_list(qmp, "/machine/peripheral", &peripherals, error);
 
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
-        status = find(qmp, peripherals, &functions[i], ids[i], error);
+        status = find_device(qmp, peripherals, &functions[i], ids[i], error);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
         status = check_slot(qmp, ids, count, i, error);
     return status;
 }
 
 /* Adds to an error that a paused VM's guest cannot answer, and which of several devices are out already. */
-static void explain(struct facet_error *error, const char *state, const struct facet_qmp_watch *watches, uint32_t count)
+static void explain_state(struct facet_error *error, const char *state, const struct facet_qmp_watch *watches,
+                          uint32_t count)
 {
     struct facet_error first = *error;
     char gone[160] = "";
@@ -244,11 +245,11 @@ static enum facet_status unplug_all(struct facet_qmp *qmp, struct facet_qmp_watc
     qmp->watches = watches;
     qmp->watch_count = count;
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
-        status = unplug(qmp, &watches[i], UINT64_MAX, error);
+        status = unplug_device(qmp, &watches[i], UINT64_MAX, error);
     qmp->watches = NULL;
     qmp->watch_count = 0;
     if (status != FACET_OK)
-        explain(error, state, watches, count);
+        explain_state(error, state, watches, count);
     return status;
 }
 
@@ -263,7 +264,7 @@ enum facet_status facet_qmp_detach(struct facet_qmp *qmp, const struct facet_att
     if (count < 1 || count > FACET_ATTACH_FUNCTIONS)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "count", "count %" PRIu32 ": expected 1 to %u functions",
                                     count, FACET_ATTACH_FUNCTIONS);
-    enum facet_status status = prepare(qmp, functions, count, ids, error);
+    enum facet_status status = prepare_unplug(qmp, functions, count, ids, error);
     for (uint32_t i = 0; i < count; i++)
         watches[i] = (struct facet_qmp_watch){.id = ids[i]};
     if (status == FACET_OK)

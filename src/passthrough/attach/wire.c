@@ -19,7 +19,7 @@ enum { FIRST_CAPACITY = 16 << 10 };
 /* The interval between attempts to connect while the socket does not accept. */
 #define RETRY_NS (20 * FACET_NS_PER_MS)
 
-static enum facet_status late(struct facet_error *error)
+static enum facet_status refuse_late(struct facet_error *error)
 {
     return facet_error_set(error, FACET_TIMEOUT, "no answer in time");
 }
@@ -35,7 +35,7 @@ static enum facet_status connect_until(int fd, const struct sockaddr_un *address
         if (errno != EAGAIN && errno != EINTR)
             return facet_error_errno(error, errno, "cannot connect");
         if (facet_clock_now_ns() >= deadline_ns)
-            return late(error);
+            return refuse_late(error);
         nanosleep(&pause, NULL);
     }
     return FACET_OK;
@@ -76,7 +76,7 @@ static enum facet_status wait_for(const struct facet_wire *wire, short events, u
     for (;;) {
         uint64_t now = facet_clock_now_ns();
         if (now >= until_ns)
-            return late(error);
+            return refuse_late(error);
         const struct timespec left = facet_ns_timespec(until_ns - now);
         int ready = ppoll(&watched, 1, &left, NULL);
         if (ready > 0)
@@ -104,7 +104,7 @@ static ssize_t send_some(int socket, const char *bytes, size_t count, int fd)
     return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-static enum facet_status gone(struct facet_error *error)
+static enum facet_status refuse_gone(struct facet_error *error)
 {
     return facet_error_set(error, FACET_IO, "the other side closed the socket");
 }
@@ -121,7 +121,7 @@ enum facet_status facet_wire_send(struct facet_wire *wire, const char *bytes, si
             continue;
         }
         if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
-            return gone(error);
+            return refuse_gone(error);
         if (sent < 0 && errno != EAGAIN && errno != EINTR)
             return facet_error_errno(error, errno, "cannot send");
         enum facet_status status = wait_for(wire, POLLOUT, wire->deadline_ns, error);
@@ -167,7 +167,7 @@ static enum facet_status receive_more(struct facet_wire *wire, uint64_t until_ns
             return FACET_OK;
         }
         if (got == 0 || errno == ECONNRESET)
-            return gone(error);
+            return refuse_gone(error);
         if (errno != EAGAIN && errno != EINTR)
             return facet_error_errno(error, errno, "cannot receive");
         status = wait_for(wire, POLLIN, until_ns, error);
@@ -201,7 +201,7 @@ enum facet_status facet_wire_receive(struct facet_wire *wire, uint64_t until_ns,
         seen = wire->end - wire->begin;
         /* A peer that never stops talking does not get more time for it. */
         if (facet_clock_now_ns() >= limit)
-            return late(error);
+            return refuse_late(error);
         enum facet_status status = receive_more(wire, limit, error);
         if (status != FACET_OK)
             return status;

@@ -17,8 +17,8 @@
 #include "base/quiet.h"
 #include "passthrough/scan/tree.h"
 
-static enum facet_status scan(struct bind_host *host, struct facet_pci_snapshot **ret_snapshot,
-                              struct facet_error *error)
+static enum facet_status host_scan(struct bind_host *host, struct facet_pci_snapshot **ret_snapshot,
+                                   struct facet_error *error)
 {
     /* Not only accelerators can be bound. */
     const struct facet_pci_scan_config config = {
@@ -27,7 +27,7 @@ static enum facet_status scan(struct bind_host *host, struct facet_pci_snapshot 
     return facet_pci_scan(&config, ret_snapshot, error);
 }
 
-static int own(struct bind_host *host, const char *path, uid_t uid, gid_t gid)
+static int host_own(struct bind_host *host, const char *path, uid_t uid, gid_t gid)
 {
     struct stat status;
     FACET_CLEANUP_FD int fd = tree_path(host->root, path);
@@ -45,7 +45,7 @@ static int own(struct bind_host *host, const char *path, uid_t uid, gid_t gid)
 
 enum { LOCK_POLL_NS = 20000000 };
 
-static int lock(struct bind_host *host, const char *name, uint64_t deadline_ns, int *ret_fd)
+static int host_lock(struct bind_host *host, const char *name, uint64_t deadline_ns, int *ret_fd)
 {
     FACET_CLEANUP_FD int fd = openat(host->state, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     uint64_t end = facet_clock_now_ns() + deadline_ns;
@@ -63,7 +63,7 @@ static int lock(struct bind_host *host, const char *name, uint64_t deadline_ns, 
     return 0;
 }
 
-static int create(struct bind_host *host, const char *name, int *ret_fd)
+static int host_create(struct bind_host *host, const char *name, int *ret_fd)
 {
     int fd;
 
@@ -77,7 +77,7 @@ static int create(struct bind_host *host, const char *name, int *ret_fd)
     return 0;
 }
 
-static int append(struct bind_host *host, int fd, const char *bytes, size_t size)
+static int host_append(struct bind_host *host, int fd, const char *bytes, size_t size)
 {
     FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
 
@@ -110,13 +110,13 @@ static int remove_file(struct bind_host *host, const char *name)
 }
 
 const struct bind_host_ops bind_host_real = {
-    .scan = scan,
+    .scan = host_scan,
     .write = bind_write,
     .load = bind_load,
-    .own = own,
-    .lock = lock,
-    .create = create,
-    .append = append,
+    .own = host_own,
+    .lock = host_lock,
+    .create = host_create,
+    .append = host_append,
     .sync = sync_file,
     .rename = rename_file,
     .remove = remove_file,

@@ -101,7 +101,7 @@ bool journal_is_name(const char *text)
     return true;
 }
 
-static enum facet_status wrong(struct facet_error *error, const char *what)
+static enum facet_status refuse_text(struct facet_error *error, const char *what)
 {
     return facet_error_set(error, FACET_CORRUPT, "%s", what);
 }
@@ -196,7 +196,7 @@ static enum facet_status take_functions(const json_t *array, struct journal *jou
     size_t count = json_array_size(array);
 
     if (count == 0 || count > JOURNAL_FUNCTIONS_MOST)
-        return wrong(error, "its list of functions is missing, empty or too long");
+        return refuse_text(error, "its list of functions is missing, empty or too long");
     journal->functions = calloc(count, sizeof *journal->functions);
     if (!journal->functions)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu functions", count);
@@ -207,7 +207,7 @@ static enum facet_status take_functions(const json_t *array, struct journal *jou
             return facet_error_set(error, FACET_CORRUPT, "its function %zu is malformed", journal->count);
         if (journal->count > 0 &&
             facet_pci_address_compare(&function[-1].identity.address, &function->identity.address) >= 0)
-            return wrong(error, "its functions are not in the order of their addresses");
+            return refuse_text(error, "its functions are not in the order of their addresses");
     }
     return FACET_OK;
 }
@@ -219,12 +219,12 @@ static enum facet_status take_body(const char *body, size_t size, struct journal
     uint32_t number = 0;
 
     if (!all)
-        return wrong(error, "is no JSON behind its first line");
+        return refuse_text(error, "is no JSON behind its first line");
     while (phase && number < sizeof phases / sizeof phases[0] && strcmp(phase, phases[number]) != 0)
         number++;
     if (!phase || number == sizeof phases / sizeof phases[0] ||
         !take_name(all, "boot", journal->boot, sizeof journal->boot))
-        return wrong(error, "does not say how far it came, or when");
+        return refuse_text(error, "does not say how far it came, or when");
     journal->phase = number;
     return take_functions(json_object_get(all, "functions"), journal, error);
 }
@@ -237,13 +237,13 @@ static enum facet_status find_body(const char *bytes, size_t size, const char **
     char hash[HASH_LENGTH + 1];
 
     if (size > JOURNAL_BYTES_MOST)
-        return wrong(error, "is larger than a journal can be");
+        return refuse_text(error, "is larger than a journal can be");
     if (size < begin + 1 || memcmp(bytes, HEAD, HEAD_LENGTH) != 0 || bytes[begin - 1] != '\n' ||
         bytes[size - 1] != '\n')
-        return wrong(error, "is no journal of this version, or a part of one");
+        return refuse_text(error, "is no journal of this version, or a part of one");
     snprintf(hash, sizeof hash, "%016" PRIx64, (uint64_t)XXH64(bytes + begin, size - begin - 1, 0));
     if (memcmp(hash, bytes + HEAD_LENGTH, HASH_LENGTH) != 0)
-        return wrong(error, "was changed or damaged: its checksum is not that of its first line");
+        return refuse_text(error, "was changed or damaged: its checksum is not that of its first line");
     *ret_body = bytes + begin;
     *ret_size = size - begin - 1;
     return FACET_OK;

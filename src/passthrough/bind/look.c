@@ -168,7 +168,7 @@ static int compare_entries(const void *a, const void *b)
                                      &((const struct facet_passthrough_entry *)b)->identity.address);
 }
 
-static enum facet_status fill(struct looking *looking, struct facet_error *error)
+static enum facet_status fill_looking(struct looking *looking, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -205,7 +205,8 @@ enum facet_status facet_passthrough_look(struct facet_passthrough *manager, stru
     looking.list = calloc(1, sizeof *looking.list);
     looking.snapshot = snapshot;
     bind_boot(&manager->host, looking.boot, sizeof looking.boot);
-    status = looking.list ? fill(&looking, error) : facet_error_set(error, FACET_NO_MEMORY, "no memory for a list");
+    status =
+        looking.list ? fill_looking(&looking, error) : facet_error_set(error, FACET_NO_MEMORY, "no memory for a list");
     facet_pci_snapshot_destroy(snapshot);
     if (status) {
         facet_passthrough_list_destroy(looking.list);

@@ -114,8 +114,8 @@ void bind_place(const struct bind_host *host, const struct facet_pci_function *f
 
 /* ---- from here to there ---- */
 
-static void begin(struct facet_passthrough_step *step, enum facet_passthrough_step_kind kind,
-                  const struct facet_passthrough_identity *identity, const char *before)
+static void begin_step(struct facet_passthrough_step *step, enum facet_passthrough_step_kind kind,
+                       const struct facet_passthrough_identity *identity, const char *before)
 {
     *step = (struct facet_passthrough_step){.kind = kind, .address = identity->address};
     snprintf(step->before, sizeof step->before, "%s", before);
@@ -145,7 +145,7 @@ static size_t add_override(const struct facet_passthrough_identity *identity, co
 {
     if (strcmp(now, target) == 0)
         return 0;
-    begin(step, FACET_PASSTHROUGH_STEP_OVERRIDE, identity, now);
+    begin_step(step, FACET_PASSTHROUGH_STEP_OVERRIDE, identity, now);
     set_attribute(step, "driver_override", target);
     return 1;
 }
@@ -161,17 +161,17 @@ size_t bind_driver_steps(const struct facet_passthrough_identity *identity, cons
     size_t count = add_override(identity, now->override, override, steps);
 
     if (moves && now->driver[0]) {
-        begin(&steps[count], FACET_PASSTHROUGH_STEP_UNBIND, identity, now->driver);
+        begin_step(&steps[count], FACET_PASSTHROUGH_STEP_UNBIND, identity, now->driver);
         set_driver(&steps[count++], now->driver, "unbind");
     }
     if (!moves || !target->driver[0])
         return count;
     if (strcmp(override, target->driver) == 0) { /* the kernel can find no other */
-        begin(&steps[count], FACET_PASSTHROUGH_STEP_PROBE, identity, "");
+        begin_step(&steps[count], FACET_PASSTHROUGH_STEP_PROBE, identity, "");
         facet_pci_address_print(&identity->address, steps[count].value);
         snprintf(steps[count].path, sizeof steps[count].path, "/sys/bus/pci/drivers_probe");
     } else {
-        begin(&steps[count], FACET_PASSTHROUGH_STEP_ATTACH, identity, "");
+        begin_step(&steps[count], FACET_PASSTHROUGH_STEP_ATTACH, identity, "");
         set_driver(&steps[count], target->driver, "bind");
     }
     count++;
@@ -187,7 +187,7 @@ bool bind_load_step(const struct bind_host *host, const struct facet_passthrough
     snprintf(path, sizeof path, BIND_DRIVERS "/%s", target->driver);
     if (!target->driver[0] || strcmp(now->driver, target->driver) == 0 || tree_exists(host->root, path))
         return false;
-    begin(ret_step, FACET_PASSTHROUGH_STEP_LOAD, identity, "");
+    begin_step(ret_step, FACET_PASSTHROUGH_STEP_LOAD, identity, "");
     snprintf(ret_step->value, sizeof ret_step->value, "%s", target->driver);
     return true;
 }
@@ -202,7 +202,7 @@ bool bind_power_step(const struct facet_passthrough_identity *identity, const st
 
     if (!target->power[0] || !now->power[0] || (!moves && strcmp(now->power, target->power) == 0))
         return false;
-    begin(ret_step, FACET_PASSTHROUGH_STEP_POWER, identity, now->power);
+    begin_step(ret_step, FACET_PASSTHROUGH_STEP_POWER, identity, now->power);
     set_attribute(ret_step, "power/control", target->power);
     return true;
 }
@@ -218,7 +218,7 @@ bool bind_rights_step(const struct bind_host *host, const struct facet_passthrou
     bind_owner(host, path, owner, sizeof owner);
     if (!owner[0] || strcmp(owner, target->rights) == 0)
         return false;
-    begin(ret_step, FACET_PASSTHROUGH_STEP_RIGHTS, identity, owner);
+    begin_step(ret_step, FACET_PASSTHROUGH_STEP_RIGHTS, identity, owner);
     snprintf(ret_step->path, sizeof ret_step->path, "%s", path);
     snprintf(ret_step->value, sizeof ret_step->value, "%s", target->rights);
     return true;

@@ -261,7 +261,7 @@ static bool shares_group(const struct bind_plan *plan, const struct journal *jou
     return false;
 }
 
-static bool covers(const struct journal *journal, const struct bind_plan *plan)
+static bool covers_plan(const struct journal *journal, const struct bind_plan *plan)
 {
     for (size_t i = 0; i < plan->journal.count; i++)
         if (!journal_find(journal, &plan->journal.functions[i].identity.address))
@@ -272,7 +272,7 @@ static bool covers(const struct journal *journal, const struct bind_plan *plan)
 /* A function that is bound already can be bound again only if no write is needed for it. */
 static enum facet_status judge_journal(const struct conflict *conflict, const char *name, const struct journal *journal)
 {
-    if (journal->phase == JOURNAL_BOUND && covers(journal, conflict->plan) && conflict->plan->plan.step_count == 0)
+    if (journal->phase == JOURNAL_BOUND && covers_plan(journal, conflict->plan) && conflict->plan->plan.step_count == 0)
         return FACET_OK;
     if (journal->phase != JOURNAL_BOUND)
         return facet_error_set(conflict->error, FACET_BAD_STATE,

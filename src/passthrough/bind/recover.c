@@ -16,8 +16,8 @@ struct recovery {
     bool changed, broken;
 };
 
-static void note(const struct recovery *recovery, enum facet_passthrough_note_kind kind, const struct journal *journal,
-                 const char *text)
+static void note_recovery(const struct recovery *recovery, enum facet_passthrough_note_kind kind,
+                          const struct journal *journal, const char *text)
 {
     bind_note(recovery->report, kind, &journal->functions[0].identity.address, "%s", text);
 }
@@ -30,7 +30,7 @@ static bool remove_journal(struct recovery *recovery, const char *name, const st
         recovery->changed = true;
         return true;
     }
-    note(recovery, FACET_PASSTHROUGH_NOTE_UNDO_FAILED, journal, error.message);
+    note_recovery(recovery, FACET_PASSTHROUGH_NOTE_UNDO_FAILED, journal, error.message);
     recovery->broken = true;
     return false;
 }
@@ -44,7 +44,7 @@ static void roll_back(struct recovery *recovery, const char *name, struct journa
 
     /* All may have been bound when the crash came, and handed to a machine since. */
     if (bind_check_users(&recovery->manager->host, journal, &error) != FACET_OK) {
-        note(recovery, FACET_PASSTHROUGH_NOTE_BUSY, journal, error.message);
+        note_recovery(recovery, FACET_PASSTHROUGH_NOTE_BUSY, journal, error.message);
         recovery->broken = true;
         return;
     }
@@ -52,7 +52,7 @@ static void roll_back(struct recovery *recovery, const char *name, struct journa
     if (bind_restore(&run, true) > 0) {
         recovery->broken = true;
         if (journal_store(&recovery->manager->host, journal, &error) != FACET_OK)
-            note(recovery, FACET_PASSTHROUGH_NOTE_UNDO_FAILED, journal, error.message);
+            note_recovery(recovery, FACET_PASSTHROUGH_NOTE_UNDO_FAILED, journal, error.message);
         return;
     }
     if (remove_journal(recovery, name, journal))
@@ -89,7 +89,7 @@ static bool check_function(const struct recovery *recovery, const struct journal
     return function != NULL;
 }
 
-static void adopt(struct recovery *recovery, const char *name, const struct journal *journal)
+static void adopt_journal(struct recovery *recovery, const char *name, const struct journal *journal)
 {
     struct bind_host *host = &recovery->manager->host;
     struct facet_pci_snapshot *snapshot = NULL;
@@ -97,7 +97,7 @@ static void adopt(struct recovery *recovery, const char *name, const struct jour
     size_t present = 0;
 
     if (host->ops->scan(host, &snapshot, &error) != FACET_OK) {
-        note(recovery, FACET_PASSTHROUGH_NOTE_FAILED, journal, error.message);
+        note_recovery(recovery, FACET_PASSTHROUGH_NOTE_FAILED, journal, error.message);
         recovery->broken = true;
         return;
     }
@@ -114,14 +114,14 @@ static void recover_journal(struct recovery *recovery, const char *name, struct 
 {
     if (strcmp(journal->boot, recovery->boot) != 0) {
         if (remove_journal(recovery, name, journal))
-            note(recovery, FACET_PASSTHROUGH_NOTE_STALE, journal,
-                 "was in hand before the machine was restarted, which undid that");
+            note_recovery(recovery, FACET_PASSTHROUGH_NOTE_STALE, journal,
+                          "was in hand before the machine was restarted, which undid that");
     } else if (journal_is_stuck(journal, &recovery->manager->host)) {
-        note(recovery, FACET_PASSTHROUGH_NOTE_STUCK, journal,
-             "a write for it or for what it was bound with has not come back yet: it is not touched");
+        note_recovery(recovery, FACET_PASSTHROUGH_NOTE_STUCK, journal,
+                      "a write for it or for what it was bound with has not come back yet: it is not touched");
         recovery->broken = true;
     } else if (journal->phase == JOURNAL_BOUND) {
-        adopt(recovery, name, journal);
+        adopt_journal(recovery, name, journal);
     } else {
         roll_back(recovery, name, journal);
     }
@@ -132,8 +132,8 @@ static void note_busy(struct recovery *recovery, const struct journal *journal, 
 {
     bool is_stuck = journal_is_stuck(journal, &recovery->manager->host);
 
-    note(recovery, is_stuck ? FACET_PASSTHROUGH_NOTE_STUCK : FACET_PASSTHROUGH_NOTE_BUSY, journal,
-         is_stuck ? "a write has not come back yet, and holds its group's lock" : error->message);
+    note_recovery(recovery, is_stuck ? FACET_PASSTHROUGH_NOTE_STUCK : FACET_PASSTHROUGH_NOTE_BUSY, journal,
+                  is_stuck ? "a write has not come back yet, and holds its group's lock" : error->message);
     recovery->broken = recovery->broken || is_stuck || journal->phase != JOURNAL_BOUND;
 }
 
@@ -147,7 +147,7 @@ static bool has_same_groups(const struct journal *locked, const struct journal *
 }
 
 /* A live transaction, or a writer whose parent was killed, is about to end; a stuck one is not waited for. */
-static uint64_t patience(const struct recovery *recovery, const struct journal *journal)
+static uint64_t patience_ns(const struct recovery *recovery, const struct journal *journal)
 {
     bool is_at_rest = journal->phase == JOURNAL_BOUND || strcmp(journal->boot, recovery->boot) != 0;
 
@@ -172,7 +172,7 @@ static bool take_journal(void *context, const char *name, struct journal *journa
     }
     for (size_t i = 0; i < journal->count; i++)
         identities[i] = &journal->functions[i].identity;
-    if (bind_locks_take(&recovery->manager->host, identities, journal->count, patience(recovery, journal), &locks,
+    if (bind_locks_take(&recovery->manager->host, identities, journal->count, patience_ns(recovery, journal), &locks,
                         &error) != FACET_OK) {
         note_busy(recovery, journal, &error);
         return true;

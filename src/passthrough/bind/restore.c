@@ -45,7 +45,7 @@ static bool step_back(struct restoring *restoring, size_t index, const struct fa
 }
 
 /* NULL: there is nothing to write to, which is said. */
-static const struct facet_pci_function *find(struct restoring *restoring, size_t index, bool is_first)
+static const struct facet_pci_function *find_function(struct restoring *restoring, size_t index, bool is_first)
 {
     struct journal_function *record = &restoring->run->journal->functions[index];
     struct facet_passthrough_report *report = restoring->run->report;
@@ -76,7 +76,7 @@ static void move_driver(struct restoring *restoring, size_t index)
         return;
     }
     record->stuck = (struct bind_stuck){.pid = 0};
-    const struct facet_pci_function *function = find(restoring, index, true);
+    const struct facet_pci_function *function = find_function(restoring, index, true);
     if (!function)
         return;
     if (bind_check_stuck(function, &error) != FACET_OK) { /* by another's doing */
@@ -101,7 +101,8 @@ static void set_power_and_rights(struct restoring *restoring, size_t index)
     struct bind_host *host = &restoring->run->manager->host;
     struct facet_passthrough_step step;
     struct journal_place now;
-    const struct facet_pci_function *function = restoring->failed[index] ? NULL : find(restoring, index, false);
+    const struct facet_pci_function *function =
+        restoring->failed[index] ? NULL : find_function(restoring, index, false);
 
     if (!function)
         return;

@@ -41,7 +41,7 @@ static bool has_driver(const struct bind_run *run, const struct facet_pci_addres
 }
 
 /* The kernel may block a reader of an override. */
-static bool holds(const struct bind_run *run, const struct facet_passthrough_step *step)
+static bool step_holds(const struct bind_run *run, const struct facet_passthrough_step *step)
 {
     int root = run->manager->host.root;
     const char *value = step->value;
@@ -70,7 +70,7 @@ static bool is_reached(const struct bind_run *run, const struct facet_passthroug
         return has_loaded(run, step->value);
     case FACET_PASSTHROUGH_STEP_OVERRIDE:
     case FACET_PASSTHROUGH_STEP_POWER:
-        return holds(run, step);
+        return step_holds(run, step);
     case FACET_PASSTHROUGH_STEP_UNBIND:
         return has_driver(run, &step->address, "");
     case FACET_PASSTHROUGH_STEP_PROBE:
@@ -114,7 +114,7 @@ static int give_node(struct bind_run *run, const struct facet_passthrough_step *
     return errnum;
 }
 
-static int perform(struct bind_run *run, const struct facet_passthrough_step *step, struct bind_stuck *ret_stuck)
+static int perform_step(struct bind_run *run, const struct facet_passthrough_step *step, struct bind_stuck *ret_stuck)
 {
     struct bind_host *host = &run->manager->host;
 
@@ -131,7 +131,7 @@ static int perform(struct bind_run *run, const struct facet_passthrough_step *st
 
 /* ---- error texts ---- */
 
-static void describe(const struct facet_passthrough_step *step, char *text, size_t size)
+static void describe_step(const struct facet_passthrough_step *step, char *text, size_t size)
 {
     char address[FACET_PCI_ADDRESS_SIZE];
 
@@ -158,8 +158,8 @@ static enum facet_status refuse_stuck(struct bind_run *run, const struct facet_p
                            what);
 }
 
-static enum facet_status refuse(struct bind_run *run, const struct facet_passthrough_step *step, const char *what,
-                                int errnum, const char *driver, struct facet_error *error)
+static enum facet_status refuse_step(struct bind_run *run, const struct facet_passthrough_step *step, const char *what,
+                                     int errnum, const char *driver, struct facet_error *error)
 {
     if (!is_there(run, &step->address))
         return facet_error_set(error, FACET_DEVICE_LOST, "%s: the device vanished", what);
@@ -180,12 +180,12 @@ enum facet_status bind_step(struct bind_run *run, const struct facet_passthrough
     struct bind_stuck stuck = {.pid = 0};
     char what[300];
 
-    describe(step, what, sizeof what);
+    describe_step(step, what, sizeof what);
     bind_progress(run->manager, "%s", what);
-    int errnum = perform(run, step, &stuck);
+    int errnum = perform_step(run, step, &stuck);
     if (stuck.pid)
         return refuse_stuck(run, step, what, &stuck, error);
     if (errnum && (step->kind == FACET_PASSTHROUGH_STEP_RESET || step->kind == FACET_PASSTHROUGH_STEP_RIGHTS))
-        return refuse(run, step, what, errnum, driver, error);
-    return is_reached(run, step, driver) ? FACET_OK : refuse(run, step, what, errnum, driver, error);
+        return refuse_step(run, step, what, errnum, driver, error);
+    return is_reached(run, step, driver) ? FACET_OK : refuse_step(run, step, what, errnum, driver, error);
 }

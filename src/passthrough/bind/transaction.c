@@ -338,9 +338,9 @@ static enum facet_status check_arguments(const struct facet_passthrough *manager
     return FACET_OK;
 }
 
-static enum facet_status execute(struct facet_passthrough *manager, const struct facet_passthrough_plan *plan,
-                                 enum facet_passthrough_direction direction, struct facet_passthrough_report *report,
-                                 struct facet_error *error)
+static enum facet_status execute_plan(struct facet_passthrough *manager, const struct facet_passthrough_plan *plan,
+                                      enum facet_passthrough_direction direction,
+                                      struct facet_passthrough_report *report, struct facet_error *error)
 {
     enum facet_status status = check_arguments(manager, plan, direction, report, error);
 
@@ -357,11 +357,11 @@ static enum facet_status execute(struct facet_passthrough *manager, const struct
 enum facet_status facet_passthrough_bind(struct facet_passthrough *manager, const struct facet_passthrough_plan *plan,
                                          struct facet_passthrough_report *report, struct facet_error *error)
 {
-    return execute(manager, plan, FACET_PASSTHROUGH_BIND, report, error);
+    return execute_plan(manager, plan, FACET_PASSTHROUGH_BIND, report, error);
 }
 
 enum facet_status facet_passthrough_unbind(struct facet_passthrough *manager, const struct facet_passthrough_plan *plan,
                                            struct facet_passthrough_report *report, struct facet_error *error)
 {
-    return execute(manager, plan, FACET_PASSTHROUGH_UNBIND, report, error);
+    return execute_plan(manager, plan, FACET_PASSTHROUGH_UNBIND, report, error);
 }

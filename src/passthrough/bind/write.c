@@ -32,7 +32,7 @@ struct kept {
     size_t count;
 };
 
-static void keep(struct kept *kept, int fd)
+static void keep_descriptor(struct kept *kept, int fd)
 {
     size_t at = kept->count;
 
@@ -65,7 +65,7 @@ struct answer {
     int errnum;
 };
 
-static _Noreturn void tell(int fd, int errnum)
+static _Noreturn void tell_errno(int fd, int errnum)
 {
     const struct answer answer = {.errnum = errnum};
 
@@ -125,8 +125,8 @@ static _Noreturn void write_in_child(int fd, const char *text, size_t length, in
 {
     close_others(kept);
     if (write(fd, text, length) != (ssize_t)length)
-        tell(answer_fd, errno ? errno : EIO);
-    tell(answer_fd, 0);
+        tell_errno(answer_fd, errno ? errno : EIO);
+    tell_errno(answer_fd, 0);
 }
 
 int bind_write(struct bind_host *host, const char *path, const char *text, uint64_t deadline_ns,
@@ -142,10 +142,10 @@ int bind_write(struct bind_host *host, const char *path, const char *text, uint6
     if (pipe2(ends, O_CLOEXEC) < 0)
         return errno;
     reader = ends[0];
-    keep(&kept, fd);
-    keep(&kept, ends[1]);
+    keep_descriptor(&kept, fd);
+    keep_descriptor(&kept, ends[1]);
     for (size_t i = 0; i < host->lock_count; i++)
-        keep(&kept, host->locks[i]);
+        keep_descriptor(&kept, host->locks[i]);
     errno = 0;
     pid_t pid = facet_hidden_fork();
     if (pid == 0)
@@ -170,7 +170,7 @@ static _Noreturn void run_modprobe(const char *module, int answer_fd)
             dup2(quiet, i);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         execve(places[i], arguments, environment);
-    tell(answer_fd, errno);
+    tell_errno(answer_fd, errno);
 }
 
 /* A program sends its parent a signal at its end, and is a child that wait() returns. So its parent is one that our
@@ -185,7 +185,7 @@ static _Noreturn void load_in_child(const char *module, int answer_fd)
     close_others(&(struct kept){.fds = {answer_fd}, .count = 1});
     pid_t program = facet_hidden_fork();
     if (program < 0)
-        tell(answer_fd, errno);
+        tell_errno(answer_fd, errno);
     if (program == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent)
@@ -195,7 +195,7 @@ static _Noreturn void load_in_child(const char *module, int answer_fd)
     const struct answer started = {.writer = program};
     if (write(answer_fd, &started, sizeof started) != (ssize_t)sizeof started)
         _exit(1);
-    tell(answer_fd, facet_hidden_wait(program, 0) == 0 ? 0 : ENOENT);
+    tell_errno(answer_fd, facet_hidden_wait(program, 0) == 0 ? 0 : ENOENT);
 }
 
 /* Modules are of the kernel that runs: never because of a copy of another machine's files. */

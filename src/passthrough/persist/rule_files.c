@@ -31,8 +31,8 @@ struct reading {
     bool failed; /* no memory */
 };
 
-static enum facet_status load(int directory, const char *name, struct facet_passthrough_rule *rule,
-                              struct facet_error *error)
+static enum facet_status load_rule(int directory, const char *name, struct facet_passthrough_rule *rule,
+                                   struct facet_error *error)
 {
     FACET_CLEANUP_FREE char *bytes = malloc(RULE_BYTES_MOST + 1);
     size_t size = 0;
@@ -60,7 +60,7 @@ static bool take_name(void *context, char *name)
     if (!rule)
         return false;
     *rule = (struct facet_passthrough_rule){.size = sizeof *rule};
-    if (load(reading->directory, name, rule, &failure) != FACET_OK) {
+    if (load_rule(reading->directory, name, rule, &failure) != FACET_OK) {
         facet_error_prefix(&failure, "rule %s", name);
         rule->failure = failure;
     }
@@ -99,7 +99,7 @@ enum facet_status facet_passthrough_rules_read(int directory, struct facet_passt
 
 /* ---- writing ---- */
 
-static enum facet_status put(int directory, const char *name, const char *text, struct facet_error *error)
+static enum facet_status put_rule(int directory, const char *name, const char *text, struct facet_error *error)
 {
     char fresh[FACET_PASSTHROUGH_RULE_NAME_SIZE + 8];
     size_t length = strlen(text);
@@ -184,7 +184,7 @@ enum facet_status facet_passthrough_rule_write(int directory, const struct facet
         text ? check_others(directory, &rule, error) : facet_error_set(error, FACET_NO_MEMORY, "no memory for a rule");
 
     free(rule.functions);
-    return status ? status : put(directory, rule.name, text, error);
+    return status ? status : put_rule(directory, rule.name, text, error);
 }
 
 enum facet_status facet_passthrough_rule_remove(int directory, const struct facet_pci_address *address,

@@ -123,7 +123,7 @@ static _Noreturn void read_in_child(int root, const struct facet_pci_snapshot *s
     _exit(reader < 0);
 }
 
-static pid_t start(int root, const struct facet_pci_snapshot *snapshot, size_t from, int *ret_fd)
+static pid_t start_child(int root, const struct facet_pci_snapshot *snapshot, size_t from, int *ret_fd)
 {
     int ends[2];
 
@@ -230,7 +230,7 @@ static void read_wanted(int root, struct facet_pci_snapshot *snapshot)
 {
     for (size_t from = first_wanted(snapshot, 0); from < snapshot->count; from = first_wanted(snapshot, from)) {
         int fd = -1;
-        pid_t pid = start(root, snapshot, from, &fd);
+        pid_t pid = start_child(root, snapshot, from, &fd);
 
         if (pid < 0)
             return;
@@ -240,7 +240,7 @@ static void read_wanted(int root, struct facet_pci_snapshot *snapshot)
 }
 
 /* For functions whose reader could not be started, or ended early. */
-static void settle(struct facet_pci_snapshot *snapshot)
+static void settle_snapshot(struct facet_pci_snapshot *snapshot)
 {
     for (size_t i = 0; i < snapshot->count; i++) {
         uint8_t *unread = &snapshot->functions[i].unread[FACET_PCI_OVERRIDE];
@@ -259,7 +259,7 @@ void scan_locked(int root, struct facet_pci_snapshot *snapshot)
         nanosleep(&pause, NULL);
         read_wanted(root, snapshot);
     }
-    settle(snapshot);
+    settle_snapshot(snapshot);
 }
 
 enum facet_pci_unread scan_override(int root, const struct facet_pci_address *address, char *text, size_t size)

@@ -28,7 +28,7 @@ struct search {
 };
 
 /* An unreadable directory may hide a node; an absent one hides none. */
-static void note(struct facet_pci_function *function, enum facet_pci_unread unread)
+static void note_unread(struct facet_pci_function *function, enum facet_pci_unread unread)
 {
     if (unread != FACET_PCI_UNREAD_ABSENT)
         function->unread[FACET_PCI_HOLDERS] = (uint8_t)tree_worse(function->unread[FACET_PCI_HOLDERS], unread);
@@ -87,10 +87,10 @@ static void add_device(struct search *search, int folder, const char *above)
     struct scan_node node = {.numbers = 1};
     enum facet_pci_unread unread = read_number(folder, "dev", &node.number);
 
-    note(search->function, unread);
+    note_unread(search->function, unread);
     if (unread != FACET_PCI_READ)
         return;
-    note(search->function, tree_lines(folder, "uevent", take_property, &node));
+    note_unread(search->function, tree_lines(folder, "uevent", take_property, &node));
     if (!node.path[0]) /* as udev calls it */
         snprintf(node.path, sizeof node.path, "/dev/%s/%u:%u", node.is_block ? "block" : "char", major(node.number),
                  minor(node.number));
@@ -129,29 +129,29 @@ enum {
     FOLDERS_MOST = 8192, /* below one function */
 };
 
-static void walk(struct search *search, int folder_fd, const char *above, const char *name, unsigned depth);
+static void walk_folder(struct search *search, int folder_fd, const char *above, const char *name, unsigned depth);
 
 static void walk_into(struct search *search, int at, const char *above, const char *name, unsigned depth)
 {
     if (depth > DEPTH_MOST || ++search->folders > FOLDERS_MOST) {
-        note(search->function, FACET_PCI_UNREAD_MALFORMED);
+        note_unread(search->function, FACET_PCI_UNREAD_MALFORMED);
         return;
     }
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        note(search->function, tree_unread(errno));
+        note_unread(search->function, tree_unread(errno));
     else
-        walk(search, fd, above, name, depth);
+        walk_folder(search, fd, above, name, depth);
 }
 
 /* Takes the descriptor. */
-static void walk(struct search *search, int folder_fd, const char *above, const char *name, unsigned depth)
+static void walk_folder(struct search *search, int folder_fd, const char *above, const char *name, unsigned depth)
 {
     FACET_CLEANUP_DIR DIR *folder = fdopendir(folder_fd);
     const struct dirent *entry;
 
     if (!folder) {
-        note(search->function, tree_unread(errno));
+        note_unread(search->function, tree_unread(errno));
         close(folder_fd);
         return;
     }
@@ -162,7 +162,7 @@ static void walk(struct search *search, int folder_fd, const char *above, const 
             walk_into(search, dirfd(folder), name, entry->d_name, depth + 1);
     }
     if (!search->nodes->failed)
-        note(search->function, tree_unread(errno));
+        note_unread(search->function, tree_unread(errno));
 }
 
 static void walk_at(struct search *search, const char *path)
@@ -170,9 +170,9 @@ static void walk_at(struct search *search, const char *path)
     int fd = tree_directory(search->root, path);
 
     if (fd < 0)
-        note(search->function, tree_unread(errno));
+        note_unread(search->function, tree_unread(errno));
     else
-        walk(search, fd, "", "", 0);
+        walk_folder(search, fd, "", "", 0);
 }
 
 /* ---- nodes elsewhere ---- */
@@ -217,7 +217,7 @@ static void find_of_nvidia(struct search *search, const char *address)
 
     search->is_told = false; /* by nodes of DRM it is not used */
     snprintf(path, sizeof path, "proc/driver/nvidia/gpus/%s/information", address);
-    note(search->function, tree_lines(search->root, path, take_minor, search));
+    note_unread(search->function, tree_lines(search->root, path, take_minor, search));
     if (!search->is_told)
         add_node(search, &any);
     search->is_told = true;
@@ -280,7 +280,7 @@ static void find_nodes(struct search *search)
     if (strcmp(function->driver, "nvidia-nvswitch") == 0)
         find_of_nvswitch(search);
     if (!search->is_told && !function->is_vfio && !is_between(function) && !has_class_of_kernel(function))
-        note(function, FACET_PCI_UNREAD_UNKNOWN);
+        note_unread(function, FACET_PCI_UNREAD_UNKNOWN);
 }
 
 /* ---- disks that several controllers reach: they are below none of them ---- */
@@ -342,7 +342,7 @@ static void find_shared_disks(int root, struct facet_pci_snapshot *snapshot, str
     for (size_t i = 0; i < snapshot->count; i++)
         if (snapshot->functions[i].kind == FACET_PCI_KIND_STORAGE && is_looked_at(&snapshot->functions[i]) &&
             may_have_nodes(&snapshot->functions[i]))
-            note(&snapshot->functions[i], subsystem.unread);
+            note_unread(&snapshot->functions[i], subsystem.unread);
 }
 
 /* ---- all of them ---- */

@@ -73,7 +73,7 @@ static bool is_same_device(const struct facet_pci_function *a, const struct face
            a->address.device == b->address.device;
 }
 
-static void mark(uint8_t *marks, size_t index, enum scan_depth depth)
+static void mark_depth(uint8_t *marks, size_t index, enum scan_depth depth)
 {
     if (marks[index] < depth)
         marks[index] = (uint8_t)depth;
@@ -86,13 +86,13 @@ static void mark_company(struct facet_pci_snapshot *snapshot, const struct facet
         const struct facet_pci_function *other = &snapshot->functions[i];
 
         if (is_same_device(accelerator, other) || (accelerator->group >= 0 && accelerator->group == other->group))
-            mark(marks, i, facet_pci_is_accelerator(other) ? SCAN_WHOLE : SCAN_COMPANY);
+            mark_depth(marks, i, facet_pci_is_accelerator(other) ? SCAN_WHOLE : SCAN_COMPANY);
     }
     for (size_t i = 0; i < accelerator->bridge_count; i++) {
         const struct facet_pci_function *bridge = scan_find(snapshot, &accelerator->bridges[i]);
 
         if (bridge)
-            mark(marks, (size_t)(bridge - snapshot->functions), SCAN_ABOVE);
+            mark_depth(marks, (size_t)(bridge - snapshot->functions), SCAN_ABOVE);
     }
 }
 
@@ -171,8 +171,8 @@ static enum facet_status list_functions(int root, struct facet_pci_snapshot *sna
     return FACET_OK;
 }
 
-static enum facet_status look(const struct facet_pci_scan_config *config, struct facet_pci_snapshot *snapshot,
-                              struct facet_error *error)
+static enum facet_status look_at_functions(const struct facet_pci_scan_config *config,
+                                           struct facet_pci_snapshot *snapshot, struct facet_error *error)
 {
     enum facet_status status = list_functions(config->root, snapshot, config->flags, error);
 
@@ -204,7 +204,7 @@ enum facet_status facet_pci_scan(const struct facet_pci_scan_config *config, str
     struct facet_pci_snapshot *snapshot = calloc(1, sizeof *snapshot);
     if (!snapshot)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a snapshot");
-    enum facet_status status = look(config, snapshot, error);
+    enum facet_status status = look_at_functions(config, snapshot, error);
     if (status) {
         facet_pci_snapshot_destroy(snapshot);
         return status;

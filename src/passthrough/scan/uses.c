@@ -227,7 +227,8 @@ static enum facet_pci_unread gap_of(const struct facet_pci_function *function, e
     }
 }
 
-static void finish(struct facet_pci_function *function, enum facet_pci_unread networks, enum facet_pci_unread disks)
+static void finish_uses(struct facet_pci_function *function, enum facet_pci_unread networks,
+                        enum facet_pci_unread disks)
 {
     function->unread[FACET_PCI_USES] = (uint8_t)gap_of(function, networks, disks);
     if (function->use_count > 1)
@@ -255,6 +256,6 @@ bool scan_uses(int root, struct facet_pci_snapshot *snapshot)
     if (scan_is_confined(root))
         networks = disks = FACET_PCI_UNREAD_PERMISSION;
     for (size_t i = 0; i < snapshot->count; i++)
-        finish(&snapshot->functions[i], networks, disks);
+        finish_uses(&snapshot->functions[i], networks, disks);
     return !uses.failed;
 }

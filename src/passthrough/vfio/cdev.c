@@ -57,7 +57,7 @@ static enum facet_status explain_bind(const struct facet_vfio_device *device, in
     }
 }
 
-static enum facet_status enter(const struct facet_vfio_device *device, struct facet_error *error)
+static enum facet_status enter_iommufd(const struct facet_vfio_device *device, struct facet_error *error)
 {
     struct facet_vfio_space *space = device->space;
     struct vfio_uapi_bind bind = {.argsz = sizeof bind, .iommufd = space->fd};
@@ -79,5 +79,5 @@ enum facet_status vfio_cdev_join(struct facet_vfio_device *device, struct facet_
         return explain_no_name(device, error);
     snprintf(node, sizeof node, "dev/vfio/devices/%s", name);
     device->fd = vfio_open(&device->space->system, node, O_RDWR | O_CLOEXEC);
-    return device->fd < 0 ? vfio_explain_open(device, errno, node, error) : enter(device, error);
+    return device->fd < 0 ? vfio_explain_open(device, errno, node, error) : enter_iommufd(device, error);
 }

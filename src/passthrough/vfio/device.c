@@ -31,7 +31,7 @@ static enum facet_status check_address(const struct facet_vfio_system *system, c
     return FACET_OK;
 }
 
-static enum facet_status begin(struct facet_vfio_device *device, struct facet_error *error)
+static enum facet_status begin_device(struct facet_vfio_device *device, struct facet_error *error)
 {
     enum facet_status status;
 
@@ -60,7 +60,7 @@ enum facet_status facet_vfio_device_open(struct facet_vfio_space *space, const c
     device->space = space;
     device->fd = -1;
     snprintf(device->address, sizeof device->address, "%s", address);
-    status = begin(device, error);
+    status = begin_device(device, error);
     if (status != FACET_OK) {
         facet_vfio_device_close(device);
         return status;
@@ -195,8 +195,8 @@ enum facet_status facet_vfio_device_region(const struct facet_vfio_device *devic
 
 /* --- access to regions --- */
 
-static enum facet_status find(const struct facet_vfio_device *device, uint32_t index, uint64_t offset, size_t bytes,
-                              struct facet_vfio_region *ret_region, struct facet_error *error)
+static enum facet_status find_region(const struct facet_vfio_device *device, uint32_t index, uint64_t offset,
+                                     size_t bytes, struct facet_vfio_region *ret_region, struct facet_error *error)
 {
     struct facet_vfio_region region;
     enum facet_status status = facet_vfio_device_region(device, index, &region, error);
@@ -211,8 +211,8 @@ static enum facet_status find(const struct facet_vfio_device *device, uint32_t i
     return FACET_OK;
 }
 
-static enum facet_status judge(const struct facet_vfio_device *device, const char *step, uint32_t region,
-                               uint64_t offset, size_t bytes, ssize_t done, struct facet_error *error)
+static enum facet_status judge_region(const struct facet_vfio_device *device, const char *step, uint32_t region,
+                                      uint64_t offset, size_t bytes, ssize_t done, struct facet_error *error)
 {
     if (done == (ssize_t)bytes)
         return FACET_OK;
@@ -231,24 +231,24 @@ enum facet_status facet_vfio_device_read(const struct facet_vfio_device *device,
                                          void *ret_data, size_t bytes, struct facet_error *error)
 {
     struct facet_vfio_region place = {0};
-    enum facet_status status = find(device, region, offset, bytes, &place, error);
+    enum facet_status status = find_region(device, region, offset, bytes, &place, error);
 
     if (status != FACET_OK)
         return status;
-    return judge(device, "reading", region, offset, bytes,
-                 pread(device->fd, ret_data, bytes, (off_t)(place.offset + offset)), error);
+    return judge_region(device, "reading", region, offset, bytes,
+                        pread(device->fd, ret_data, bytes, (off_t)(place.offset + offset)), error);
 }
 
 enum facet_status facet_vfio_device_write(struct facet_vfio_device *device, uint32_t region, uint64_t offset,
                                           const void *data, size_t bytes, struct facet_error *error)
 {
     struct facet_vfio_region place = {0};
-    enum facet_status status = find(device, region, offset, bytes, &place, error);
+    enum facet_status status = find_region(device, region, offset, bytes, &place, error);
 
     if (status != FACET_OK)
         return status;
-    return judge(device, "writing", region, offset, bytes,
-                 pwrite(device->fd, data, bytes, (off_t)(place.offset + offset)), error);
+    return judge_region(device, "writing", region, offset, bytes,
+                        pwrite(device->fd, data, bytes, (off_t)(place.offset + offset)), error);
 }
 
 enum facet_status facet_vfio_device_enable(struct facet_vfio_device *device, struct facet_error *error)
@@ -280,7 +280,7 @@ enum facet_status facet_vfio_device_map(const struct facet_vfio_device *device, 
 {
     const struct facet_vfio_system *system = &device->space->system;
     struct facet_vfio_region place = {0};
-    enum facet_status status = find(device, region, offset, bytes, &place, error);
+    enum facet_status status = find_region(device, region, offset, bytes, &place, error);
     void *memory;
 
     if (status != FACET_OK)

@@ -94,7 +94,7 @@ static void find_nodes(const struct facet_vfio_device *device, struct nodes *int
 }
 
 /* Whether a process has it open; of ourselves the descriptor does not count with which we are just trying. */
-static bool holds(const struct facet_vfio_device *device, const char *pid, const struct nodes *nodes)
+static bool process_holds(const struct facet_vfio_device *device, const char *pid, const struct nodes *nodes)
 {
     long own = strtol(pid, NULL, 10) == getpid() ? device->fd : -1;
     FACET_CLEANUP_DIR DIR *folder = NULL;
@@ -138,7 +138,7 @@ static bool name_holder(const struct facet_vfio_device *device, char *ret_text, 
     find_nodes(device, &nodes);
     snprintf(ret_text, size, "another process");
     for (struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder))
-        if (isdigit((unsigned char)entry->d_name[0]) && holds(device, entry->d_name, &nodes)) {
+        if (isdigit((unsigned char)entry->d_name[0]) && process_holds(device, entry->d_name, &nodes)) {
             name_process(system, entry->d_name, ret_text, size);
             return true;
         }

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "passthrough/vfio/inside.h"
 
-static struct vfio_group *find(const struct facet_vfio_space *space, int number)
+static struct vfio_group *find_group(const struct facet_vfio_space *space, int number)
 {
     struct vfio_group *group = space->groups;
 
@@ -32,8 +32,8 @@ static enum facet_status check_viable(const struct facet_vfio_device *device, co
 }
 
 /* The IOMMU comes to a container with its first group, and goes with its last. */
-static enum facet_status enter(const struct facet_vfio_device *device, const struct vfio_group *group,
-                               struct facet_error *error)
+static enum facet_status enter_group(const struct facet_vfio_device *device, const struct vfio_group *group,
+                                     struct facet_error *error)
 {
     struct facet_vfio_space *space = device->space;
 
@@ -67,7 +67,7 @@ static enum facet_status open_group(const struct facet_vfio_device *device, int 
         return vfio_explain_open(device, errno, node, error);
     status = check_viable(device, group, error);
     if (status == FACET_OK)
-        status = enter(device, group, error);
+        status = enter_group(device, group, error);
     if (status != FACET_OK) {
         close(group->fd);
         return status;
@@ -85,7 +85,7 @@ static enum facet_status take_group(struct facet_vfio_device *device, struct fac
     status = vfio_group_number(device, &number, error);
     if (status != FACET_OK)
         return status;
-    device->group = find(space, number);
+    device->group = find_group(space, number);
     if (!device->group) {
         status = open_group(device, number, &device->group, error);
         if (status != FACET_OK)

@@ -40,8 +40,8 @@ enum facet_status facet_vfio_device_interrupt_info(const struct facet_vfio_devic
     return FACET_OK;
 }
 
-static enum facet_status set(struct facet_vfio_device *device, enum facet_vfio_interrupt kind, uint32_t flags,
-                             const int *eventfds, uint32_t count, struct facet_error *error)
+static enum facet_status set_interrupt(struct facet_vfio_device *device, enum facet_vfio_interrupt kind, uint32_t flags,
+                                       const int *eventfds, uint32_t count, struct facet_error *error)
 {
     size_t bytes = sizeof(struct vfio_irq_set) + (eventfds ? count * sizeof *eventfds : 0);
     FACET_CLEANUP_FREE struct vfio_irq_set *ask = calloc(1, bytes);
@@ -68,8 +68,8 @@ enum facet_status facet_vfio_device_interrupt(struct facet_vfio_device *device, 
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "count", "%s: %u, but it has %u %s interrupts",
                                     device->address, count, info.count, names[kind]);
     if (count == 0)
-        return set(device, kind, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, NULL, 0, error);
-    return set(device, kind, VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, eventfds, count, error);
+        return set_interrupt(device, kind, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER, NULL, 0, error);
+    return set_interrupt(device, kind, VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, eventfds, count, error);
 }
 
 enum facet_status facet_vfio_device_unmask(struct facet_vfio_device *device, enum facet_vfio_interrupt kind,
@@ -79,5 +79,5 @@ enum facet_status facet_vfio_device_unmask(struct facet_vfio_device *device, enu
 
     if (status != FACET_OK)
         return status;
-    return set(device, kind, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_UNMASK, NULL, 1, error);
+    return set_interrupt(device, kind, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_UNMASK, NULL, 1, error);
 }

@@ -25,8 +25,8 @@ enum facet_status facet_vfio_device_reset(struct facet_vfio_device *device, stru
 }
 
 /* The functions below its bridge, which the kernel tells with their groups, or by iommufd with their numbers there. */
-static enum facet_status ask(const struct facet_vfio_device *device, struct vfio_pci_hot_reset_info **ret_info,
-                             struct facet_error *error)
+static enum facet_status ask_for_reset(const struct facet_vfio_device *device,
+                                       struct vfio_pci_hot_reset_info **ret_info, struct facet_error *error)
 {
     size_t bytes = sizeof **ret_info + NEIGHBOURS_MOST * sizeof(struct vfio_pci_dependent_device);
     FACET_CLEANUP_FREE struct vfio_pci_hot_reset_info *info = calloc(1, bytes);
@@ -100,7 +100,7 @@ static enum facet_status reset_bus(struct facet_vfio_device *device, struct face
 enum facet_status facet_vfio_device_reset_bus(struct facet_vfio_device *device, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct vfio_pci_hot_reset_info *info = NULL;
-    enum facet_status status = ask(device, &info, error);
+    enum facet_status status = ask_for_reset(device, &info, error);
 
     if (status == FACET_OK && device->space->way == FACET_VFIO_GROUP)
         status = check_neighbours(device, info, error);

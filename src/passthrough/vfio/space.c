@@ -55,7 +55,7 @@ static enum facet_status open_iommufd(struct facet_vfio_space *space, struct fac
 }
 
 /* Kernels may have iommufd without VFIO's character devices; those have a folder once a function is bound. */
-static enum facet_vfio_way choose(const struct facet_vfio_system *system)
+static enum facet_vfio_way choose_way(const struct facet_vfio_system *system)
 {
     struct stat status;
 
@@ -77,7 +77,7 @@ enum facet_status facet_vfio_space_open(const struct facet_vfio_system *system, 
     if (!space)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an address space");
     space->system = *system;
-    space->way = way == FACET_VFIO_ANY ? choose(system) : way;
+    space->way = way == FACET_VFIO_ANY ? choose_way(system) : way;
     status = space->way == FACET_VFIO_GROUP ? open_container(space, error) : open_iommufd(space, error);
     if (status != FACET_OK) {
         facet_vfio_space_close(space);

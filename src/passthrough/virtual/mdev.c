@@ -168,7 +168,7 @@ static enum facet_status make_one(const struct making *making, const char *uuid,
     return FACET_OK;
 }
 
-static void undo(const struct making *making, struct facet_error *error)
+static void undo_making(const struct making *making, struct facet_error *error)
 {
     for (uint32_t i = making->done; i > 0; i--) {
         enum facet_status status = remove_one(making->root, making->uuids[i - 1], NULL);
@@ -188,7 +188,7 @@ static enum facet_status make_all(struct making *making, struct facet_error *err
     while (status == FACET_OK && making->done < making->request->count)
         status = make_one(making, making->uuids[making->done++], error);
     if (status != FACET_OK)
-        undo(making, error);
+        undo_making(making, error);
     return status;
 }
 

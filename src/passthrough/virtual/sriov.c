@@ -156,7 +156,7 @@ static enum facet_status set_probing(struct change *change, struct facet_error *
     return write_probing(change, 0, error);
 }
 
-static void undo(struct change *change, struct facet_error *error)
+static void undo_change(struct change *change, struct facet_error *error)
 {
     uint32_t now = 0;
     enum facet_status status = FACET_OK;
@@ -175,7 +175,7 @@ static void undo(struct change *change, struct facet_error *error)
         facet_sysfs_tell_left(error, "the number of virtual functions");
 }
 
-static enum facet_status apply(struct change *change, struct facet_error *error)
+static enum facet_status apply_change(struct change *change, struct facet_error *error)
 {
     enum facet_status status = set_probing(change, error);
 
@@ -186,11 +186,11 @@ static enum facet_status apply(struct change *change, struct facet_error *error)
     if (status == FACET_OK)
         status = check_made(change, error);
     if (status != FACET_OK)
-        undo(change, error);
+        undo_change(change, error);
     return status;
 }
 
-static enum facet_status set(struct change *change, struct facet_error *error)
+static enum facet_status set_functions(struct change *change, struct facet_error *error)
 {
     uint32_t total = 0;
     enum facet_status status = read_count(change, "sriov_totalvfs", &total, error);
@@ -204,7 +204,7 @@ static enum facet_status set(struct change *change, struct facet_error *error)
     if (status != FACET_OK || change->before == change->wanted)
         return status;
     status = check_free(change, error);
-    return status == FACET_OK ? apply(change, error) : status;
+    return status == FACET_OK ? apply_change(change, error) : status;
 }
 
 enum facet_status facet_sriov_set(int root, const struct facet_pci_address *physical, uint32_t count, uint32_t flags,
@@ -218,7 +218,7 @@ enum facet_status facet_sriov_set(int root, const struct facet_pci_address *phys
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "physical", "physical: expected an address");
     FACET_CLEANUP_FD int device = facet_sysfs_open_function(root, physical, &why);
     change.device = device;
-    enum facet_status status = device < 0 ? why.status : set(&change, &why);
+    enum facet_status status = device < 0 ? why.status : set_functions(&change, &why);
     if (status == FACET_OK)
         return FACET_OK;
     facet_pci_address_print(physical, address);

@@ -63,7 +63,7 @@ static enum facet_status check_closed(int root, int device, struct facet_error *
 }
 
 /* One value only: when it is refused, nothing has changed. */
-static enum facet_status set(int root, int device, uint32_t type, struct facet_error *error)
+static enum facet_status set_type(int root, int device, uint32_t type, struct facet_error *error)
 {
     uint64_t before = 0, now = 0;
     enum facet_pci_unread unread = tree_number(device, current, 10, UINT32_MAX, &before);
@@ -98,7 +98,7 @@ enum facet_status facet_vendor_type_set(int root, const struct facet_pci_address
     if (!function)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "function", "function: expected an address");
     FACET_CLEANUP_FD int device = facet_sysfs_open_function(root, function, &why);
-    enum facet_status status = device < 0 ? why.status : set(root, device, type, &why);
+    enum facet_status status = device < 0 ? why.status : set_type(root, device, type, &why);
     if (status == FACET_OK)
         return FACET_OK;
     facet_pci_address_print(function, address);

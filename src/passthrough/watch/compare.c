@@ -28,7 +28,8 @@ struct comparison {
     bool enough;
 };
 
-static void tell(struct comparison *comparison, enum facet_pci_change_kind kind, const char *before, const char *after)
+static void tell_change(struct comparison *comparison, enum facet_pci_change_kind kind, const char *before,
+                        const char *after)
 {
     const struct facet_pci_function *function = comparison->after ? comparison->after : comparison->before;
     struct facet_pci_change change = {
@@ -47,7 +48,7 @@ static void tell_text(struct comparison *comparison, enum facet_pci_change_kind 
                       const char *after)
 {
     if (strcmp(before, after) != 0)
-        tell(comparison, kind, before, after);
+        tell_change(comparison, kind, before, after);
 }
 
 static void tell_number(struct comparison *comparison, enum facet_pci_change_kind kind, uint64_t before, uint64_t after)
@@ -58,7 +59,7 @@ static void tell_number(struct comparison *comparison, enum facet_pci_change_kin
         return;
     snprintf(old_text, sizeof old_text, "%" PRIu64, before);
     snprintf(new_text, sizeof new_text, "%" PRIu64, after);
-    tell(comparison, kind, old_text, new_text);
+    tell_change(comparison, kind, old_text, new_text);
 }
 
 /* ---- one function that is in both ---- */
@@ -113,9 +114,9 @@ static void compare_function(struct comparison *comparison)
     const struct facet_pci_function *before = comparison->before, *after = comparison->after;
 
     if (before->is_lost != after->is_lost)
-        tell(comparison, after->is_lost ? FACET_PCI_CHANGE_LOST : FACET_PCI_CHANGE_FOUND, "", "");
+        tell_change(comparison, after->is_lost ? FACET_PCI_CHANGE_LOST : FACET_PCI_CHANGE_FOUND, "", "");
     if (stuck_is(before) != stuck_is(after))
-        tell(comparison, stuck_is(after) ? FACET_PCI_CHANGE_STUCK : FACET_PCI_CHANGE_RELEASED, "", "");
+        tell_change(comparison, stuck_is(after) ? FACET_PCI_CHANGE_STUCK : FACET_PCI_CHANGE_RELEASED, "", "");
     if (both_read(comparison, FACET_PCI_DRIVER))
         tell_text(comparison, FACET_PCI_CHANGE_DRIVER, before->driver, after->driver);
     compare_group(comparison);
@@ -153,11 +154,11 @@ static void compare_place(struct comparison *comparison)
     }
     if (before) {
         comparison->after = NULL;
-        tell(comparison, FACET_PCI_CHANGE_REMOVED, before->driver, "");
+        tell_change(comparison, FACET_PCI_CHANGE_REMOVED, before->driver, "");
         comparison->after = after;
     }
     if (after)
-        tell(comparison, FACET_PCI_CHANGE_ADDED, "", after->driver);
+        tell_change(comparison, FACET_PCI_CHANGE_ADDED, "", after->driver);
 }
 
 void facet_pci_compare(const struct facet_pci_snapshot *before, const struct facet_pci_snapshot *after,

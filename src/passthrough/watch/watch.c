@@ -50,7 +50,7 @@ static enum facet_status open_monitor(struct facet_pci_watch *watch, struct face
 }
 
 /* Takes all that have come; whether any had. Those that were lost for want of room count as well. */
-static bool drain(struct facet_pci_watch *watch)
+static bool drain_events(struct facet_pci_watch *watch)
 {
     struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
     bool any = false;
@@ -84,14 +84,14 @@ static bool sleep_until(struct facet_pci_watch *watch, uint64_t until_ns)
 
         if (count < 0)
             return false;
-        if (count > 0 && drain(watch))
+        if (count > 0 && drain_events(watch))
             return true;
     }
     return false;
 }
 
 /* A card comes as many functions, and each with several events. */
-static void settle(struct facet_pci_watch *watch)
+static void settle_events(struct facet_pci_watch *watch)
 {
     for (int i = 0; i < SETTLE_MOST; i++)
         if (!sleep_until(watch, facet_clock_now_ns() + watch->config.settle_ns))
@@ -106,7 +106,7 @@ struct telling {
     bool any;
 };
 
-static bool tell(void *context, const struct facet_pci_change *change)
+static bool tell_watcher(void *context, const struct facet_pci_change *change)
 {
     struct telling *telling = context;
 
@@ -122,7 +122,7 @@ static enum facet_status look_again(struct facet_pci_watch *watch, struct tellin
 
     if (status)
         return status;
-    facet_pci_compare(watch->snapshot, next, tell, telling);
+    facet_pci_compare(watch->snapshot, next, tell_watcher, telling);
     facet_pci_snapshot_destroy(watch->snapshot);
     watch->snapshot = next;
     return telling->any ? FACET_OK : FACET_TIMEOUT;
@@ -152,14 +152,14 @@ enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t t
             return facet_error_set(error, FACET_TIMEOUT, "nothing has changed");
         uint64_t poll_at = add_time(now, watch->config.poll_ns);
         if (sleep_until(watch, poll_at < end ? poll_at : end))
-            settle(watch);
+            settle_events(watch);
     }
 }
 
 /* ---- opening and closing ---- */
 
-static enum facet_status begin(struct facet_pci_watch *watch, const struct facet_pci_watch_config *config,
-                               struct facet_error *error)
+static enum facet_status begin_watch(struct facet_pci_watch *watch, const struct facet_pci_watch_config *config,
+                                     struct facet_error *error)
 {
     watch->config = *config;
     watch->config.poll_ns = config->poll_ns ? config->poll_ns : POLL_SECONDS * FACET_NS_PER_S;
@@ -192,7 +192,7 @@ enum facet_status facet_pci_watch_open(const struct facet_pci_watch_config *conf
     if (!watch)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a watch");
     watch->config.scan.root = -1;
-    enum facet_status status = begin(watch, config, error);
+    enum facet_status status = begin_watch(watch, config, error);
     if (status) {
         facet_pci_watch_close(watch);
         return status;

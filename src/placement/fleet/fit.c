@@ -69,7 +69,7 @@ static void count_kind(struct facet_fleet *fleet, uint32_t node, uint32_t kind, 
     fleet->nodes[node].kinds = (uint8_t)(fleet->nodes[node].kinds + (*of_kind > 0) - before);
 }
 
-static void recount(struct facet_fleet *fleet, uint32_t node)
+static void recount_node(struct facet_fleet *fleet, uint32_t node)
 {
     struct fleet_node *at = &fleet->nodes[node];
     uint32_t whole = 0;
@@ -95,7 +95,7 @@ void fleet_take(struct facet_fleet *fleet, uint32_t node, const struct fleet_sha
     fleet->gpu_used += shape->gpu;
     if (shape->num > 0)
         count_kind(fleet, node, shape->kind, 1);
-    recount(fleet, node);
+    recount_node(fleet, node);
 }
 
 void fleet_give(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
@@ -112,5 +112,5 @@ void fleet_give(struct facet_fleet *fleet, uint32_t node, const struct fleet_sha
     fleet->gpu_used -= shape->gpu;
     if (shape->num > 0)
         count_kind(fleet, node, shape->kind, -1);
-    recount(fleet, node);
+    recount_node(fleet, node);
 }

@@ -104,8 +104,8 @@ static enum facet_status add_node(struct facet_fleet *fleet, uint32_t index, con
     return FACET_OK;
 }
 
-static enum facet_status fill(struct facet_fleet *fleet, const struct facet_fleet_config *config,
-                              struct facet_error *error)
+static enum facet_status fill_fleet(struct facet_fleet *fleet, const struct facet_fleet_config *config,
+                                    struct facet_error *error)
 {
     uint32_t room = JOURNAL_LEAST;
     enum facet_status status = FACET_OK;
@@ -144,7 +144,7 @@ enum facet_status facet_fleet_create(const struct facet_fleet_config *config, st
     fleet->gpu_max = PUBLISHED_GPU;
     fleet->alloc_free = FLEET_NONE;
     memset(fleet->hash, 0xff, sizeof fleet->hash);
-    status = fill(fleet, config, error);
+    status = fill_fleet(fleet, config, error);
     if (status != FACET_OK) {
         facet_fleet_destroy(fleet);
         return status;
@@ -180,7 +180,7 @@ static uint32_t slot_of(const struct fleet_shape *shape)
     return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % HASH_SLOTS;
 }
 
-static bool alike(const struct fleet_shape *a, const struct fleet_shape *b)
+static bool shapes_alike(const struct fleet_shape *a, const struct fleet_shape *b)
 {
     return a->cpu == b->cpu && a->memory == b->memory && a->milli == b->milli && a->num == b->num &&
            a->models == b->models && a->any_model == b->any_model;
@@ -209,7 +209,7 @@ enum facet_status facet_fleet_shape(struct facet_fleet *fleet, const struct face
     uint32_t *slot = &fleet->hash[slot_of(&shape)];
 
     for (uint32_t i = *slot; i != FLEET_NONE; i = fleet->shapes[i].hash_next) {
-        if (alike(&fleet->shapes[i], &shape)) {
+        if (shapes_alike(&fleet->shapes[i], &shape)) {
             *ret_shape = i;
             return FACET_OK;
         }
@@ -407,8 +407,8 @@ enum facet_status facet_fleet_commit(struct facet_fleet *fleet, uint32_t shape,
     return FACET_OK;
 }
 
-static enum facet_status find(const struct facet_fleet *fleet, uint64_t allocation, uint32_t *ret_index,
-                              struct facet_error *error)
+static enum facet_status find_allocation(const struct facet_fleet *fleet, uint64_t allocation, uint32_t *ret_index,
+                                         struct facet_error *error)
 {
     uint32_t index = (uint32_t)allocation, generation = (uint32_t)(allocation >> 32);
 
@@ -422,7 +422,7 @@ static enum facet_status find(const struct facet_fleet *fleet, uint64_t allocati
 enum facet_status facet_fleet_release(struct facet_fleet *fleet, uint64_t allocation, struct facet_error *error)
 {
     uint32_t index = 0;
-    enum facet_status status = find(fleet, allocation, &index, error);
+    enum facet_status status = find_allocation(fleet, allocation, &index, error);
 
     if (status != FACET_OK)
         return status;
@@ -438,7 +438,7 @@ enum facet_status facet_fleet_find(const struct facet_fleet *fleet, uint64_t all
                                    struct facet_fleet_placement *ret_placement, struct facet_error *error)
 {
     uint32_t index = 0;
-    enum facet_status status = find(fleet, allocation, &index, error);
+    enum facet_status status = find_allocation(fleet, allocation, &index, error);
 
     if (status == FACET_OK)
         *ret_placement = (struct facet_fleet_placement){fleet->allocs[index].node, fleet->allocs[index].gpus, 0};

@@ -47,7 +47,7 @@ static void refresh_node(struct facet_fleet *fleet, struct fleet_shape *shape, u
         refresh_block(shape, block);
 }
 
-static enum facet_status make(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error)
+static enum facet_status make_shape(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error)
 {
     size_t padded = (size_t)fleet->block_count * FLEET_BLOCK;
     int32_t *scores = malloc((padded + fleet->block_count) * sizeof *scores);
@@ -65,7 +65,7 @@ static enum facet_status make(struct facet_fleet *fleet, struct fleet_shape *sha
 enum facet_status fleet_index_refresh(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error)
 {
     if (!shape->scores)
-        return make(fleet, shape, error);
+        return make_shape(fleet, shape, error);
     if (shape->lesson != fleet->lesson || fleet->journal_end - shape->seen > fleet->journal_mask) {
         refresh_all(fleet, shape);
         return FACET_OK;

@@ -29,28 +29,29 @@ struct facet_job_list {
     struct csv_texts texts;
 };
 
-static const char *field(const struct csv *csv, const uint32_t *at, enum column column)
+static const char *job_field(const struct csv *csv, const uint32_t *at, enum column column)
 {
     return at[column] < csv->count ? csv->field[at[column]] : "";
 }
 
-static enum facet_status number(const struct csv *csv, const uint32_t *at, enum column column, uint64_t most,
-                                uint64_t *ret_number, struct facet_error *error)
+static enum facet_status job_number(const struct csv *csv, const uint32_t *at, enum column column, uint64_t most,
+                                    uint64_t *ret_number, struct facet_error *error)
 {
-    return csv_number(csv, columns[column], field(csv, at, column), most, ret_number, error);
+    return csv_number(csv, columns[column], job_field(csv, at, column), most, ret_number, error);
 }
 
 static enum facet_status read_gpus(const struct csv *csv, const uint32_t *at, struct facet_fleet_request *request,
                                    struct facet_error *error)
 {
     uint64_t num = 0, milli = 0;
-    enum facet_status status = number(csv, at, COLUMN_NUM, FACET_FLEET_GPUS, &num, error);
+    enum facet_status status = job_number(csv, at, COLUMN_NUM, FACET_FLEET_GPUS, &num, error);
 
     if (status != FACET_OK || num == 0)
         return status;
-    status = number(csv, at, COLUMN_MILLI, FLEET_WHOLE, &milli, error);
+    status = job_number(csv, at, COLUMN_MILLI, FLEET_WHOLE, &milli, error);
     if (status == FACET_OK && milli == 0)
-        status = csv_refuse(csv, "gpu_milli", field(csv, at, COLUMN_MILLI), "1 to 1000, as num_gpu is not 0", error);
+        status =
+            csv_refuse(csv, "gpu_milli", job_field(csv, at, COLUMN_MILLI), "1 to 1000, as num_gpu is not 0", error);
     request->num_gpu = (uint32_t)num;
     request->gpu_milli = (uint32_t)milli;
     return status;
@@ -59,13 +60,13 @@ static enum facet_status read_gpus(const struct csv *csv, const uint32_t *at, st
 static enum facet_status read_times(const struct csv *csv, const uint32_t *at, struct facet_fleet_job *job,
                                     struct facet_error *error)
 {
-    const char *creation = field(csv, at, COLUMN_CREATION), *deletion = field(csv, at, COLUMN_DELETION);
+    const char *creation = job_field(csv, at, COLUMN_CREATION), *deletion = job_field(csv, at, COLUMN_DELETION);
     enum facet_status status = FACET_OK;
 
     if (creation[0])
-        status = number(csv, at, COLUMN_CREATION, SECONDS_MOST, &job->creation_s, error);
+        status = job_number(csv, at, COLUMN_CREATION, SECONDS_MOST, &job->creation_s, error);
     if (status == FACET_OK && deletion[0])
-        status = number(csv, at, COLUMN_DELETION, SECONDS_MOST, &job->deletion_s, error);
+        status = job_number(csv, at, COLUMN_DELETION, SECONDS_MOST, &job->deletion_s, error);
     job->timed = creation[0] && deletion[0];
     if (status == FACET_OK && job->timed && job->deletion_s < job->creation_s)
         status = csv_refuse(csv, "deletion_time", deletion, "creation_time or later", error);
@@ -75,14 +76,14 @@ static enum facet_status read_times(const struct csv *csv, const uint32_t *at, s
 static enum facet_status read_texts(struct facet_job_list *list, const struct csv *csv, const uint32_t *at,
                                     struct facet_fleet_job *job, struct facet_error *error)
 {
-    job->name = csv_text_keep(&list->texts, field(csv, at, COLUMN_NAME));
-    job->request.gpu_spec = csv_text_keep(&list->texts, field(csv, at, COLUMN_SPEC));
+    job->name = csv_text_keep(&list->texts, job_field(csv, at, COLUMN_NAME));
+    job->request.gpu_spec = csv_text_keep(&list->texts, job_field(csv, at, COLUMN_SPEC));
     if (!job->name || !job->request.gpu_spec)
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
     return FACET_OK;
 }
 
-static enum facet_status reserve(struct facet_job_list *list, const struct csv *csv, struct facet_error *error)
+static enum facet_status reserve_jobs(struct facet_job_list *list, const struct csv *csv, struct facet_error *error)
 {
     size_t room = list->room ? 2 * list->room : 64;
 
@@ -101,15 +102,15 @@ static enum facet_status read_job(void *data, const struct csv *csv, const uint3
 {
     struct facet_job_list *list = data;
     uint64_t memory = 0;
-    enum facet_status status = reserve(list, csv, error);
+    enum facet_status status = reserve_jobs(list, csv, error);
 
     if (status != FACET_OK)
         return status;
     struct facet_fleet_job *job = &list->items[list->count];
     *job = (struct facet_fleet_job){.size = sizeof *job, .request.size = sizeof job->request};
-    status = number(csv, at, COLUMN_CPU, FACET_FLEET_CPU, &job->request.cpu_milli, error);
+    status = job_number(csv, at, COLUMN_CPU, FACET_FLEET_CPU, &job->request.cpu_milli, error);
     if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
-        status = number(csv, at, COLUMN_MEMORY, MIB_MOST, &memory, error);
+        status = job_number(csv, at, COLUMN_MEMORY, MIB_MOST, &memory, error);
     job->request.memory_bytes = memory << 20;
     if (status == FACET_OK)
         status = read_gpus(csv, at, &job->request, error);

@@ -19,13 +19,13 @@ struct attempt {
     uint32_t previous[FLEET_MOVES_MOST]; /* predecessor in its node list, for undo */
 };
 
-static bool possible(const struct fleet_plan *plan, const struct fleet_node *node, const struct fleet_shape *shape)
+static bool is_possible(const struct fleet_plan *plan, const struct fleet_node *node, const struct fleet_shape *shape)
 {
     return plan->cpu >= shape->cpu && plan->memory >= shape->memory && node->gpus >= shape->num &&
            (shape->num == 0 || shape->any_model || (shape->models >> node->model & 1)) && plan->first != FLEET_NONE;
 }
 
-static void undo(struct attempt *try)
+static void undo_attempt(struct attempt *try)
 {
     while (try->count > 0) {
         const struct facet_fleet_move *move = &try->moves[--try->count];
@@ -64,7 +64,7 @@ static uint32_t who_leaves(struct attempt *try, const struct fleet_shape *shape)
 }
 
 /* The policy's best node, without the one that is being freed. */
-static uint32_t elsewhere(struct attempt *try, struct fleet_shape *shape)
+static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
 {
     int32_t here, best = FLEET_NOT;
     uint32_t found = FLEET_NONE;
@@ -94,7 +94,7 @@ static bool move_one(struct attempt *try, const struct fleet_shape *shape)
         return false;
     struct fleet_alloc *alloc = &fleet->allocs[index];
     struct facet_fleet_move *move = &try->moves[try->count];
-    uint32_t to = elsewhere(try, &fleet->shapes[alloc->shape]);
+    uint32_t to = find_elsewhere(try, &fleet->shapes[alloc->shape]);
 
     if (to == FLEET_NONE)
         return false;
@@ -111,15 +111,15 @@ static bool clear_node(struct attempt *try, uint32_t shape)
 {
     while (!fleet_fits(&try->fleet->nodes[try->node], &try->fleet->shapes[shape])) {
         if (!move_one(try, &try->fleet->shapes[shape])) {
-            undo(try);
+            undo_attempt(try);
             return false;
         }
     }
     return true;
 }
 
-static enum facet_status take(struct attempt *try, uint32_t shape, struct facet_fleet_placement *ret_placement,
-                              uint64_t *ret_allocation, struct facet_error *error)
+static enum facet_status take_place(struct attempt *try, uint32_t shape, struct facet_fleet_placement *ret_placement,
+                                    uint64_t *ret_allocation, struct facet_error *error)
 {
     struct facet_fleet_placement at = {try->node, fleet_gpus(try->fleet, try->node, &try->fleet->shapes[shape]), 0};
     enum facet_status status = facet_fleet_commit(try->fleet, shape, &at, ret_allocation, error);
@@ -127,12 +127,12 @@ static enum facet_status take(struct attempt *try, uint32_t shape, struct facet_
     if (status == FACET_OK)
         *ret_placement = at;
     else
-        undo(try);
+        undo_attempt(try);
     return status;
 }
 
-static enum facet_status check(const struct facet_fleet *fleet, uint32_t shape, uint32_t most,
-                               struct facet_error *error)
+static enum facet_status check_migration(const struct facet_fleet *fleet, uint32_t shape, uint32_t most,
+                                         struct facet_error *error)
 {
     if (shape >= fleet->shape_count)
         return facet_error_argument(error, FACET_NOT_FOUND, "shape", "shape: %u, expected below %u", shape,
@@ -150,12 +150,12 @@ static uint32_t fewest_moves(struct attempt *try, uint32_t shape)
     uint32_t fewest = FLEET_NONE;
 
     for (try->node = 0; try->node < fleet->node_count && try->most > 0; try->node++) {
-        if (!possible(&fleet->plans[try->node], &fleet->nodes[try->node], &fleet->shapes[shape]) ||
+        if (!is_possible(&fleet->plans[try->node], &fleet->nodes[try->node], &fleet->shapes[shape]) ||
             !clear_node(try, shape))
             continue;
         fewest = try->node;
         try->most = try->count > 0 ? try->count - 1 : 0; /* for the next to do better */
-        undo(try);
+        undo_attempt(try);
     }
     return fewest;
 }
@@ -166,7 +166,7 @@ enum facet_status facet_fleet_migrate(struct facet_fleet *fleet, uint32_t shape,
                                       struct facet_error *error)
 {
     struct attempt try = {.fleet = fleet, .most = most};
-    enum facet_status status = check(fleet, shape, most, error);
+    enum facet_status status = check_migration(fleet, shape, most, error);
 
     if (status != FACET_OK)
         return status;
@@ -176,7 +176,7 @@ enum facet_status facet_fleet_migrate(struct facet_fleet *fleet, uint32_t shape,
     try.most = most;
     if (node == FLEET_NONE || !clear_node(&try, shape))
         return facet_error_set(error, FACET_QUOTA, "no node has room for this, even after %u moves", most);
-    status = take(&try, shape, ret_placement, ret_allocation, error);
+    status = take_place(&try, shape, ret_placement, ret_allocation, error);
     if (status != FACET_OK)
         return status;
     memcpy(ret_moves, try.moves, try.count * sizeof *ret_moves);

@@ -54,7 +54,7 @@ static size_t merge_alike(struct fleet_weighted *list, size_t count)
 }
 
 /* The most frequent shapes, until they cover enough of the jobs. */
-static size_t typical(const struct fleet_weighted *list, size_t count, int64_t jobs)
+static size_t find_typical(const struct fleet_weighted *list, size_t count, int64_t jobs)
 {
     int64_t covered = 0;
     size_t i = 0;
@@ -195,7 +195,7 @@ static enum facet_status make_tables(struct fleet_mix *mix, uint32_t models, con
 }
 
 /* Weights whose sum is one, scaled, so that a gain is a number of milli: ours adds them to others. */
-static void scale(struct fleet_weighted *list, size_t count)
+static void scale_weights(struct fleet_weighted *list, size_t count)
 {
     int64_t total = 0;
 
@@ -219,9 +219,9 @@ enum facet_status fleet_mix_make(struct facet_fleet *fleet, struct fleet_weighte
     qsort(list, count, sizeof *list, compare_weight);
     struct fleet_prices prices = fleet_prices_make(fleet, list, count);
 
-    count = typical(list, count, jobs);
+    count = find_typical(list, count, jobs);
     if (fleet->policy == FACET_PLACEMENT_FACET)
-        scale(list, count);
+        scale_weights(list, count);
     if (make_tables(&mix, models, list, count) != FACET_OK) {
         fleet_mix_clear(&mix);
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for the tables of %zu shapes", count);

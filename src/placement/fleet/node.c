@@ -39,7 +39,7 @@ static uint32_t numa_nodes(const struct facet_node_topology *topology, uint32_t 
     return count;
 }
 
-static bool better(const struct choice *a, const struct choice *b)
+static bool is_better_choice(const struct choice *a, const struct choice *b)
 {
     if (a->links != b->links)
         return a->links > b->links;
@@ -56,7 +56,7 @@ static uint32_t next_set(uint32_t set)
     return ripple | ((set ^ ripple) / low >> 2);
 }
 
-static uint32_t spread(uint32_t set, const uint32_t *device)
+static uint32_t spread_set(uint32_t set, const uint32_t *device)
 {
     uint32_t devices = 0;
 
@@ -66,7 +66,7 @@ static uint32_t spread(uint32_t set, const uint32_t *device)
 }
 
 /* 12,870 sets at most: 8 of 16. */
-static uint32_t search(const struct facet_node_topology *topology, uint32_t allowed, uint32_t count)
+static uint32_t search_devices(const struct facet_node_topology *topology, uint32_t allowed, uint32_t count)
 {
     uint32_t device[FACET_FLEET_GPUS], devices = 0;
     struct choice best = {0};
@@ -74,12 +74,12 @@ static uint32_t search(const struct facet_node_topology *topology, uint32_t allo
     for (uint32_t left = allowed; left; left &= left - 1)
         device[devices++] = (uint32_t)__builtin_ctz(left);
     for (uint32_t set = (UINT32_C(1) << count) - 1; set < UINT32_C(1) << devices; set = next_set(set)) {
-        struct choice now = {.devices = spread(set, device)};
+        struct choice now = {.devices = spread_set(set, device)};
 
         now.links = links_among(topology, now.devices);
         now.numa = numa_nodes(topology, now.devices);
         now.rest = links_among(topology, allowed & ~now.devices);
-        if (best.devices == 0 || better(&now, &best))
+        if (best.devices == 0 || is_better_choice(&now, &best))
             best = now;
     }
     return best.devices;
@@ -102,7 +102,7 @@ enum facet_status facet_node_choose(const struct facet_node_topology *topology, 
         return facet_error_argument(error, FACET_QUOTA, "count", "count: %u, but %d devices may be taken", count,
                                     __builtin_popcount(allowed));
     if (topology) {
-        *ret_devices = search(topology, allowed, count);
+        *ret_devices = search_devices(topology, allowed, count);
         return FACET_OK;
     }
     for (; count > 0; count--, allowed &= allowed - 1)

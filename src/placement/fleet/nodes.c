@@ -16,7 +16,7 @@ struct facet_node_list {
     struct csv_texts texts;
 };
 
-static const char *field(const struct csv *csv, const uint32_t *at, enum column column)
+static const char *node_field(const struct csv *csv, const uint32_t *at, enum column column)
 {
     return at[column] < csv->count ? csv->field[at[column]] : "";
 }
@@ -24,10 +24,10 @@ static const char *field(const struct csv *csv, const uint32_t *at, enum column 
 static enum facet_status read_texts(struct facet_node_list *list, const struct csv *csv, const uint32_t *at,
                                     struct facet_fleet_node *node, struct facet_error *error)
 {
-    const char *name = field(csv, at, at[COLUMN_SN] != CSV_FIELDS ? COLUMN_SN : COLUMN_NAME);
+    const char *name = node_field(csv, at, at[COLUMN_SN] != CSV_FIELDS ? COLUMN_SN : COLUMN_NAME);
 
     node->name = csv_text_keep(&list->texts, name);
-    node->model = csv_text_keep(&list->texts, field(csv, at, COLUMN_MODEL));
+    node->model = csv_text_keep(&list->texts, node_field(csv, at, COLUMN_MODEL));
     if (!node->name || !node->model)
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
     if (node->gpus > 0 && at[COLUMN_MODEL] != CSV_FIELDS && node->model[0] == '\0')
@@ -35,7 +35,7 @@ static enum facet_status read_texts(struct facet_node_list *list, const struct c
     return FACET_OK;
 }
 
-static enum facet_status reserve(struct facet_node_list *list, const struct csv *csv, struct facet_error *error)
+static enum facet_status reserve_nodes(struct facet_node_list *list, const struct csv *csv, struct facet_error *error)
 {
     size_t room = list->room ? 2 * list->room : 64;
 
@@ -55,17 +55,17 @@ static enum facet_status read_node(void *data, const struct csv *csv, const uint
 {
     struct facet_node_list *list = data;
     uint64_t gpus = 0, memory = MIB_MOST;
-    enum facet_status status = reserve(list, csv, error);
+    enum facet_status status = reserve_nodes(list, csv, error);
 
     if (status != FACET_OK)
         return status;
     struct facet_fleet_node *node = &list->items[list->count];
     *node = (struct facet_fleet_node){.size = sizeof *node};
-    status = csv_number(csv, "cpu_milli", field(csv, at, COLUMN_CPU), FACET_FLEET_CPU, &node->cpu_milli, error);
+    status = csv_number(csv, "cpu_milli", node_field(csv, at, COLUMN_CPU), FACET_FLEET_CPU, &node->cpu_milli, error);
     if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
-        status = csv_number(csv, "memory_mib", field(csv, at, COLUMN_MEMORY), MIB_MOST, &memory, error);
+        status = csv_number(csv, "memory_mib", node_field(csv, at, COLUMN_MEMORY), MIB_MOST, &memory, error);
     if (status == FACET_OK)
-        status = csv_number(csv, "gpu", field(csv, at, COLUMN_GPU), FACET_FLEET_GPUS, &gpus, error);
+        status = csv_number(csv, "gpu", node_field(csv, at, COLUMN_GPU), FACET_FLEET_GPUS, &gpus, error);
     node->memory_bytes = memory << 20;
     node->gpus = (uint32_t)gpus;
     if (status == FACET_OK)

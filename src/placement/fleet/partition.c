@@ -16,7 +16,7 @@ static bool starts_at(const struct facet_partition_profile *profile, uint32_t st
 }
 
 /* How many ways there are to place one more, over all profiles. */
-static uint32_t ways(const struct facet_partition_profile *profiles, size_t count, uint64_t used)
+static uint32_t count_ways(const struct facet_partition_profile *profiles, size_t count, uint64_t used)
 {
     uint32_t found = 0;
 
@@ -26,8 +26,8 @@ static uint32_t ways(const struct facet_partition_profile *profiles, size_t coun
     return found;
 }
 
-static enum facet_status check(const struct facet_partition_profile *profiles, size_t count, size_t wanted,
-                               struct facet_error *error)
+static enum facet_status check_profiles(const struct facet_partition_profile *profiles, size_t count, size_t wanted,
+                                        struct facet_error *error)
 {
     if (!profiles || wanted >= count)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "wanted", "wanted: %zu, expected below %zu", wanted,
@@ -43,7 +43,7 @@ static enum facet_status check(const struct facet_partition_profile *profiles, s
 enum facet_status facet_partition_place(const struct facet_partition_profile *profiles, size_t profile_count,
                                         size_t wanted, uint64_t used, uint32_t *ret_start, struct facet_error *error)
 {
-    enum facet_status status = check(profiles, profile_count, wanted, error);
+    enum facet_status status = check_profiles(profiles, profile_count, wanted, error);
     uint32_t best = 0, chosen = FACET_PARTITION_SLICES;
 
     if (status != FACET_OK)
@@ -51,7 +51,7 @@ enum facet_status facet_partition_place(const struct facet_partition_profile *pr
     for (uint32_t start = 0; start < FACET_PARTITION_SLICES; start++) {
         if (!starts_at(&profiles[wanted], start, used))
             continue;
-        uint32_t left = ways(profiles, profile_count, used | slices_at(&profiles[wanted], start));
+        uint32_t left = count_ways(profiles, profile_count, used | slices_at(&profiles[wanted], start));
 
         if (chosen == FACET_PARTITION_SLICES || left >= best) {
             best = left;

@@ -32,7 +32,7 @@ uint64_t fleet_models_of(const struct facet_fleet *fleet, const char *spec, bool
     return *ret_any ? FLEET_ANY_MODEL : models;
 }
 
-static enum facet_status check(const struct facet_fleet_request *request, struct facet_error *error)
+static enum facet_status check_request(const struct facet_fleet_request *request, struct facet_error *error)
 {
     if (!request || request->size < sizeof *request)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "request", "request: expected one with its size");
@@ -53,7 +53,7 @@ static enum facet_status check(const struct facet_fleet_request *request, struct
 enum facet_status fleet_shape_make(const struct facet_fleet *fleet, const struct facet_fleet_request *request,
                                    struct fleet_shape *ret_shape, struct facet_error *error)
 {
-    enum facet_status status = check(request, error);
+    enum facet_status status = check_request(request, error);
     struct fleet_shape shape = {.any_model = true, .models = FLEET_ANY_MODEL};
 
     if (status != FACET_OK)

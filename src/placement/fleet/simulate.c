@@ -33,7 +33,7 @@ static enum facet_status out_of_memory(struct facet_error *error)
     return facet_error_set(error, FACET_NO_MEMORY, "out of memory for a simulation");
 }
 
-static void shuffle(uint64_t *random, uint32_t *items, size_t count)
+static void shuffle_items(uint64_t *random, uint32_t *items, size_t count)
 {
     for (size_t i = count; i > 1; i--) {
         size_t other = (size_t)fleet_random_below(random, i);
@@ -53,7 +53,7 @@ static uint32_t *order_of(uint64_t seed, uint64_t stream, size_t count)
     for (size_t i = 0; order && i < count; i++)
         order[i] = (uint32_t)i;
     if (order)
-        shuffle(&random, order, count);
+        shuffle_items(&random, order, count);
     return order;
 }
 
@@ -81,7 +81,7 @@ static enum facet_status make_fleet(struct run *run, const struct facet_fleet_no
                               &run->fleet, error);
 }
 
-static enum facet_status prepare(struct run *run, struct facet_error *error)
+static enum facet_status prepare_run(struct run *run, struct facet_error *error)
 {
     size_t count = 0;
     const struct facet_fleet_node *nodes = facet_node_list_items(run->config->nodes, &count);
@@ -137,7 +137,7 @@ static bool keep_time(struct run *run, uint64_t ns)
 }
 
 /* A request that fits nowhere is counted here, so it needs no error text. */
-static enum facet_status place(struct run *run, uint32_t shape, uint64_t *ret_allocation)
+static enum facet_status place_job(struct run *run, uint32_t shape, uint64_t *ret_allocation)
 {
     struct facet_fleet_move moves[FLEET_MOVES_MOST];
     struct facet_fleet_placement at;
@@ -155,10 +155,10 @@ static enum facet_status place(struct run *run, uint32_t shape, uint64_t *ret_al
 }
 
 /* *ret_allocation is 0 when it fits nowhere, which is no error here. */
-static enum facet_status arrive(struct run *run, size_t job, uint64_t *ret_allocation, struct facet_error *error)
+static enum facet_status arrive_job(struct run *run, size_t job, uint64_t *ret_allocation, struct facet_error *error)
 {
     uint64_t before = run->config->clock ? run->config->clock(run->config->data) : 0;
-    enum facet_status status = place(run, run->shapes[job], ret_allocation);
+    enum facet_status status = place_job(run, run->shapes[job], ret_allocation);
 
     if (run->config->clock && !keep_time(run, run->config->clock(run->config->data) - before))
         return out_of_memory(error);
@@ -172,7 +172,7 @@ static enum facet_status arrive(struct run *run, size_t job, uint64_t *ret_alloc
                               : facet_error_set(error, status, "job %zu: %s", job + 1, facet_status_text(status));
 }
 
-static enum facet_status tell(struct run *run, uint64_t done, uint64_t total, struct facet_error *error)
+static enum facet_status tell_progress(struct run *run, uint64_t done, uint64_t total, struct facet_error *error)
 {
     if (!run->config->progress || run->result.requests % PROGRESS_EVERY != 0 ||
         run->config->progress(run->config->data, done, total) == 0)
@@ -210,11 +210,11 @@ static enum facet_status run_arrivals(struct run *run, struct facet_error *error
     for (size_t i = 0; status == FACET_OK && run->result.load_count < run->config->load_count; i++) {
         size_t job = i < run->job_count ? order[i] : (size_t)fleet_random_below(&random, run->job_count);
 
-        status = arrive(run, job, &allocation, error);
+        status = arrive_job(run, job, &allocation, error);
         requested += run->fleet->shapes[run->shapes[job]].gpu;
         note_loads(run, requested);
         if (status == FACET_OK)
-            status = tell(run, requested, run->result.gpu_milli / 1000 * last, error);
+            status = tell_progress(run, requested, run->result.gpu_milli / 1000 * last, error);
     }
     run->result.gpu_milli_used = run->fleet->gpu_used;
     return status;
@@ -258,13 +258,13 @@ static struct event *make_events(const struct run *run)
     return events;
 }
 
-static enum facet_status handle(struct run *run, const struct event *event, uint64_t *allocations,
-                                struct facet_error *error)
+static enum facet_status handle_event(struct run *run, const struct event *event, uint64_t *allocations,
+                                      struct facet_error *error)
 {
     uint64_t *allocation = &allocations[event->job];
 
     if (!event->leaves)
-        return arrive(run, event->job, allocation, error);
+        return arrive_job(run, event->job, allocation, error);
     return *allocation ? facet_fleet_release(run->fleet, *allocation, error) : FACET_OK;
 }
 
@@ -282,11 +282,11 @@ static enum facet_status run_departures(struct run *run, struct facet_error *err
             sum += i > 0 ? (unsigned __int128)run->fleet->gpu_used * (events[i].time_s - events[i - 1].time_s) : 0;
             last = events[i].time_s;
         }
-        status = handle(run, &events[i], allocations, error);
+        status = handle_event(run, &events[i], allocations, error);
         if (run->fleet->gpu_used > run->result.gpu_milli_used)
             run->result.gpu_milli_used = run->fleet->gpu_used;
         if (status == FACET_OK)
-            status = tell(run, i, count, error);
+            status = tell_progress(run, i, count, error);
     }
     if (status == FACET_OK && last > events[0].time_s)
         run->result.gpu_milli_mean = (uint64_t)(sum / (last - events[0].time_s));
@@ -324,7 +324,7 @@ static enum facet_status check_loads(const struct facet_simulate_config *config,
     return FACET_OK;
 }
 
-static enum facet_status check(const struct facet_simulate_config *config, struct facet_error *error)
+static enum facet_status check_config(const struct facet_simulate_config *config, struct facet_error *error)
 {
     if (!config || config->size < sizeof *config || !config->nodes || !config->jobs)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
@@ -363,10 +363,10 @@ enum facet_status facet_simulate(const struct facet_simulate_config *config, str
                                  struct facet_error *error)
 {
     struct run run = {.config = config, .time_step = 1, .result.size = sizeof run.result};
-    enum facet_status status = check(config, error);
+    enum facet_status status = check_config(config, error);
 
     if (status == FACET_OK)
-        status = prepare(&run, error);
+        status = prepare_run(&run, error);
     if (status == FACET_OK)
         status = check_jobs(&run, error);
     if (status == FACET_OK)

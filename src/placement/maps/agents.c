@@ -7,8 +7,8 @@
 
 #include "base/sized.h"
 
-static enum facet_status refuse(struct facet_error *error, enum facet_status status, const char *name, int64_t amount,
-                                const char *expected, int64_t bound)
+static enum facet_status refuse_agents(struct facet_error *error, enum facet_status status, const char *name,
+                                       int64_t amount, const char *expected, int64_t bound)
 {
     char text[FACET_AMOUNT_SIZE], most[FACET_AMOUNT_SIZE];
 
@@ -17,8 +17,8 @@ static enum facet_status refuse(struct facet_error *error, enum facet_status sta
                                 facet_amount_format(bound, most, sizeof most));
 }
 
-static enum facet_status check(const struct facet_agents_config *config, const int64_t *ret_withheld,
-                               struct facet_error *error)
+static enum facet_status check_config(const struct facet_agents_config *config, const int64_t *ret_withheld,
+                                      struct facet_error *error)
 {
     if (!config || config->size < sizeof *config || !ret_withheld)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
@@ -35,11 +35,11 @@ static enum facet_status check(const struct facet_agents_config *config, const i
     if (config->count == 0)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "count", "count 0: expected one agent at least");
     if (config->total < 0)
-        return refuse(error, FACET_OUT_OF_RANGE, "total", config->total, "at least", 0);
+        return refuse_agents(error, FACET_OUT_OF_RANGE, "total", config->total, "at least", 0);
     if (config->system < 0 || config->system > config->total)
-        return refuse(error, FACET_OUT_OF_RANGE, "system", config->system, "0 to the total,", config->total);
+        return refuse_agents(error, FACET_OUT_OF_RANGE, "system", config->system, "0 to the total,", config->total);
     if (config->manual < 0)
-        return refuse(error, FACET_OUT_OF_RANGE, "manual", config->manual, "at least", 0);
+        return refuse_agents(error, FACET_OUT_OF_RANGE, "manual", config->manual, "at least", 0);
     return FACET_OK;
 }
 
@@ -55,13 +55,13 @@ static int64_t part_of(const struct facet_agents_config *config, uint32_t index)
 enum facet_status facet_agents_split(const struct facet_agents_config *config, int64_t *ret_withheld,
                                      struct facet_error *error)
 {
-    enum facet_status status = check(config, ret_withheld, error);
+    enum facet_status status = check_config(config, ret_withheld, error);
 
     if (status != FACET_OK)
         return status;
     if (config->mode == FACET_AGENTS_MANUAL && config->manual > (config->total - config->system) / config->count)
-        return refuse(error, FACET_NO_SPACE, "manual", config->manual, "at most an equal part of",
-                      config->total - config->system);
+        return refuse_agents(error, FACET_NO_SPACE, "manual", config->manual, "at most an equal part of",
+                             config->total - config->system);
     for (uint32_t i = 0; i < config->count; i++) {
         if (config->mode == FACET_AGENTS_SHARED)
             ret_withheld[i] = config->system;

@@ -95,7 +95,7 @@ static enum facet_status check_device(const struct facet_maps_config *config, ui
     return FACET_OK;
 }
 
-static enum facet_status check(const struct facet_maps_config *config, struct facet_error *error)
+static enum facet_status check_config(const struct facet_maps_config *config, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -292,8 +292,8 @@ enum facet_status maps_make_scratch(struct facet_maps *maps)
     return done ? FACET_OK : FACET_NO_MEMORY;
 }
 
-static enum facet_status build(struct facet_maps *maps, const struct facet_maps_config *config,
-                               struct facet_error *error)
+static enum facet_status build_maps(struct facet_maps *maps, const struct facet_maps_config *config,
+                                    struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct entry *entries = calloc(config->device_count + 1, sizeof *entries);
     bool done = entries && allocate_all(maps, config);
@@ -318,7 +318,7 @@ static enum facet_status build(struct facet_maps *maps, const struct facet_maps_
 enum facet_status facet_maps_create(const struct facet_maps_config *config, struct facet_maps **ret_maps,
                                     struct facet_error *error)
 {
-    enum facet_status status = check(config, error);
+    enum facet_status status = check_config(config, error);
     struct facet_maps *maps;
 
     if (status != FACET_OK)
@@ -332,7 +332,7 @@ enum facet_status facet_maps_create(const struct facet_maps_config *config, stru
         return no_memory(error);
     }
     maps->unused_grant = maps->unused_chunk = MAPS_NONE;
-    status = build(maps, config, error);
+    status = build_maps(maps, config, error);
     if (status != FACET_OK) {
         maps_free_all(maps);
         return status;

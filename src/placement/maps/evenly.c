@@ -8,7 +8,7 @@
 /* --- discrete: round after round divides the rest among the places that have some --- */
 
 /* One round; returns the rest. */
-static int64_t deal(struct facet_maps *maps, const struct maps_item *item, int64_t left, int64_t *granted)
+static int64_t deal_amount(struct facet_maps *maps, const struct maps_item *item, int64_t left, int64_t *granted)
 {
     struct maps_scratch *scratch = &maps->scratch;
     int64_t sharers = 0, base, extra, rank = 0;
@@ -49,7 +49,7 @@ enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item)
     if (total < item->units)
         return maps_refuse_short(item, total * item->unit);
     while (left > 0) /* each round ends it or fills a place */
-        left = deal(maps, item, left, granted);
+        left = deal_amount(maps, item, left, granted);
     for (uint32_t i = 0; i < item->candidates; i++)
         if (granted[i] > 0)
             maps_add_part(maps, scratch->cells[i], granted[i] * item->unit);
@@ -122,7 +122,7 @@ static bool is_descending(const struct maps_scratch *scratch, uint32_t count)
  * Affinity prefers places in another order than by their free units: it takes only as many of them as are needed, and
  * orders those by free units. Insertion: it keeps the order among equals.
  */
-static void narrow(struct facet_maps *maps, struct maps_item *item)
+static void narrow_item(struct facet_maps *maps, struct maps_item *item)
 {
     struct maps_scratch *scratch = &maps->scratch;
     int64_t total = 0;
@@ -154,7 +154,7 @@ struct window {
     int64_t difference;   /* between the largest part and the smallest */
 };
 
-static struct window cut(const struct maps_scratch *scratch, uint32_t first, uint32_t count, int64_t units)
+static struct window cut_window(const struct maps_scratch *scratch, uint32_t first, uint32_t count, int64_t units)
 {
     struct window window = {.first = first, .count = count};
     uint32_t sharers = count;
@@ -170,9 +170,9 @@ static struct window cut(const struct maps_scratch *scratch, uint32_t first, uin
 }
 
 /* The best window of `count` places: the last of those, from the first on, that are as even as the first. */
-static struct window slide(const struct maps_scratch *scratch, const struct maps_item *item, uint32_t count)
+static struct window slide_window(const struct maps_scratch *scratch, const struct maps_item *item, uint32_t count)
 {
-    struct window best = cut(scratch, 0, count, item->units);
+    struct window best = cut_window(scratch, 0, count, item->units);
     int64_t bound = best.difference;
 
     for (uint32_t first = 1; first + count <= item->candidates; first++) {
@@ -180,7 +180,7 @@ static struct window slide(const struct maps_scratch *scratch, const struct maps
 
         if (scratch->sums[first + count] - scratch->sums[first] < item->units)
             break;
-        window = cut(scratch, first, count, item->units);
+        window = cut_window(scratch, first, count, item->units);
         if (window.difference > bound)
             break;
         best = window;
@@ -195,14 +195,14 @@ static struct window best_window(const struct maps_scratch *scratch, const struc
 
     while (scratch->sums[count] < item->units)
         count++;
-    best = slide(scratch, item, count++);
+    best = slide_window(scratch, item, count++);
     /* Nothing is more even than no difference; with fewer devices it wins. Less than a unit each is no split. */
     for (; count <= item->candidates && count <= item->units && best.difference > 0; count++) {
         struct window window;
 
         if (best.difference == 1 && item->units % count != 0)
             continue;
-        window = slide(scratch, item, count);
+        window = slide_window(scratch, item, count);
         if (window.difference < best.difference)
             best = window;
     }
@@ -242,7 +242,7 @@ enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item)
         return FACET_OK;
     }
     if (!is_descending(scratch, item->candidates)) {
-        narrow(maps, item);
+        narrow_item(maps, item);
         for (uint32_t i = 0; i < item->candidates; i++)
             scratch->sums[i + 1] = scratch->sums[i] + scratch->units[i];
     }

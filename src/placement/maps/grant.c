@@ -15,7 +15,7 @@
 
 /* --- the table --- */
 
-static bool grow(void **array, size_t item, uint32_t *room, uint32_t needed)
+static bool grow_array(void **array, size_t item, uint32_t *room, uint32_t needed)
 {
     uint32_t larger = *room < ROOM_LEAST ? ROOM_LEAST : *room;
     void *moved;
@@ -38,8 +38,8 @@ enum facet_status maps_make_room(struct facet_maps *maps, uint32_t parts, struct
     uint32_t grants = maps->grant_count + (maps->unused_grant == MAPS_NONE);
 
     if (grants < MAPS_NONE && fresh < MAPS_NONE - maps->chunk_count &&
-        grow((void **)&maps->grants, sizeof *maps->grants, &maps->grant_room, grants) &&
-        grow((void **)&maps->chunks, sizeof *maps->chunks, &maps->chunk_room, maps->chunk_count + fresh))
+        grow_array((void **)&maps->grants, sizeof *maps->grants, &maps->grant_room, grants) &&
+        grow_array((void **)&maps->chunks, sizeof *maps->chunks, &maps->chunk_room, maps->chunk_count + fresh))
         return FACET_OK;
     return facet_error_set(error, FACET_NO_MEMORY, "no memory for another grant");
 }
@@ -71,7 +71,7 @@ static uint32_t take_chunk(struct facet_maps *maps)
 }
 
 /* Records the planned parts and takes them off their places. There is room. */
-static uint64_t record(struct facet_maps *maps)
+static uint64_t record_grant(struct facet_maps *maps)
 {
     const struct maps_scratch *scratch = &maps->scratch;
     uint32_t index = take_grant(maps), *link = &maps->grants[index].first;
@@ -95,8 +95,8 @@ static uint64_t record(struct facet_maps *maps)
     return (uint64_t)maps->grants[index].generation << 32 | (index + 1);
 }
 
-static enum facet_status find(const struct facet_maps *maps, uint64_t grant, uint32_t *ret_index,
-                              struct facet_error *error)
+static enum facet_status find_grant(const struct facet_maps *maps, uint64_t grant, uint32_t *ret_index,
+                                    struct facet_error *error)
 {
     uint32_t index = (uint32_t)grant - 1, generation = (uint32_t)(grant >> 32);
 
@@ -113,7 +113,7 @@ static enum facet_status find(const struct facet_maps *maps, uint64_t grant, uin
 /* --- transactions --- */
 
 /* Copies a refusal out, for any size of the caller's struct. */
-static void tell(struct facet_maps_refusal *ret_refusal, struct facet_maps_refusal refusal)
+static void tell_refusal(struct facet_maps_refusal *ret_refusal, struct facet_maps_refusal refusal)
 {
     if (!ret_refusal || ret_refusal->size < sizeof refusal)
         return;
@@ -143,7 +143,7 @@ enum facet_status facet_maps_plan(struct facet_maps *maps, const struct facet_ma
     MAPS_LOCKED(maps);
     status = maps_plan(maps, request, &refusal, error);
     if (status != FACET_OK) {
-        tell(ret_refusal, refusal);
+        tell_refusal(ret_refusal, refusal);
         return status;
     }
     status = give_count(maps->scratch.count, capacity, parts, ret_count, error);
@@ -165,12 +165,12 @@ enum facet_status facet_maps_allocate(struct facet_maps *maps, const struct face
     MAPS_LOCKED(maps);
     status = maps_plan(maps, request, &refusal, error);
     if (status != FACET_OK) {
-        tell(ret_refusal, refusal);
+        tell_refusal(ret_refusal, refusal);
         return status;
     }
     status = maps_make_room(maps, maps->scratch.count, error);
     if (status == FACET_OK)
-        *ret_grant = record(maps);
+        *ret_grant = record_grant(maps);
     return status;
 }
 
@@ -234,7 +234,7 @@ enum facet_status facet_maps_commit(struct facet_maps *maps, const struct facet_
     if (status == FACET_OK)
         status = maps_make_room(maps, count, error);
     if (status == FACET_OK)
-        *ret_grant = record(maps);
+        *ret_grant = record_grant(maps);
     return status;
 }
 
@@ -249,7 +249,7 @@ enum facet_status facet_maps_get_grant(struct facet_maps *maps, uint64_t grant, 
     if (status != FACET_OK || (status = maps_need(ret_count, "ret_count", error)) != FACET_OK)
         return status;
     MAPS_LOCKED(maps);
-    if ((status = find(maps, grant, &index, error)) != FACET_OK)
+    if ((status = find_grant(maps, grant, &index, error)) != FACET_OK)
         return status;
     status = give_count(maps->grants[index].count, capacity, parts, ret_count, error);
     if (status != FACET_OK)
@@ -293,7 +293,7 @@ enum facet_status facet_maps_release(struct facet_maps *maps, uint64_t grant, st
     if (status != FACET_OK)
         return status;
     MAPS_LOCKED(maps);
-    if ((status = find(maps, grant, &index, error)) != FACET_OK)
+    if ((status = find_grant(maps, grant, &index, error)) != FACET_OK)
         return status;
     struct maps_grant *found = &maps->grants[index];
     give_back(maps, found);

@@ -43,8 +43,8 @@ static uint32_t with_capacity(const struct facet_maps *maps, const struct maps_s
 typedef uint32_t (*counter)(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount);
 
 /* Whether some number of devices, `fewest` or more, can have even parts of the units that `count_of` counts. */
-static bool fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t most,
-                 counter count_of)
+static bool item_fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t most,
+                      counter count_of)
 {
     for (uint32_t devices = fewest; devices <= most; devices++) {
         struct maps_density density = maps_density(item->asked, devices, item->map->quantum);
@@ -65,7 +65,7 @@ struct survey {
     bool alike;
 };
 
-static struct survey look(const struct facet_maps *maps, const struct maps_slot *slot)
+static struct survey survey_slot(const struct facet_maps *maps, const struct maps_slot *slot)
 {
     struct survey survey = {.alike = true};
 
@@ -83,7 +83,7 @@ static struct survey look(const struct facet_maps *maps, const struct maps_slot 
     return survey;
 }
 
-static enum facet_status refuse(const struct maps_item *item, const struct survey *survey)
+static enum facet_status refuse_item(const struct maps_item *item, const struct survey *survey)
 {
     char asked[FACET_AMOUNT_SIZE], could[FACET_AMOUNT_SIZE];
 
@@ -98,19 +98,19 @@ static enum facet_status refuse(const struct maps_item *item, const struct surve
 
 enum facet_status maps_guard(struct facet_maps *maps, struct maps_item *item)
 {
-    struct survey survey = look(maps, item->slot);
+    struct survey survey = survey_slot(maps, item->slot);
     int64_t fewest = survey.largest > 0 ? (item->asked - 1) / survey.largest + 1 : INT64_MAX;
 
     if (fewest > survey.devices)
-        return refuse(item, &survey);
-    if (fits(maps, item, (uint32_t)fewest, fewest == 1 ? 1 : survey.devices, with_free))
+        return refuse_item(item, &survey);
+    if (item_fits(maps, item, (uint32_t)fewest, fewest == 1 ? 1 : survey.devices, with_free))
         return FACET_OK;
     /*
      * Devices of different sizes may not be able to share it evenly even when empty: then fragmentation is not the
      * cause, and the strategy does its best.
      */
     if (item->request->rules == FACET_MAPS_EXACT && !survey.alike && item->asked <= survey.free &&
-        !fits(maps, item, (uint32_t)fewest, survey.devices, with_capacity))
+        !item_fits(maps, item, (uint32_t)fewest, survey.devices, with_capacity))
         return FACET_OK;
-    return refuse(item, &survey);
+    return refuse_item(item, &survey);
 }

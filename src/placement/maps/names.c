@@ -42,7 +42,7 @@ uint32_t maps_find_cell(const struct facet_maps *maps, uint32_t slot, const char
 
 /* `*` stands for any text, `?` for any byte. Goes back to the last star only, so hostile patterns cost no more than
  * pattern times text. */
-static bool matches(const char *pattern, const char *text)
+static bool pattern_matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *again = NULL;
 
@@ -68,7 +68,7 @@ static bool matches(const char *pattern, const char *text)
 static bool is_exclusive(const struct maps_map *map, const char *slot)
 {
     for (uint32_t i = 0; i < map->exclusive_count; i++)
-        if (strcmp(map->exclusive[i], slot) == 0 || matches(map->exclusive[i], slot))
+        if (strcmp(map->exclusive[i], slot) == 0 || pattern_matches(map->exclusive[i], slot))
             return true;
     return false;
 }

@@ -17,8 +17,8 @@ static bool goes_before(const struct maps_cell *cells, uint32_t left, uint32_t r
 }
 
 /* Merges `left` and `right` into `to`. */
-static void merge(const struct maps_cell *cells, const uint32_t *left, uint32_t left_count, const uint32_t *right,
-                  uint32_t right_count, uint32_t *to)
+static void merge_cells(const struct maps_cell *cells, const uint32_t *left, uint32_t left_count, const uint32_t *right,
+                        uint32_t right_count, uint32_t *to)
 {
     while (left_count && right_count) {
         bool first = goes_before(cells, *left, *right);
@@ -40,7 +40,7 @@ static void merge_sort(const struct maps_cell *cells, uint32_t *order, uint32_t 
             uint32_t length = count - begin < 2 * width ? count - begin : 2 * width;
             uint32_t middle = width < length ? width : length;
 
-            merge(cells, order + begin, middle, order + begin + middle, length - middle, spare + begin);
+            merge_cells(cells, order + begin, middle, order + begin + middle, length - middle, spare + begin);
         }
         memcpy(order, spare, count * sizeof *order);
     }
@@ -64,7 +64,7 @@ void maps_sort(struct facet_maps *maps, struct maps_slot *slot)
         cell->moved = false;
     }
     merge_sort(maps->cells, moved, order, moved_count);
-    merge(maps->cells, still, still_count, moved, moved_count, order);
+    merge_cells(maps->cells, still, still_count, moved, moved_count, order);
     slot->moved = 0;
 }
 
@@ -136,7 +136,7 @@ static void fill_lists(struct facet_maps *maps, const struct maps_slot *slot)
     }
 }
 
-static void take(struct facet_maps *maps, struct maps_item *item, uint32_t cell)
+static void take_cell(struct facet_maps *maps, struct maps_item *item, uint32_t cell)
 {
     const struct maps_cell *place = &maps->cells[cell];
     int64_t units = item->unit == item->map->quantum ? place->quanta : maps_free(place) / item->unit;
@@ -158,7 +158,7 @@ static void take_chained(struct facet_maps *maps, struct maps_item *item, uint32
 
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t cell = scratch->nodes[scratch->node_order[i]].head; cell != MAPS_NONE; cell = scratch->next[cell])
-            take(maps, item, cell);
+            take_cell(maps, item, cell);
 }
 
 /* One of each in turn, until all are empty. */
@@ -176,7 +176,7 @@ static void take_interleaved(struct facet_maps *maps, struct maps_item *item, ui
 
             if (cell == MAPS_NONE)
                 continue;
-            take(maps, item, cell);
+            take_cell(maps, item, cell);
             node->head = scratch->next[cell];
             if (node->head != MAPS_NONE)
                 order[left++] = order[i];
@@ -198,7 +198,7 @@ static void take_hinted(struct facet_maps *maps, struct maps_item *item, uint32_
     item->near = item->candidates;
     for (uint32_t i = slot->first; i < slot->first + slot->count; i++)
         if (!scratch->nodes[maps->cells[maps->order[i]].node].hinted)
-            take(maps, item, maps->order[i]);
+            take_cell(maps, item, maps->order[i]);
 }
 
 void maps_candidates(struct facet_maps *maps, struct maps_item *item)
@@ -209,7 +209,7 @@ void maps_candidates(struct facet_maps *maps, struct maps_item *item)
     item->candidates = item->near = item->small = item->unhealthy = 0;
     if (item->request->affinity == FACET_AFFINITY_NONE) {
         for (uint32_t i = slot->first; i < slot->first + slot->count; i++)
-            take(maps, item, maps->order[i]);
+            take_cell(maps, item, maps->order[i]);
         return;
     }
 

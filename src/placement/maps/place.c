@@ -137,7 +137,8 @@ enum facet_status facet_maps_find_place(struct facet_maps *maps, const char *slo
 /* --- copies --- */
 
 /* The configuration from which `maps` could have been made, with their strategies and health of now. */
-static bool describe(const struct facet_maps *maps, struct facet_map_config *configs, struct facet_map_device *devices)
+static bool describe_maps(const struct facet_maps *maps, struct facet_map_config *configs,
+                          struct facet_map_device *devices)
 {
     if (!configs || !devices)
         return false;
@@ -214,7 +215,7 @@ enum facet_status facet_maps_copy(struct facet_maps *maps, struct facet_maps **r
     struct facet_maps *copy = NULL;
 
     MAPS_LOCKED(maps);
-    if (!describe(maps, configs, devices))
+    if (!describe_maps(maps, configs, devices))
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a copy of the maps");
     status = facet_maps_create(&(struct facet_maps_config){.size = sizeof(struct facet_maps_config),
                                                            .maps = configs,

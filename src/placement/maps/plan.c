@@ -171,8 +171,8 @@ static enum facet_status check_exclusive(struct facet_maps *maps, const struct f
     return FACET_OK;
 }
 
-static enum facet_status resolve(struct facet_maps *maps, const struct facet_maps_request *request,
-                                 struct facet_maps_refusal *refusal, struct facet_error *error)
+static enum facet_status resolve_request(struct facet_maps *maps, const struct facet_maps_request *request,
+                                         struct facet_maps_refusal *refusal, struct facet_error *error)
 {
     enum facet_status status = check_shape(maps, request, error);
 
@@ -334,7 +334,7 @@ static enum facet_status plan_item(struct facet_maps *maps, const struct facet_m
 enum facet_status maps_plan(struct facet_maps *maps, const struct facet_maps_request *request,
                             struct facet_maps_refusal *refusal, struct facet_error *error)
 {
-    enum facet_status status = resolve(maps, request, refusal, error);
+    enum facet_status status = resolve_request(maps, request, refusal, error);
     bool hinted = status == FACET_OK && follows(request) && begin_hint(maps, request);
 
     maps->scratch.count = 0;

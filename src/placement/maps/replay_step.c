@@ -15,7 +15,7 @@ void replay_look(struct replay_run *run, int64_t *amounts)
     }
 }
 
-static void refuse(struct replay_outcome *outcome, uint32_t reason)
+static void refuse_outcome(struct replay_outcome *outcome, uint32_t reason)
 {
     outcome->refused = true;
     outcome->reason = reason;
@@ -41,7 +41,7 @@ static bool read_request(struct replay_run *run, const struct replay_at *at, str
 
         item->slot = slot;
         if (!replay_amount(&member, &item->amount, &outcome->error)) {
-            refuse(outcome, FACET_REFUSED_AMOUNT);
+            refuse_outcome(outcome, FACET_REFUSED_AMOUNT);
             run->odd_amount = true;
         }
         run->odd_amount = run->odd_amount || item->amount < 0;
@@ -89,7 +89,7 @@ static void do_allocate(struct replay_run *run, const struct replay_at *step, co
         return;
     request.count = run->item_count;
     if (facet_maps_allocate(run->maps, &request, &past->grant, &refusal, &outcome->error) != FACET_OK) {
-        refuse(outcome, refusal.reason);
+        refuse_outcome(outcome, refusal.reason);
         return;
     }
     keep_grant(run, past, outcome);
@@ -106,7 +106,7 @@ static void read_parts(struct replay_run *run, const struct replay_at *step, str
     struct replay_at at = replay_member(step, "allocation");
 
     if (!replay_allocation(run, &at, run->result)) {
-        refuse(outcome, FACET_REFUSED_SLOT);
+        refuse_outcome(outcome, FACET_REFUSED_SLOT);
         return;
     }
     if (!(past->parts = calloc(run->places + 1, sizeof *past->parts))) {
@@ -125,7 +125,7 @@ static void do_apply(struct replay_run *run, const struct replay_at *step, struc
     if (outcome->refused || run->fault.length)
         return;
     if (facet_maps_commit(run->maps, past->parts, past->count, &past->grant, &outcome->error) != FACET_OK)
-        refuse(outcome, FACET_REFUSED_NOT);
+        refuse_outcome(outcome, FACET_REFUSED_NOT);
 }
 
 /* All grants become reserved amounts, which need no handle. */
@@ -150,7 +150,7 @@ static void take_off(struct replay_run *run, const struct replay_past *past, str
     loosen(run);
     for (uint32_t i = 0; i < past->count; i++)
         if (past->parts[i].amount > run->after[past->parts[i].place] || past->parts[i].amount < 0) {
-            refuse(outcome, FACET_REFUSED_NOT);
+            refuse_outcome(outcome, FACET_REFUSED_NOT);
             facet_error_set(&outcome->error, FACET_BAD_STATE, "more is given back than was taken");
             return;
         }
@@ -202,13 +202,13 @@ static void free_result(struct replay_run *run, const struct replay_at *at, stru
         if (!run->departed)
             replay_refuse(at, "the number of a step that was granted something");
         else
-            refuse(outcome, FACET_REFUSED_NOT); /* recorded as granted, refused here */
+            refuse_outcome(outcome, FACET_REFUSED_NOT); /* recorded as granted, refused here */
         return;
     }
     if (past->loose && !past->released)
         take_off(run, past, outcome);
     else if (facet_maps_release(run->maps, past->grant, &outcome->error) != FACET_OK)
-        refuse(outcome, FACET_REFUSED_NOT);
+        refuse_outcome(outcome, FACET_REFUSED_NOT);
     past->released = true;
 }
 
@@ -237,7 +237,7 @@ static void do_set(struct replay_run *run, const struct replay_at *step, struct 
     loosen(run);
     for (uint32_t i = 0; i < past->count && !outcome->refused; i++)
         if (facet_maps_reserve(run->maps, past->parts[i].place, past->parts[i].amount, &outcome->error) != FACET_OK)
-            refuse(outcome, FACET_REFUSED_NOT);
+            refuse_outcome(outcome, FACET_REFUSED_NOT);
     for (uint32_t i = 0; i < run->places && outcome->refused; i++)
         facet_maps_reserve(run->maps, i, run->before[i], NULL);
 }
