@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fork, exec, forwarding, wait. Never: a signal handler: signals are blocked and taken one by one. */
+/* Owns: fork, exec, forwarding, wait. Never: installs a signal handler: signals are blocked and taken one by one. */
 #include "launch.h"
 
 #include <dirent.h>

@@ -51,7 +51,7 @@ static inline void pci_cleanup_snapshot(struct facet_pci_snapshot **snapshot)
 }
 #define PCI_CLEANUP_SNAPSHOT __attribute__((cleanup(pci_cleanup_snapshot)))
 
-/* Whether it may be passed through with its whole group; NULL without memory. */
+/* Whether it may be passed through with its whole group; NULL: out of memory. */
 json_t *pci_verdict_json(const struct facet_pci_snapshot *snapshot, const struct facet_pci_function *function);
 json_t *pci_judgement_json(const struct facet_passthrough_verdict *verdict);
 json_t *pci_function_json(const struct facet_pci_function *function);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci attach`. Never: binds a function; one that the host drives is refused. */
+/* Owns: `facet pci attach`. Never: binds a function; it refuses one that has a driver of the host. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static bool read_version(const struct command *self, const char *what, uint32_t 
     return false;
 }
 
-/* Of the whole request. */
+/* Reads an option of the whole request. */
 static bool read_request_option(const struct command *self, int option, struct pci_attachment *attachment,
                                 int *ret_exit)
 {
@@ -78,7 +78,7 @@ static bool read_request_option(const struct command *self, int option, struct p
     }
 }
 
-/* Of functions: of the first where only one can have it, else of all. Kept in the first until operands are read. */
+/* Reads an option of functions into `chosen`. Once the operands are known, spread() copies it to them. */
 static bool read_attach_option(const struct command *self, int option, struct pci_attachment *attachment,
                                struct facet_attach_function *chosen, int *ret_exit)
 {
@@ -112,6 +112,7 @@ static bool read_attach_option(const struct command *self, int option, struct pc
     }
 }
 
+/* Name, port, ROM and VGA are the first function's only; the other options hold for all. */
 static void spread(struct pci_attachment *attachment, const struct facet_attach_function *chosen)
 {
     for (uint32_t i = 0; i < attachment->request.count; i++) {
@@ -219,7 +220,7 @@ static bool is_asked_for(const struct pci_attachment *attachment, const struct f
     return false;
 }
 
-/* No VM can open a group of which the host uses a part. Members that the request names were judged one by one. */
+/* No VM can open an IOMMU group while a host driver uses a part of it. judge() has checked the requested functions. */
 static void warn_of_group(const struct command *self, const struct pci_attachment *attachment,
                           const struct facet_attach_function *function)
 {
@@ -240,7 +241,7 @@ static void warn_of_group(const struct command *self, const struct pci_attachmen
     }
 }
 
-/* Printed arguments may be for another machine, so a failure only warns; a real attachment happens here. */
+/* A failed check stops an attachment, but printed arguments may be for another machine: there it only warns. */
 static enum facet_status look_at_host(const struct command *self, struct pci_attachment *attachment,
                                       struct facet_error *error)
 {
@@ -258,7 +259,7 @@ static enum facet_status look_at_host(const struct command *self, struct pci_att
 
 /* --- printing --- */
 
-/* For a shell: unquoted where that is safe, else in single quotes. */
+/* Quotes a text for a shell: in single quotes, unless it is safe without. */
 static void print_quoted(const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=,./:+@%";
@@ -273,7 +274,7 @@ static void print_quoted(const char *text)
     putchar('\'');
 }
 
-/* An option and its values on a line, so that it can be pasted into a script. */
+/* Prints one option with its values a line, continued by '\\', so that a user can paste them into a script. */
 static void print_arguments(const struct facet_attach_texts *texts)
 {
     const char *text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one HTTP handle for each call. Never: takes an answer as success that is not one of the API's. */
+/* Owns: the calls to Cloud Hypervisor's API. Never: takes a status other than 200 and 204 for success. */
 #include "pci_cloud.h"
 
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 enum { ANSWER_MAX = 4 << 20, NO_CONTENT = 204, OK = 200 };
 
-/* How often the tree of devices is looked at. */
+/* The interval at which wait_gone() polls the device tree. */
 #define POLL_NS (50 * FACET_NS_PER_MS)
-/* The time that undoing may take beyond the deadline. */
+/* The time that undo() may take beyond the deadline. */
 #define UNDO_NS (2 * FACET_NS_PER_S)
 
 struct exchange {
@@ -32,7 +32,7 @@ static long left_ms(uint64_t deadline_ns)
 {
     uint64_t now = facet_clock_now_ns();
 
-    /* 0 would be for ever. */
+    /* 0 would mean no timeout. */
     return deadline_ns > now + FACET_NS_PER_MS ? (long)((deadline_ns - now) / FACET_NS_PER_MS) : 1;
 }
 
@@ -47,13 +47,13 @@ static enum facet_status broken(const struct http_failure *failure, struct facet
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
     case HTTP_NOT_CONNECTED:
     case HTTP_BROKEN:
-    case HTTP_STRANGER: /* the user of the VM does not matter here */
+    case HTTP_STRANGER: /* not asked for: the VM may be another user's */
         break;
     }
     return facet_error_set(error, FACET_IO, "%s", failure->why);
 }
 
-/* The API's refusal is a list of causes, or a plain text. */
+/* The body of a refusal is a JSON list of causes, or plain text. */
 static enum facet_status refused(const struct http_answer *answer, struct facet_error *error)
 {
     char words[240] = "";
@@ -121,7 +121,7 @@ static enum facet_status put(const struct pci_attachment *attachment, const char
     return call(&exchange, NULL, error);
 }
 
-/* Adds "; left in the VM: ..." to the first error. */
+/* Removes the first `count` functions again. Adds "; left in the VM: ..." to the error if some stay. */
 static void undo(const struct pci_attachment *attachment, const struct facet_attach_texts *removals, uint32_t count,
                  struct facet_error *error)
 {
@@ -134,7 +134,7 @@ static void undo(const struct pci_attachment *attachment, const struct facet_att
         enum facet_status status =
             put(attachment, "vm.remove-device", facet_attach_texts_at(removals, i - 1), until, &ignored);
         facet_attach_id(&attachment->functions[i - 1], id);
-        /* The last one may not have gone in. */
+        /* The last one may not have been added at all. */
         if (status != FACET_OK && !(i == count && (status == FACET_BAD_STATE || status == FACET_NOT_FOUND)))
             snprintf(left + used, sizeof left - used, "%s'%s'", used ? ", " : "", id);
     }
@@ -180,7 +180,7 @@ enum facet_status pci_cloud_attach(const struct pci_attachment *attachment, stru
     }
     if (status == FACET_OK)
         return FACET_OK;
-    /* One that was refused is not in; one whose answer stayed away may be. */
+    /* A function that was refused is not in the VM; one whose call got no answer may be. */
     undo(attachment, removals, status == FACET_BAD_STATE || status == FACET_NOT_FOUND ? done - 1 : done, error);
     return explain(attachment, error);
 }
@@ -210,7 +210,7 @@ static enum facet_status look(const struct pci_attachment *attachment, const cha
     return FACET_OK;
 }
 
-/* The path of a device of the VM, with or without the slash that ends it. */
+/* Whether a device of the VM is this function. Its path may end in a slash. */
 static bool is_path(const json_t *device, const struct facet_attach_function *function)
 {
     char own[128], address[FACET_PCI_ADDRESS_SIZE];
@@ -222,7 +222,7 @@ static bool is_path(const json_t *device, const struct facet_attach_function *fu
     return path && strncmp(path, own, (size_t)length) == 0 && (!path[length] || strcmp(path + length, "/") == 0);
 }
 
-/* One of its command line may have any name: it is found by its path. Without one, the name is ours. */
+/* A device of the VM's command line may have any id, so it is found by its path; else the id is Facet's own. */
 static enum facet_status find_id(const struct pci_attachment *attachment, const struct facet_attach_function *function,
                                  char ret_id[FACET_ATTACH_ID_SIZE], struct facet_error *error)
 {
@@ -280,7 +280,7 @@ enum facet_status pci_cloud_detach(const struct pci_attachment *attachment, stru
     PCI_CLEANUP_TEXTS struct facet_attach_texts *bodies = NULL;
     enum facet_status status = check_socket(attachment, error);
 
-    /* Not said, but checked: the whole request, before the first is removed. */
+    /* The texts are not used: rendering them checks the whole request before the first function is removed. */
     if (status == FACET_OK)
         status = facet_attach_render(FACET_ATTACH_CLOUD_REMOVE, &attachment->request, &bodies, error);
     if (status != FACET_OK)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that the verbs share that bind, give back and remember: options, the manager, plans and reports as people
- * see them.
+ * The parts that `facet pci bind`, `unbind` and `persist` share: options, the manager, and the output of plans and
+ * reports.
  *
- * Owns: the place of journals, and that no signal of a terminal cuts a transaction short.
+ * Owns: the folder of journals, and the rule that no signal interrupts a transaction.
  * Never: decides which values are written; facet/passthrough_bind.h does.
  */
 #ifndef FACET_PCI_MANAGE_H
@@ -15,7 +15,7 @@
 
 enum { PCI_ADDRESSES_MOST = 64 };
 
-/* Values of their long options. */
+/* Values of the long options. */
 enum pci_option {
     PCI_OPTION_ALONE = 'A',
     PCI_OPTION_DRIVER = 'D',
@@ -33,7 +33,7 @@ enum pci_option {
         "owner", required_argument, NULL, PCI_OPTION_OWNER                                                             \
     }
 
-/* The wishes of a command line. */
+/* The request of a command line. */
 struct pci_wish {
     struct facet_pci_address addresses[PCI_ADDRESSES_MOST];
     size_t count;
@@ -45,7 +45,7 @@ struct pci_wish {
     const char *root;
 };
 
-/* True: go on; else return *ret_exit. Reads at least one address where `needs_address`. */
+/* False: the caller returns *ret_exit. `needs_address`: the command line must name at least one address. */
 bool pci_read_wish(const struct command *self, int argc, char **argv, const struct option *words, bool needs_address,
                    struct pci_wish *ret_wish, int *ret_exit);
 
@@ -55,16 +55,16 @@ struct pci_manager {
     int root, state;
 };
 
-/* `must_write`: the directory of journals is made where it is missing; otherwise the manager works without one. */
+/* With `must_write` a missing folder of journals is made; otherwise the manager works without one. */
 enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write, struct pci_manager *ret_manager,
                                    struct facet_error *error);
 void pci_manager_close(struct pci_manager *manager);
 #define PCI_CLEANUP_MANAGER __attribute__((cleanup(pci_manager_close)))
 
-/* From now on, and until the program ends, a transaction that was begun is finished. */
+/* Blocks signals until the program ends, so that a transaction that has begun is finished. */
 void pci_finish_first(void);
 
-/* Undoes the changes that a crash left, and warns of all that matters to a user. */
+/* Undoes the changes that a crash left, and prints the notes that matter to a user as warnings. */
 void pci_recover_first(const struct command *self, struct facet_passthrough *manager);
 
 static inline void pci_cleanup_plan(struct facet_passthrough_plan **plan)
@@ -73,7 +73,7 @@ static inline void pci_cleanup_plan(struct facet_passthrough_plan **plan)
 }
 #define PCI_CLEANUP_PLAN __attribute__((cleanup(pci_cleanup_plan)))
 
-/* NULL without memory. */
+/* NULL: out of memory. */
 json_t *pci_plan_json(const struct facet_passthrough_plan *plan);
 json_t *pci_notes_json(const struct facet_passthrough_report *report);
 json_t *pci_entries_json(const struct facet_passthrough_list *list);
@@ -84,7 +84,7 @@ bool pci_print_verdict(const struct facet_passthrough_verdict *verdict);
 bool pci_print_entries(const struct facet_passthrough_list *list, const struct facet_passthrough_plan *only);
 void pci_warn_notes(const struct command *self, const struct facet_passthrough_report *report);
 
-/* The changes that binding `wish` would write, or with `unbind` giving it back. */
+/* Plans the changes that bind the functions of `wish` or, with `unbind`, give them back. */
 enum facet_status pci_make_plan(const struct pci_manager *manager, const struct pci_wish *wish,
                                 struct facet_passthrough_plan **ret_plan, struct facet_error *error);
 

@@ -13,7 +13,7 @@
 
 #define FOLDER "/v1/reservations/"
 
-/* The options of all verbs together. Borrowed from argv, but for the slots. */
+/* The options of all verbs together. Borrowed from argv, except the slots. */
 struct options {
     json_t *slots;
     const char *strategy, *affinity, *name, *render;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet place replay`: vectors of allocation maps replayed as TAP or JSON. Never: decides a grant. */
+/* Owns: `facet place replay`: runs the vectors of a file and prints TAP or JSON. Never: decides a grant. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "place.h"
 #include "placement/maps/replay.h"
 
-/* The state while results come in. */
+/* The results so far. */
 struct replay_report {
     uint32_t number;
     json_t *results; /* NULL: print TAP */

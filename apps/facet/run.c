@@ -240,7 +240,7 @@ static uint32_t believed_after(const struct entered *entered, const struct facet
     struct facet_belief belief = {0};
 
     (void)facet_segment_read_device(view_text(entered->vgpu, "segment"), &device, NULL);
-    /* One that was there before may have had a larger quota. */
+    /* A vGPU that existed before may have had a larger quota. */
     uint64_t most = entered->before.slots_used && device.memory_bytes > limit ? device.memory_bytes : limit;
     (void)facet_belief_look(&belief, &entered->before, most, entered->before_ns);
     return facet_belief_look(&belief, after, most, now_ns);

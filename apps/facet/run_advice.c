@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the warnings about a virtual GPU that its program does not use; see run_advice.h. Never: more than a line for
- * each.
+ * Owns: the warnings about a virtual GPU that its program does not use; see run_advice.h. Never: prints more
+ * than a line for each.
  */
 #include "run_advice.h"
 

@@ -209,7 +209,7 @@ static bool is_launcher(const char *name, char *const *words, struct run_launche
     return false;
 }
 
-/* One of letters, as "-vS" is of v and S: where among them the one is that takes a value, or is `flag`; else NULL. */
+/* Points to the letter of a word such as "-vS" that takes a value, or that is `flag`; NULL: no such letter. */
 static const char *letter_in(const char *option, const char *valued, char flag)
 {
     for (const char *at = option + 1; option[1] != '-' && *at; at++) {
@@ -272,7 +272,7 @@ static bool is_entrance(const char *name, size_t length)
     return false;
 }
 
-/* What takes variables away in this word of the wrapper's own, as it is told; NULL: nothing does. */
+/* The name, for a warning, of the wrapper's option in this word that removes variables; NULL: none does. */
 static const char *taken_by(const struct wrapper *wrapper, char *const *words)
 {
     const char *name;
