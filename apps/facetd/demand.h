@@ -3,7 +3,7 @@
  * A vGPU's demand for its device, from its segment to the policy.
  *
  * Owns: carrying each process's report (src/limiter/owner.h) to the policy (src/compute/fair.h), which judges whether a
- * living process stands behind it, and to the published time (src/compute/settle.h). Never: decides which vGPU runs.
+ * live process stands behind it, and to the published time (src/compute/settle.h). Never: decides which vGPU runs.
  */
 #ifndef FACETD_DEMAND_H
 #define FACETD_DEMAND_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One living provider, shared by sessions.c (its life) and reading.c (its readings).
+ * One live provider, shared by sessions.c (its life) and reading.c (its readings).
  *
  * Owns: struct living.
  * Never: is seen by other files.

@@ -224,7 +224,7 @@ static enum facet_status serve_clients(const struct options *options, const sigs
         status = registry_open(options->runtime, options->state, &parts, &daemon.registry, error);
     if (status == FACET_OK)
         status = serve_registry(options, &daemon, &life, ready, error);
-    sessions_stop(daemon.sessions); /* while the registry exists, which is told of restarts */
+    sessions_stop(daemon.sessions); /* while the registry exists, which they notify of restarts */
     scheduler_stop(parts.scheduler);
     registry_close(daemon.registry);
     measured_close(daemon.measured);

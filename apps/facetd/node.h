@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The node document as the daemon knows it now: the device table, and its living providers.
+ * The node document as the daemon knows it now: the device table, and its live providers.
  *
- * Owns: reading it from the living providers.
+ * Owns: reading it from the live providers.
  * Never: fails because a provider is lost: its devices are then there, unavailable, and offer nothing.
  *
  * Thread rule: any thread. Calls providers, each with a deadline.

@@ -20,7 +20,7 @@ struct occupancy {
 
 /* --- from the document -------------------------------------------------------------------------------------------- */
 
-/* The input of the maps; texts are the document's, but for the names of maps. */
+/* The input of the maps; texts are the document's, except the names of maps. */
 struct plan {
     struct facet_map_config maps[FACET_MAPS_MOST];
     char names[FACET_MAPS_MOST][RESERVATION_SLOT_SIZE];

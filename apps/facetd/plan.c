@@ -91,7 +91,7 @@ static uint64_t share_of(uint64_t amount, uint64_t part, uint64_t whole)
     return (uint64_t)(((wide)amount * part + whole - 1) / whole);
 }
 
-/* One of memory and compute may be left out: it then gets the same share as the other. */
+/* Memory or compute may be left out: it then gets the same share as the other. */
 static enum facet_status fill_hard(const struct request *request, const struct facet_device_record *device,
                                    struct facet_limits *limits, struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading a living provider's devices. Never: holds its lock during a call. */
+/* Owns: reading a live provider's devices. Never: holds its lock during a call. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's living providers: each in a child process, opened when it is first needed.
+ * The daemon's live providers: each in a child process, opened when it is first needed.
  *
  * Owns: the sessions (facet/session.h) and one thread for each, which opens it, reads health, metrics and events once a
  * second, notices when it is lost, and restarts it after 1, 2, 4 .. 60 seconds.

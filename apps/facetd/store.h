@@ -25,8 +25,8 @@
 #define MEMORY_UNDECIDED (UINT64_C(1) << 62)
 
 /*
- * A vGPU's state between the database and its provider. One that is not ready was never acknowledged, or is being
- * removed: its part is taken from its provider, then the row is deleted.
+ * A vGPU's state between the database and its provider. A vGPU that is not ready was never acknowledged, or is being
+ * removed: the daemon takes its part from its provider, then deletes the row.
  */
 enum row_state {
     ROW_READY = 0,
@@ -73,7 +73,7 @@ struct reservation_row {
 struct store; /* opaque */
 
 /*
- * Opens or makes the database in the folder `dir`. One of an earlier version is upgraded. Errors name the file and say
+ * Opens or makes the database in the folder `dir`. It upgrades an earlier version. Errors name the file and say
  * what to do: FACET_CORRUPT, FACET_ABI_MISMATCH (written by a newer Facet), FACET_BUSY (another daemon has it),
  * FACET_PERMISSION, FACET_NO_SPACE.
  */
