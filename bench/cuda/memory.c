@@ -3,7 +3,7 @@
  * The cost of calls for memory: run over the bare driver and in a vGPU by bench/cuda_memory.py, which compares.
  *
  * Owns: the timed loops, the processes that run them, and a vGPU's segment when they are to be in one.
- * Never: knows the interposer: it opens the libcuda.so.1 that it is told.
+ * Never: knows the interposer: it opens the libcuda.so.1 that LIBRARY names.
  *
  * usage: bench_cuda_memory LIBRARY bare|vgpu CASE LIVE THREADS PROCESSES MILLISECONDS
  * CASE: pair (allocate and free 4 KiB) or info (cuMemGetInfo); LIVE: allocations that each thread has meanwhile.

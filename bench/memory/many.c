@@ -6,7 +6,7 @@
  * Never: counts what the memory itself takes: nothing writes to it.
  *
  * Prints {"count","create_us","allocate_us","usage_all_us","usage_memory_us","destroy_us","resident_empty_bytes",
- * "resident_bytes"}: each per space, but for usage_all_us and usage_memory_us. resident: of the process, less what it
+ * "resident_bytes"}: each per space, except usage_all_us and usage_memory_us. resident: of the process, less what it
  * had before the first; the second with one allocation of 4 KiB.
  */
 #include <inttypes.h>
