@@ -16,9 +16,9 @@
  * A stream runs its work in order; different streams run side by side. Streams are numbered from 0 up to the number
  * that the vGPU was created with. Thread rule and errors as in facet/vgpu.h; a stream that it does not have is
  * FACET_OUT_OF_RANGE. With memory beyond the device (swap_bytes) launching waits until all memory of the vGPU is on the
- * device: half a minute at most, then FACET_TIMEOUT, as when one that is paused with work under way keeps the room. One
- * that has more than the device holds can launch nothing, as a kernel may follow any pointer: FACET_OUT_OF_RANGE, until
- * it has freed some.
+ * device: half a minute at most, then FACET_TIMEOUT, as when a paused vGPU with work in flight keeps the room. A vGPU
+ * that has more memory than the device can launch nothing until it has freed some (FACET_OUT_OF_RANGE), because a
+ * kernel may follow any pointer.
  * docs/promises.md lists the promises and their tests.
  */
 #ifndef FACET_COMPUTE_H

@@ -20,7 +20,7 @@ extern "C" {
 enum facet_doctor_state {
     FACET_DOCTOR_GOOD = 0,
     FACET_DOCTOR_BAD = 1,     /* nothing can be handed on until it is mended */
-    FACET_DOCTOR_UNKNOWN = 2, /* it could not be told */
+    FACET_DOCTOR_UNKNOWN = 2, /* it could not be found out */
     FACET_DOCTOR_WARNING = 3, /* it works, and will be felt */
 };
 #define FACET_DOCTOR_STATES 4u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the few marks that public declarations need from the compiler, in C and C++. Never: anything else. */
+/* Owns: the few marks that public declarations need from the compiler, in C and C++. Never: does anything else. */
 #ifndef FACET_EXPORT_H
 #define FACET_EXPORT_H
 

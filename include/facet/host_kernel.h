@@ -139,7 +139,7 @@ FACET_STATIC_ASSERT(sizeof(struct facet_host_kernel) == 64, "ABI: facet_host_ker
 /* How an access that a checked image reports looks. */
 #define FACET_CHECK_WRITE  1u
 #define FACET_CHECK_ATOMIC 2u
-#define FACET_CHECK_LOCAL  4u /* in local memory; else, but for the next, in global or constant memory */
+#define FACET_CHECK_LOCAL  4u /* in local memory; else, except the next, in global or constant memory */
 /* In private memory, and outside of its variable: the image has found that itself, and tells no others of these. */
 #define FACET_CHECK_PRIVATE 8u
 /* Outside of a variable or argument, of local memory with FACET_CHECK_LOCAL, else of the image's own constants: it has

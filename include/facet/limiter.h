@@ -81,7 +81,7 @@ FACET_API enum facet_status facet_limiter_worker_create(struct facet_limiter *li
 FACET_API enum facet_status facet_limiter_worker_adopt(struct facet_limiter *limiter,
                                                        const struct facet_limiter_worker *worker,
                                                        struct facet_error *error);
-/* FACET_BUSY while a living process is in it, unless `force`: then its calls fail from now on. */
+/* FACET_BUSY while a live process is in it, unless `force`: then its calls fail from now on. */
 FACET_API enum facet_status facet_limiter_worker_remove(struct facet_limiter *limiter, const char *id, bool force,
                                                         struct facet_error *error);
 FACET_API enum facet_status facet_limiter_worker_set_limits(struct facet_limiter *limiter, const char *id,
@@ -96,7 +96,7 @@ FACET_API enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter 
                                                            struct facet_error *error);
 
 /*
- * Puts a living process into a worker. Its death is noticed by itself, and its memory is given back. FACET_NOT_FOUND:
+ * Puts a live process into a worker. Its death is noticed by itself, and its memory is given back. FACET_NOT_FOUND:
  * no such process; FACET_ALREADY_EXISTS; FACET_BUSY: 256 processes.
  */
 FACET_API enum facet_status facet_limiter_process_register(struct facet_limiter *limiter, const char *id, int32_t pid,

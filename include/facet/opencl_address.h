@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name of an OpenCL device between the provider that lists it and the layer that recognises it in a tenant.
+ * The name by which the layer in a tenant recognises an OpenCL device that the provider has listed.
  *
  * Owns: the text of facet_device_info.address for OpenCL devices:
  *       "platform=<CL_PLATFORM_NAME>;name=<CL_DEVICE_NAME>;ordinal=<n>"
- * and of a part of one: the same, then ";units=<start>+<count>".
+ * For a part of a device, ";units=<start>+<count>" follows.
  * Never: calls OpenCL.
  *
  * Both names are cut to 96 bytes; ';' and all but printable ASCII become '_'. The part up to "ordinal=" is the stem.
@@ -66,15 +66,15 @@ struct facet_opencl_place {
     uint32_t start, count;                  /* compute units of the part; count 0: the whole device */
 };
 
-/* Writes the address of a part of the device at `device`. `ret_address`: FACET_OPENCL_ADDRESS_SIZE bytes, not `device`
- * itself. The longest device address is 226 bytes, so the longest units still fit. */
+/* Writes the address of a part of the device at `device` to `ret_address`, which is not `device` and has room for
+ * FACET_OPENCL_ADDRESS_SIZE bytes. The longest device address is 226 bytes, so the longest units still fit. */
 static inline void facet_opencl_address_part(const char *device, uint32_t start, uint32_t count, char *ret_address)
 {
     snprintf(ret_address, FACET_OPENCL_ADDRESS_SIZE, "%.226s;units=%lu+%lu", device, (unsigned long)start,
              (unsigned long)count);
 }
 
-/* Reads a decimal number as the functions above write it: no sign, no blank, no leading zero. Moves *text behind it. */
+/* Reads a decimal number as the functions above write it: no sign, no blank, no leading zero. Moves *text past it. */
 static inline bool facet_opencl_address_number(const char **text, uint32_t *ret_number)
 {
     const char *digit = *text;
@@ -90,8 +90,8 @@ static inline bool facet_opencl_address_number(const char **text, uint32_t *ret_
 }
 
 /*
- * Takes an address apart. False, and nothing written, when it is too long or its units are not in the form of
- * facet_opencl_address_part for at least one unit. The device itself is not checked: compare it.
+ * Parses an address. Returns false and writes nothing when it is too long, or its units are none, or not in the form
+ * that facet_opencl_address_part writes. The device is not checked: the caller compares it.
  */
 static inline bool facet_opencl_address_parse(const char *address, struct facet_opencl_place *ret_place)
 {

@@ -30,7 +30,7 @@ extern "C" {
 
 enum facet_passthrough_weight {
     FACET_PASSTHROUGH_STOP = 0,       /* it must not be done */
-    FACET_PASSTHROUGH_UNMEASURED = 1, /* whether it may be done cannot be told */
+    FACET_PASSTHROUGH_UNMEASURED = 1, /* whether it may be done is unknown */
     FACET_PASSTHROUGH_WARNING = 2,    /* it may be done, and this will be felt */
 };
 

@@ -19,7 +19,7 @@
  *
  * Virtual GPUs are named by numbers that the program chooses, and every call looks its number up: one that was
  * destroyed is FACET_NOT_FOUND, whatever still holds its number. Addresses are numbers of the device, never to be
- * followed by the host, but for managed memory.
+ * followed by the host, except managed memory.
  *
  * Thread rule: every function by any number of threads at once, for one virtual GPU too, but open and close, which are
  * one thread's. Destroying waits for the calls that are under way. A child of fork() has no driver: its calls are

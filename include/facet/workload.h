@@ -190,7 +190,8 @@ struct facet_lifecycle_workload {
 };
 
 /*
- * Each may be NULL. `size`, `name` and `context` are the plugin's. One that fails, denies or defers has taken nothing.
+ * Each may be NULL. `size`, `name` and `context` are the plugin's. A hook that fails, denies or defers has taken
+ * nothing.
  */
 struct facet_lifecycle_hook {
     uint32_t size;

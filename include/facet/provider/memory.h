@@ -5,13 +5,13 @@
  * Owns: contexts (a worker's presence on a device or partition), pages and their mapping, plain memory, copies.
  * Never: hands out host pointers. Addresses and handles are numbers of the device; 0 is none.
  *
- * Two ways to memory: with FACET_CAN_MAP_MEMORY virtual addresses are reserved, pages created, and pages mapped at
- * addresses, so that pages can move under an address that stays (CUDA VMM is the model). Without it there is only
- * plain alloc and free. With FACET_CAN_SHARE_PAGES contexts map each other's
- * pages, with FACET_CAN_MOVE_PAGES mapped pages move while they are used.
+ * There are two ways to memory. With FACET_CAN_MAP_MEMORY a caller reserves virtual addresses, creates pages, and maps
+ * them, so that pages can move while their address stays (CUDA VMM is the model). Without it there is only plain alloc
+ * and free. With FACET_CAN_SHARE_PAGES contexts map each other's pages; with FACET_CAN_MOVE_PAGES mapped pages move
+ * while they are used.
  *
- * A context whose worker is off the device (snapshot.h) is FACET_BAD_STATE to every operation here and in execution.h,
- * destroy_context included, until the worker is resumed.
+ * While a context's worker is off the device (snapshot.h), every operation on it here and in execution.h, even
+ * destroy_context, returns FACET_BAD_STATE.
  */
 #ifndef FACET_PROVIDER_MEMORY_H
 #define FACET_PROVIDER_MEMORY_H
@@ -41,14 +41,14 @@ struct facet_memory_ops {
 
     /*
      * A context of `worker` on a device, or on its partition `partition_uuid` (NULL or "": the whole device). Limits of
-     * the worker bind it. Its number is unique in the instance. FACET_BUSY: the device is partitioned and none is
-     * named.
+     * the worker apply to it. Its number is unique in the instance. FACET_BUSY: the device is partitioned, and no
+     * partition is named.
      */
     enum facet_status (*create_context)(struct facet_provider_instance *instance, uint32_t device,
                                         const char *partition_uuid, const char *worker, uint64_t *ret_context,
                                         struct facet_error *error);
 
-    /* Ends its streams' work and frees all it has. */
+    /* Ends the work of its streams, and frees all that it holds. */
     enum facet_status (*destroy_context)(struct facet_provider_instance *instance, uint64_t context,
                                          struct facet_error *error);
 
@@ -71,7 +71,7 @@ struct facet_memory_ops {
     enum facet_status (*release)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                  struct facet_error *error);
 
-    /* Physical pages. Destroy while mapped takes effect with the last unmap. Errors as alloc; unknown pages
+    /* Physical pages. Destroying mapped pages takes effect at the last unmap. Errors as alloc; unknown pages
      * are FACET_NOT_FOUND. */
     enum facet_status (*create_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
                                       uint64_t *ret_pages, struct facet_error *error);
@@ -83,19 +83,19 @@ struct facet_memory_ops {
      * (FACET_BUSY). Unmap takes any page-aligned part of a mapping. A range that is not of whole pages, not inside the
      * pages or the reservation, or not mapped is FACET_OUT_OF_RANGE and changes nothing.
      *
-     * Work that was queued before an unmap may use the memory until it is over: unmap answers FACET_BUSY at once, and
-     * the same unmap, asked again, succeeds when that work is over, even with more queued since. From its first answer
-     * on the range is leaving: it is still mapped, but later work may not use it (FACET_OUT_OF_RANGE); mapping the same
-     * pages there again takes that back. A device that cannot tell earlier queued work from later may be busy for as
-     * long as any is queued, or wait, some seconds at most (FACET_TIMEOUT); then nothing has changed.
+     * Work that was queued before an unmap may use the memory until it completes. Until then unmap returns FACET_BUSY
+     * at once; the caller repeats it, and work that was queued later does not delay it. From the first call on, the
+     * range is leaving: it is still mapped, but later work may not use it (FACET_OUT_OF_RANGE). Mapping the same pages
+     * there again cancels the unmap. A device that cannot tell earlier work from later may return FACET_BUSY while any
+     * work is queued, or wait, some seconds at most; on FACET_TIMEOUT nothing has changed.
      */
     enum facet_status (*map)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                              uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
     enum facet_status (*unmap)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                uint64_t bytes, struct facet_error *error);
 
-    /* Synchronous, after everything the context has queued. A range that is not wholly memory is FACET_OUT_OF_RANGE and
-     * touches nothing. Copy inside the device handles overlap. */
+    /* Synchronous, after all work that the context has queued. A range that is not wholly memory is FACET_OUT_OF_RANGE,
+     * and nothing is touched. The ranges of copy may overlap. */
     enum facet_status (*write)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                const void *data, uint64_t bytes, struct facet_error *error);
     enum facet_status (*read)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
@@ -110,9 +110,8 @@ struct facet_memory_ops {
     /*
      * From now on every context of this instance on the same device may map these pages, and move to them, by the same
      * number. They stay charged to the context that created them, until they are destroyed and the last mapping is
-     * gone. The end of the context that created them destroys them in the sense of destroy_pages: contexts that have
-     * them mapped keep them. Only that context can share and destroy them: to any other they are FACET_NOT_FOUND. A
-     * second time changes nothing.
+     * gone. The end of that context destroys them as destroy_pages does: contexts that have them mapped keep them. Only
+     * that context can share and destroy them; any other gets FACET_NOT_FOUND. A second call changes nothing.
      */
     enum facet_status (*share_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t pages,
                                      struct facet_error *error);
@@ -120,12 +119,12 @@ struct facet_memory_ops {
     /*
      * Copies the pages that are mapped at `address` to `pages` at `offset`, and maps those instead, while launches run
      * and transfers go on. A writer to the range waits for as long as the copy takes; no write is lost, and at no
-     * moment is the range unmapped. Other addresses at which the old pages are mapped keep these.
+     * moment is the range unmapped. Other addresses keep the old pages.
      *
      * The range is whole pages of one reservation, wholly mapped, in however many pieces: anything else is
      * FACET_OUT_OF_RANGE, as is a range that is not inside `pages`. FACET_BUSY: a part of the target is mapped already,
-     * by any context, here included. FACET_UNSUPPORTED: the device cannot do it now; unmap and map do it without
-     * launches. On failure nothing has changed, but the contents of the target.
+     * by any context, this one included. FACET_UNSUPPORTED: the device cannot do it now; unmap and map do it while
+     * no launch runs. A failure changes nothing but the contents of the target.
      */
     enum facet_status (*move)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                               uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
