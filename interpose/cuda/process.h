@@ -21,7 +21,7 @@
 #define FACET_CUDA_TENANTS 16u
 
 struct facet_cuda_process {
-    _Atomic uint32_t state; /* private to process.c, but for the fast path below */
+    _Atomic uint32_t state; /* private to process.c, except the fast path below */
     uint32_t count; /* number of tenants; device N of the driver is tenant N, by CUDA_VISIBLE_DEVICES (process.c) */
     struct facet_tenant tenants[FACET_CUDA_TENANTS];
     struct facet_ledger *ledger;

@@ -143,8 +143,8 @@ static void drain_context(CUcontext owner)
 
 /*
  * Releases all that was allocated in a context. A thread that frees takes its block out of the ledger first, and puts
- * it back if the driver refuses, as it does once the context has ended; this would miss the block meanwhile. So it
- * waits for such threads. One that takes longer sees afterwards that contexts have ended, and settles.
+ * it back if the driver refuses, as it does once the context has ended; this function would miss the block meanwhile.
+ * So it waits for such threads. A thread that takes longer sees the larger count of ended contexts, and settles.
  */
 static void give_all_back(const struct context *context)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of contexts, and the end of memory that belongs to them.
+ * The memory cost of contexts, and the release of charges when a context is destroyed.
  *
- * Owns: the list of living contexts, and the lock under which they are made and ended.
- * Never: keeps one alive.
+ * Owns: the list of live contexts, and the lock under which contexts are created and destroyed.
+ * Never: keeps a context alive.
  *
  * The cost is the device memory that creating a context takes, measured as measure.h says. Memory that the context
  * takes later for its limits (stacks, heap, printf), and for code that belongs to no known module, is added to it. If
- * the quota has too little left, the context is ended again: CUDA_ERROR_OUT_OF_MEMORY.
+ * the quota has too little left, the new context is destroyed: CUDA_ERROR_OUT_OF_MEMORY.
  */
 #ifndef FACET_CUDA_CONTEXT_H
 #define FACET_CUDA_CONTEXT_H
@@ -17,31 +17,31 @@
 #include "vendor/cuda/driver.h"
 
 /*
- * Only a thread that holds the contexts makes, ends or measures a context, or loads code into it. It calls the driver
- * while it holds them.
+ * Take and release the lock of contexts. A thread holds it to create, destroy or measure a context or load code into
+ * one, and calls the driver under it.
  */
 void facet_cuda_contexts_hold(void);
 void facet_cuda_contexts_let_go(void);
 
-/* With the contexts held: any living context of a device, for queries; NULL when this process has none there. */
+/* With the lock held: any live context of a device, for queries; NULL when this process has none there. */
 CUcontext facet_cuda_context_of(uint32_t device);
 
 /*
- * With the contexts held: adds to the current context's charge. CUDA_ERROR_OUT_OF_MEMORY when the quota has too little
+ * With the lock held: adds to the current context's charge. CUDA_ERROR_OUT_OF_MEMORY when the quota has too little
  * left.
  */
 CUresult facet_cuda_context_charge_more(uint64_t bytes);
 
 /*
- * With the contexts held: retains a device's primary context, and charges it the first time. `_look` checks whether it
- * has ended, and returns it if so.
+ * With the lock held: retains a device's primary context, and charges it the first time. `_look` checks whether that
+ * context was destroyed; if so, it releases the charges and returns the old handle, else NULL.
  */
 CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device);
 CUcontext facet_cuda_primary_look(CUdevice device);
 
 /*
- * The number of contexts that have ended. A thread that takes an entry out of the ledger, or adds one, reads it before
- * and after. If it has grown, the owner's entries may have been released without that one, so the thread settles.
+ * The number of contexts destroyed so far. A thread reads it before and after it adds or removes a ledger entry. If it
+ * grew, the release of the owner's entries may have missed that one, so the thread calls facet_cuda_context_settle().
  */
 uint64_t facet_cuda_contexts_ended(void);
 
@@ -49,7 +49,7 @@ uint64_t facet_cuda_contexts_ended(void);
  * are pending. */
 void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before);
 
-/* Waits until every context has finished its work. False when one cannot be waited for. */
+/* Waits until every context has finished its work. False when one of the waits fails. */
 bool facet_cuda_contexts_wait(void);
 
 void facet_cuda_contexts_before_fork(void);

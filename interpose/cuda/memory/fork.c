@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the lock order of memory, which holds everywhere: contexts, virtual, graphs, pools, green contexts, swapping.
- * Never: anything else.
+ * Owns: taking and releasing all locks of memory around a fork, in the order that every thread keeps: contexts,
+ * virtual, graphs, pools, green contexts, swapping.
+ * Never: does anything else.
  */
 #include "interpose/cuda/process.h"
 

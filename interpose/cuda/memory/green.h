@@ -2,7 +2,7 @@
 /*
  * Green contexts: parts of a device's primary context.
  *
- * Owns: the list of the living ones, and the charge of each beside the primary one's.
+ * Owns: the list of the live ones, and the charge of each beside the primary one's.
  * Never: ends one, or keeps one alive.
  *
  * A green context retains the primary one, which is charged as usual, and has a charge of its own for the memory that
