@@ -21,7 +21,7 @@
 #define FACET_HIP_TENANTS 16u
 
 struct facet_hip_process {
-    _Atomic uint32_t state; /* private to process.c, but for the fast path below */
+    _Atomic uint32_t state; /* private to process.c, except the fast path below */
     uint32_t count; /* number of tenants; device N of the runtime is tenant N, by ROCR_VISIBLE_DEVICES (process.c) */
     struct facet_tenant tenants[FACET_HIP_TENANTS];
     struct facet_ledger *ledger;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: copies of bytes, and fills, in stream order (transfer.h). Never: more than their sizes. */
+/* Owns: copies of bytes, and fills, in stream order (transfer.h). Never: reads more than their sizes. */
 #include "transfer.h"
 
 #define ONE  FACET_HIP_TRANSFER

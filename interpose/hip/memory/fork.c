@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the lock order of memory, which holds everywhere: devices, virtual, graphs, pools. Never: anything else. */
+/*
+ * Owns: taking and releasing all locks of memory around a fork, in the order that every thread keeps: devices, virtual,
+ * graphs, pools.
+ * Never: does anything else.
+ */
 #include "interpose/hip/begin.h"
 #include "interpose/hip/process.h"
 #include "interpose/kit/memory/graph.h"
