@@ -2,12 +2,12 @@
 /*
  * The functions of a vendor's library that launch tracking needs, in terms that every vendor shares.
  *
- * Owns: the table, and the names of the default streams, which are no objects.
- * Never: is used by a launch that is not sampled: hooks call the vendor's functions themselves.
+ * Owns: the table, and the handles of the default streams, which are no objects.
+ * Never: serves a launch that is not sampled: hooks call the vendor's functions directly.
  *
  * An interposer defines facet_flight_driver. Streams, events and contexts are the vendor's handles. For a vendor
- * without contexts the interposer chooses one value for all that ends together. The functions may be called by any
- * thread, with none of our locks held, unless their comment says otherwise. They leave the calling thread's current
+ * without contexts the interposer chooses one value for all objects that end together. Any thread may call the
+ * functions, with none of our locks held, unless their comment says otherwise. They leave the calling thread's current
  * context and device as they were.
  */
 #ifndef FACET_FLIGHT_DRIVER_H
@@ -32,7 +32,7 @@ enum facet_flight_state {
 };
 
 struct facet_flight_driver {
-    /* The vGPUs that this process is attached to, and their number. Calls no driver. */
+    /* The vGPUs that this process is attached to, and their number. Does not call the driver. */
     uint32_t (*tenants)(struct facet_tenant **ret_tenants);
 
     /*
@@ -44,13 +44,13 @@ struct facet_flight_driver {
     struct facet_tenant *(*stream_tenant)(void *stream, uint32_t *ret_device);
     /* The device of a stream; with one vGPU it is 0, without a call to the driver. */
     uint32_t (*stream_device)(void *stream);
-    /* Whether the legacy stream waits for this one; false too when the driver cannot tell. Not for default streams. */
+    /* Whether the legacy stream waits for this one; also false when the driver cannot tell. Not for default streams. */
     bool (*stream_joins_legacy)(void *stream);
-    /* Whether the stream records launches instead of running them; true too when the driver cannot tell. */
+    /* Whether the stream records launches instead of running them; also true when the driver cannot tell. */
     bool (*stream_captured)(void *stream);
     /*
-     * Whether the stream is empty. Called by the helper thread, which has no context of its own to keep; never for a
-     * per-thread stream.
+     * Whether the stream is empty. Only the helper thread calls it, so it need not restore the current context. Never
+     * for a per-thread stream.
      */
     enum facet_flight_state (*stream_state)(void *stream, void *context);
 
@@ -61,7 +61,7 @@ struct facet_flight_driver {
     /* The time between two complete events; false when the driver cannot tell. */
     bool (*event_distance)(void *from, void *to, int64_t *ret_ns);
 
-    /* Called in the helper thread, before anything else. */
+    /* The first function that the helper thread calls. */
     void (*helper_begins)(void);
 };
 extern const struct facet_flight_driver facet_flight_driver;

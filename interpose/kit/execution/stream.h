@@ -3,7 +3,7 @@
  * Tracking of launches when a stream or a context ends.
  *
  * Owns: the steps around the driver's call.
- * Never: lets the helper query a destroyed stream, or launches of one count as in flight for ever.
+ * Never: lets the helper query a destroyed stream, or launches of one count as in flight forever.
  */
 #ifndef FACET_FLIGHT_STREAM_H
 #define FACET_FLIGHT_STREAM_H

@@ -19,7 +19,7 @@
 #include "charge.h"
 #include "graph_needs.h"
 
-extern _Atomic uint32_t facet_graph_count; /* living executables that allocate */
+extern _Atomic uint32_t facet_graph_count; /* live executables that allocate */
 extern _Atomic bool facet_graphs_used;     /* whether there ever was one, or a node that allocates */
 
 static inline bool facet_graphs_any(void)

@@ -3,7 +3,7 @@
  * Regions: 2 MiB of addresses each, from which a library allocates small blocks. A region is held whole while one block
  * in it lives, so it is charged whole.
  *
- * Owns: the number of living blocks in each region of each device, and their owners.
+ * Owns: the number of live blocks in each region of each device, and their owners.
  * Never: takes a lock; charges anything itself: it returns the amounts.
  *
  * A table of two levels by address, like a page table: finding a region takes three loads, whatever its size. Its
