@@ -235,7 +235,7 @@ nvmlReturn_t facet_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nv
     return result;
 }
 
-/* The vGPU of a process that has ended is not known, so only living processes are returned. */
+/* The vGPU of a process that has ended is not known, so only live processes are returned. */
 nvmlReturn_t facet_nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids)
 {
     unsigned kept = 0, place;

@@ -44,7 +44,7 @@ struct facet_nvml_vgpu {
     struct facet_nvml_period period;
 };
 
-/* A living process of a vGPU, and the limiter's count of its memory. */
+/* A live process of a vGPU, and the limiter's count of its memory. */
 struct facet_nvml_process {
     uint32_t pid;
     uint64_t memory_bytes;
@@ -77,10 +77,10 @@ struct facet_nvml_vgpu *facet_nvml_vgpu(nvmlDevice_t device);
 /* Like facet_nvml_vgpu(), also for a MIG device on a GPU that a vGPU uses as a whole. NULL: the device is hidden. */
 struct facet_nvml_vgpu *facet_nvml_owner(nvmlDevice_t device);
 
-/* The living processes of a vGPU; returns how many. */
+/* The live processes of a vGPU; returns how many. */
 unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_nvml_process list[FACET_SEGMENT_SLOTS]);
 
-/* The memory of the living ones together. A dead process's slot may not have been cleared yet; it does not count. */
+/* The memory of the live ones together. A dead process's slot may not have been cleared yet; it does not count. */
 uint64_t facet_nvml_memory(const struct facet_nvml_vgpu *vgpu);
 
 /* Whether `pid` is in the list. */
