@@ -37,7 +37,7 @@ bool facet_cl_process_init(void)
 
     if (!dir)
         return false;
-    /* One that is too long does not fit, is cut, and then fails to attach: closed, as any wrong folder. */
+    /* A path that is too long is cut and then fails to attach, as any wrong folder does. */
     strncpy(vgpu_dir, dir, sizeof vgpu_dir - 1);
     return true;
 }

@@ -20,7 +20,7 @@
 bool facet_cl_process_init(void);
 
 struct facet_cl_process {
-    _Atomic uint32_t state; /* private to process.c, but for the fast path below */
+    _Atomic uint32_t state; /* private to process.c, except the fast path below */
     struct facet_tenant tenant;
 };
 extern struct facet_cl_process facet_cl_process;

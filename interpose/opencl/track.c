@@ -295,7 +295,7 @@ static void CL_CALLBACK on_end(cl_event event, cl_int status, void *unused)
 }
 
 /*
- * Waits in the driver for what the look chose. One that runs inside this program is asked to call when it is over:
+ * Waits in the driver for what the look chose. A driver that runs inside this program is asked for a callback instead:
  * meanwhile the helper ticks, and shows that the process lives.
  */
 static void wait_for(const struct look *look, uint32_t seen_wakes)

@@ -3,7 +3,7 @@
  * Following launches to their end: what completed, and how much device time it took.
  *
  * Owns: a ring of commands in flight and the one helper thread that reaps it.
- * Never: makes a program wait for ever, hang at exit, or see a signal it did not expect.
+ * Never: makes a program wait forever, hang at exit, or see a signal it did not expect.
  *
  * While others want the device the thread waits in the driver for what is running and reports its end at once, because
  * the device is handed on at that moment. While this vGPU is alone it looks a hundred times a second and costs nothing.

@@ -9,7 +9,7 @@
 #include "svm.h"
 #include "track.h"
 
-/* The three ways to allocate, and what they are told. */
+/* The three ways to allocate, and their arguments. */
 struct asked {
     clHostMemAllocINTEL_fn host; /* or .. */
     clDeviceMemAllocINTEL_fn device_or_shared;
