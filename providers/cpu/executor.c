@@ -30,7 +30,7 @@ uint64_t cpu_thread_ns(const struct cpu_executor *executor)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* One that is being ended may have no clock any more. */
+/* A unit that is being ended may have no clock any more. */
 uint64_t cpu_unit_had_ns(const struct cpu_unit *unit)
 {
     uint64_t begin_ns = atomic_load_explicit(&unit->begin_thread_ns, memory_order_relaxed);

@@ -131,7 +131,7 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
 enum facet_status cpu_stream_wait(struct cpu_stream *stream, uint64_t timeout_ns);
 void cpu_stream_state(struct cpu_stream *stream, struct facet_stream_state *ret_state);
 void cpu_stream_cancel(struct cpu_stream *stream);
-/* One of its jobs; false: it has none of that number that is not complete. */
+/* Cancels one job; false: no job with that number is incomplete. */
 bool cpu_stream_cancel_one(struct cpu_stream *stream, uint64_t sequence);
 /* At most `capacity` records above `after` into `records` (may be NULL); returns how many there are. */
 uint32_t cpu_stream_records(struct cpu_stream *stream, uint64_t after, struct facet_launch_record *records,

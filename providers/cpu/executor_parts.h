@@ -230,7 +230,7 @@ void cpu_watchdog_end(struct cpu_executor *executor);
 /* executor.c */
 bool cpu_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 void cpu_condition_init(pthread_cond_t *condition);
-/* Waits for `condition`, by the real clock; false: `deadline_ns` has passed. UINT64_MAX: waits for ever. */
+/* Waits for `condition`, by the real clock; false: `deadline_ns` has passed. UINT64_MAX: waits forever. */
 bool cpu_condition_wait(struct cpu_executor *executor, pthread_cond_t *condition, uint64_t deadline_ns);
 uint64_t cpu_deadline_ns(uint64_t timeout_ns);
 

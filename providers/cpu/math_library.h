@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface between the provider and facet-cpu-math.so. The object is opened at the first operation, so that
- * listing devices does not pay for the library that it is linked to.
+ * The interface between the provider and facet-cpu-math.so. The provider opens that object at the first operation, so
+ * that listing devices does not load oneDNN, which it links.
  *
- * Owns: the one symbol that it exports, and the form of an operation that can be queued.
+ * Owns: the one symbol that the object exports, and the form of an operation that can be queued.
  * Never: knows contexts, streams or units.
  */
 #ifndef CPU_MATH_LIBRARY_H
@@ -19,34 +19,33 @@
 #define CPU_MATH_ENTRY "facet_cpu_math_entry"
 #define CPU_MATH_ABI   1u
 
-/* Primitives that were made, to be used again. */
+/* oneDNN's engine, and the primitives that were made, for reuse. */
 struct cpu_math_engine;
 
 /*
- * An operation as work-groups: `kernel` runs one by its group_id[0]. Its argument is the address of this struct. It has
- * memory of its own, so only one run of it may be under way.
+ * An operation as work-groups: `kernel` runs the one that group_id[0] names. Its argument is the address of this
+ * struct, which has scratch memory of its own: only one launch of it may run at a time.
  */
 struct cpu_math_work {
     struct facet_host_kernel kernel;
-    char name[64]; /* for the record */
+    char name[64]; /* for the launch record */
     uint32_t groups;
     uint32_t phases;            /* at least 1 */
-    const uint64_t *phase_ends; /* as struct cpu_phases has them */
-    atomic_int status;          /* enum facet_status: how a work-group failed */
+    const uint64_t *phase_ends; /* as in struct cpu_phases */
+    atomic_int status;          /* enum facet_status: the failure of a work-group */
 };
 
 struct cpu_math_library {
     uint32_t abi; /* CPU_MATH_ABI */
     uint32_t reserved;
-    /* `features`: of the processor, as in struct facet_provider_instance. FACET_NO_MEMORY, FACET_UNSUPPORTED. */
+    /* `features` of the processor as in struct facet_provider_instance. Errors: FACET_NO_MEMORY, FACET_UNSUPPORTED. */
     enum facet_status (*open)(const char *features, uint32_t units, struct cpu_math_engine **ret_engine,
                               struct facet_error *error);
-    /* When no work is left. */
+    /* Call it when all work was released. */
     void (*close)(struct cpu_math_engine *engine);
     void (*support)(const struct cpu_math_engine *engine, struct facet_math_support *ret_support);
     /*
-     * The operation was checked, and its zeros were replaced by the defaults that they stand for (math_check.c). Any
-     * thread.
+     * Takes an operation that math_check.c has checked, with defaults in place of zeros. Any thread may call it.
      */
     enum facet_status (*prepare)(struct cpu_math_engine *engine, const struct facet_math *operation,
                                  struct cpu_math_work **ret_work, struct facet_error *error);

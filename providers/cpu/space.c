@@ -46,7 +46,7 @@ struct cpu_piece *cpu_piece_in(const struct cpu_space *space, struct cpu_range r
 }
 
 /*
- * Writers come before readers: a few threads that copy all the time would keep a writer away for ever. No thread takes
+ * Writers come before readers: a few threads that copy all the time would keep a writer away forever. No thread takes
  * the lock twice.
  */
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool)

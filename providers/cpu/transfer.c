@@ -14,7 +14,7 @@
 /* Of a piece: a hundred microseconds, about. */
 #define PIECE_BYTES (UINT64_C(1) << 20)
 
-/* One that is queued, with the bytes that it writes. */
+/* A queued transfer, with the bytes that it writes. */
 struct queued {
     struct cpu_launch launch; /* memory that it uses stays until it leaves */
     struct cpu_context *context;

@@ -5,7 +5,7 @@
  * Owns: the engine: primitives of oneDNN that were made once and are used again, memory between operations.
  * Never: lets oneDNN start threads: it is called with one thread in the units of the executor, which are the threads.
  *
- * Thread rule: any thread, but for a piece of work, which its units run and one thread releases. A primitive may run in
+ * Thread rule: any thread, except a piece of work, which its units run and one thread releases. A primitive may run in
  * several threads at a time, as each brings its own scratch memory.
  */
 #ifndef CPU_MATH_ENGINE_H
@@ -160,7 +160,7 @@ struct cpu_math_piece {
     uint64_t memory_bytes, memory_room;
     _Atomic(char *) memory;
 };
-/* `bytes` are its own, zeros but for the piece that they begin with. */
+/* `bytes` are its own, zeros except the piece that they begin with. */
 enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t bytes, facet_host_run_func run,
                                      void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
                                      struct facet_error *error);
