@@ -4,8 +4,8 @@
  * Never: changes the mode of a GPU; changes instances made by others, except to destroy one on request.
  *
  * Slices are memory slices, which placements count: compute slices follow. A GPU instance with several compute
- * instances, made by others, is listed once, as the first of them. One without any is no device yet, and is listed
- * under a name made of its number.
+ * instances, made by others, is listed once, as the first of them. A GPU instance without any is no device yet, and is
+ * listed under a name made of its number.
  */
 #include <stdlib.h>
 
@@ -394,7 +394,7 @@ static enum facet_status list_locked(struct facet_provider_instance *instance, u
     return facet_kit_list_items(infos, sizeof *infos, count, items, item_size, capacity, ret_count, error);
 }
 
-/* Destroys all compute instances of a GPU instance, then the instance. One in use stays, and so does the instance. */
+/* Destroys all compute instances of a GPU instance, then it. A compute instance in use stays, with its GPU instance. */
 static nvmlReturn_t unmake(const struct cuda_nvml *nvml, nvmlGpuInstance_t instance)
 {
     for (unsigned place = 0; place < NVML_COMPUTE_INSTANCE_PROFILE_COUNT; place++) {
