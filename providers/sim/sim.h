@@ -121,7 +121,7 @@ void sim_clock_changed(struct facet_provider_instance *instance);
  */
 uint32_t sim_fault_slowdown_milli(const struct facet_provider_instance *instance, uint32_t device);
 /*
- * Applies faults of the script that hit one operation ("memory.alloc"): may crash the process or block for ever, as the
+ * Applies faults of the script that hit one operation ("memory.alloc"): may crash the process or block forever, as the
  * script asks. The core's operations call it; the engine's may. Releases the lock before it blocks.
  */
 void sim_fault_at(struct facet_provider_instance *instance, uint32_t device, const char *operation);

@@ -227,7 +227,7 @@ static void publish(struct facet_provider_instance *instance, struct sim_record 
     memset(next, 0, sizeof *next);
 }
 
-/* A stopped process may hold the lock for ever, so the wait is bounded. */
+/* A stopped process may hold the lock forever, so the wait is bounded. */
 static enum facet_status take_lock(const struct sim_state *state, struct facet_error *error)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

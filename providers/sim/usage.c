@@ -208,7 +208,7 @@ static enum facet_status add_file(struct sim_others *others, const struct usage_
     return status;
 }
 
-/* Reads the file of a living process. An unknown version is an error: that process may use the whole device. */
+/* Reads the file of a live process. An unknown version is an error: that process may use the whole device. */
 static enum facet_status read_file(const char *name, int fd, const struct sim_machine *machine,
                                    struct sim_others *others, struct facet_error *error)
 {
