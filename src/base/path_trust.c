@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the walk along a path that finds out which users can change each component.
- * Never: trusts a component before all that lead to it were checked: then no other user can exchange a checked one.
+ * Never: checks a component before its parents: only then can no other user replace it afterwards.
  */
 #include <errno.h>
 #include <grp.h>
@@ -21,13 +21,13 @@ enum {
 
 struct walk {
     const char *path;               /* as the caller named it */
-    char reached[FACET_PATH_SIZE];  /* checked, without a link in it; empty: the root */
-    char left[2 * FACET_PATH_SIZE]; /* still to go */
+    char reached[FACET_PATH_SIZE];  /* checked, with links resolved; empty: the root */
+    char left[2 * FACET_PATH_SIZE]; /* not checked yet */
     unsigned links;
     bool makes;
     mode_t mode;
     bool is_shared;     /* `reached` is a folder like /tmp, which every user may write */
-    uid_t root;         /* the owner of the root folder: 0, but in a namespace that cannot show that */
+    uid_t root;         /* the owner of the root folder: 0, unless the user namespace does not map it */
     struct stat status; /* of `reached` */
 };
 
@@ -36,7 +36,7 @@ static bool is_trusted_owner(const struct walk *walk, uid_t owner)
     return owner == geteuid() || owner == 0 || (owner == walk->root && !walk->is_shared);
 }
 
-/* Whether a group is the one that systems make for each user, without other members. */
+/* Whether a group is the user's private group, without other members. */
 static bool is_group_of(gid_t group, uid_t user)
 {
     char user_strings[STRINGS_SIZE], group_strings[STRINGS_SIZE];
@@ -53,8 +53,8 @@ static bool is_group_of(gid_t group, uid_t user)
     return true;
 }
 
-/* Under a umask of 0002 many files and folders of a user's own are their group's, too. An access list shows as group
- * rights. */
+/* Under a umask of 0002 a user's private group may write the user's files. The group bits also stand for an access
+ * list, so a file with one is not ours alone. */
 static bool is_only_ours(const char *path, const struct stat *status)
 {
     return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0 && is_group_of(status->st_gid, geteuid());
@@ -84,8 +84,8 @@ static enum facet_status judge_owner(const struct walk *walk, const char *at, co
 }
 
 /*
- * On the way, a folder that all users may write but in which none may remove another's files is good enough. The folder
- * itself must belong to our user alone, with any group.
+ * On the way, a sticky folder that all users may write is good enough: none can remove another's files there. The last
+ * folder must not be writable by other users or any group.
  */
 static enum facet_status judge_mode(const struct walk *walk, const char *at, const struct stat *status, bool last,
                                     struct facet_error *error)
@@ -127,7 +127,7 @@ static enum facet_status follow_link(struct walk *walk, const char *link, struct
     struct stat status;
     ssize_t length = readlink(link, target, sizeof target - 1);
 
-    /* One that leads nowhere is no reason to make a folder there. */
+    /* A folder is not made at the target of a dangling link. */
     if (length < 0 || stat(link, &status) < 0)
         return facet_error_errno(error, errno, "cannot follow link %s", link);
     target[length] = '\0';
@@ -209,7 +209,7 @@ static enum facet_status step_into(struct walk *walk, const char *name, struct f
     return verdict;
 }
 
-/* From the root, or from where the process stands, to the end. */
+/* Walks from the root, or from the current folder, to the end. */
 static enum facet_status walk_all(struct walk *walk, struct facet_error *error)
 {
     char name[FACET_PATH_SIZE], here[FACET_PATH_SIZE] = "";
@@ -239,7 +239,7 @@ static enum facet_status expect_kind(const struct walk *walk, mode_t kind, const
     return facet_error_set(error, FACET_PERMISSION, "%s is not a %s", walk->path, words);
 }
 
-/* If root has no number, another user's folder looks like root's: the last one must be the user's own there. */
+/* Where the namespace does not map root, other users' folders look like root's: the last must be the user's own. */
 static enum facet_status expect_folder(const struct walk *walk, struct facet_error *error)
 {
     uid_t owner = walk->status.st_uid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of variables.h. Never: more than one line of help each; the documents have the rest. */
+/* Owns: the table of variables.h. Never: gives more than one line of help each; the documents have the rest. */
 #include "base/variables.h"
 
 #include <errno.h>
