@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `device` without topology. Never: changes a device, but for a partition to have an event of. */
+/* Owns: the table `device` without topology. Never: changes a device, except by a partition that causes an event. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -61,7 +61,7 @@ static void run_case(struct facet_check *check, const struct facet_check_case *o
     check->device = 0;
 }
 
-/* Skips are told once per promise that no device makes, not once per case. */
+/* Skips are reported once per promise that no device makes, not once per case. */
 static uint64_t skip_unclaimed(struct facet_check *check, uint64_t needs, uint64_t told)
 {
     uint64_t missing = needs & ~told;

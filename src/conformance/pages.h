@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the cases of the group `mapping` that version 1.3 of the ABI added. Never: anything else.
+ * Owns: the cases of the group `mapping` that version 1.3 of the ABI added. Never: does anything else.
  */
 #ifndef FACET_CONFORMANCE_PAGES_H
 #define FACET_CONFORMANCE_PAGES_H

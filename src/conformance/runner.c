@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the child of each group, its reports, and how it ended.
- * Never: waits for ever, or lets a provider touch the caller's terminal, folder, mask or process group.
+ * Never: waits forever, or lets a provider touch the caller's terminal, folder, mask or process group.
  */
 #include "conformance/conformance.h"
 

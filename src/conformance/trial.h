@@ -46,7 +46,7 @@ double facet_check_operand_get(const struct facet_check_trial *trial, const stru
                                uint64_t index);
 void facet_check_operand_set(struct facet_check_trial *trial, const struct facet_check_operand *operand, uint64_t index,
                              double value);
-/* Records the expected value of an element: `value`, but for one rounding and `margin`. */
+/* Records the expected value of an element: `value`, except one rounding and `margin`. */
 void facet_check_operand_expect(struct facet_check_trial *trial, const struct facet_check_operand *operand,
                                 uint64_t index, double value, double margin);
 const char *facet_check_type_name(uint32_t type);
