@@ -100,7 +100,7 @@ static enum facet_status check_devices(const struct facet_inquiry *inquiry, uint
     return FACET_OK;
 }
 
-/* A device whose health cannot be told is still a device; a provider that dies over it is none. */
+/* A device whose health is unknown is still a device; a provider that dies when asked for it is none. */
 static enum facet_status ask_health(struct facet_inquiry *inquiry, uint32_t count, struct facet_error *error)
 {
     const struct facet_device_ops *ops = facet_session_provider(inquiry->session)->device;

@@ -10,7 +10,7 @@
 /* Longer lists are taken for garbage. */
 #define ITEMS_MAX 65536u
 
-/* A list that grew between two calls is asked for again, but not for ever. */
+/* A list that grew between two calls is asked for again, but not forever. */
 #define ATTEMPTS_MAX 8
 
 static const uint32_t item_sizes[] = {

@@ -243,7 +243,7 @@ static bool is_amount(const json_t *value)
     return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
-/* A partition without a uuid cannot be offered: it could not be told from another. */
+/* A partition without a uuid cannot be offered: no other could be distinguished from it. */
 static enum facet_status put_partition(struct building *building, const struct facet_device_record *device,
                                        uint32_t health, const char *parent, const json_t *partition)
 {
