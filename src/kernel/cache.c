@@ -168,7 +168,7 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-/* An empty folder at the entry's path is removed, since it would block the entry for ever. */
+/* An empty folder at the entry's path is removed, since it would block the entry forever. */
 static bool put_in_place(int folder, const char *temporary, const char *name)
 {
     if (renameat(folder, temporary, folder, name) == 0)

@@ -78,7 +78,7 @@ static enum facet_status check_header(const struct facet_cache_key *key, const s
     return FACET_OK;
 }
 
-/* Bytes of an entry as a text; NULL without memory. Not strndup(): the bytes have no terminator. */
+/* Bytes of an entry as a text; NULL: out of memory. Not strndup(): the bytes have no terminator. */
 static char *text_of(const unsigned char *bytes, size_t count)
 {
     char *text = malloc(count + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the queries of a loaded kernel for rooms above. Never: a way to launch one: facet/kernel.h has that. */
+/* Owns: the queries of a loaded kernel for rooms above. Never: launches one: facet/kernel.h has that. */
 #ifndef FACET_KERNEL_LAUNCH_H
 #define FACET_KERNEL_LAUNCH_H
 

@@ -48,8 +48,8 @@ static void plain_name(LLVMValueRef function, char ret_name[NAME_SIZE])
 
 /* --- LLVM's own functions ----------------------------------------------------------------------------------------- */
 
-/* By their names behind "llvm.", without types. One that ends with '.' stands for all that begin so. They compute, copy
- * memory in a way that checked images see, or tell the optimizer something. */
+/* Their names behind "llvm.", without types; a name that ends with '.' is a prefix. They compute, copy memory in a way
+ * that checked images see, or tell the optimizer something. */
 static const char *const admitted[] = {
     /* numbers */
     "abs", "smax", "smin", "umax", "umin", "scmp", "ucmp", "bitreverse", "bswap", "ctpop", "ctlz", "cttz", "fshl",

@@ -96,7 +96,7 @@ void facet_compile_check_spirv(struct facet_compilation *compilation);
 /* extent.c: refuses by name each variable that is larger or more aligned than the targets keep. */
 void facet_compile_admit_extents(struct facet_compilation *compilation);
 
-/* private.c: a module in SPIR's terms, rewritten for AMDGPU but for its private memory. */
+/* private.c: a module in SPIR's terms, rewritten for AMDGPU, except its private memory. */
 void facet_compile_private(struct facet_compilation *compilation);
 
 /* shape.c: the names and arguments of the module's kernels. */

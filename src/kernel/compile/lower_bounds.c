@@ -4,8 +4,8 @@
  *
  * Owns: bounds of private variables, of local ones, of local arguments and of constants. Never: touches an access.
  *
- * A pointer takes the bounds of its variable along, through choices and loops. One that was itself kept in memory has
- * lost them.
+ * A pointer takes the bounds of its variable along, through choices and loops. A pointer that was itself kept in
+ * memory has lost them.
  */
 #include "lower_check.h"
 

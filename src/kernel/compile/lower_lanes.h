@@ -56,7 +56,7 @@ bool facet_lanes_uniform(const struct facet_lanes *lanes, LLVMValueRef value);
 
 LLVMValueRef facet_lanes_compute(struct facet_lanes *lanes, LLVMValueRef from); /* its vector form, lane by lane */
 void facet_lanes_instruction(struct facet_lanes *lanes, LLVMValueRef instruction);
-void facet_lanes_fill(struct facet_lanes *lanes); /* the block being made, but for its phis and its end */
+void facet_lanes_fill(struct facet_lanes *lanes); /* the block being made, except its phis and its end */
 void facet_lanes_alloca(struct facet_lanes *lanes, LLVMValueRef instruction);
 void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load);
 void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store);

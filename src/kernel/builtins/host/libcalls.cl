@@ -4,7 +4,7 @@
  * FMA for a * b + c rounded once, before F16C for halves; everywhere for dividing integers of 128 bits. An image needs
  * no library, so it contains them.
  *
- * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Exact, but for which NaN it is.
+ * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Exact, except which NaN it is.
  * Never: calls a builtin function, or contains code that a code generator turns into a call of one of these.
  */
 

@@ -2,7 +2,7 @@
 /*
  * Owns: functions that libclc has wrong: mad_sat() of long, and ldexp() of results too small for a normal number and of
  * NaN.
- * Never: anything else.
+ * Never: does anything else.
  */
 #include "vectors.h"
 
