@@ -115,7 +115,7 @@ uint64_t facet_owner_device_memory(const struct facet_owner *owner);
 /* Whether the files behind the mappings were damaged since; then nothing in them can be believed. */
 bool facet_owner_damaged(const struct facet_owner *owner);
 
-/* Whether a living process owns a slot, or a holder keeps the vGPU (facet_hold_acquire). */
+/* Whether a live process owns a slot, or a holder keeps the vGPU (facet_hold_acquire). */
 bool facet_owner_in_use(const struct facet_owner *owner);
 
 void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals);
@@ -149,7 +149,7 @@ bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct fa
  */
 enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error);
 
-/* Whether a living process or a holder has the segment folder `dir`, which needs no owner. */
+/* Whether a live process or a holder has the segment folder `dir`, which needs no owner. */
 enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error);
 
 /* Reads totals of any segment folder without owning it (`facet run --report`). */

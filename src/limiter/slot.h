@@ -28,7 +28,7 @@ void facet_slot_identify(pid_t pid, struct facet_slot_identity *ret_identity);
 
 /*
  * Takes slot `index` for `identity` if it is free or its owner dead; a dead owner is charged as by
- * facet_slot_reclaim(). `fd` must not hold the slot's lock already. On failure `ret_errno` is 0 when a living process
+ * facet_slot_reclaim(). `fd` must not hold the slot's lock already. On failure `ret_errno` is 0 when a live process
  * owns the slot, else why there is no memory for it; it may be NULL.
  */
 bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t index,

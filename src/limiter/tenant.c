@@ -218,7 +218,7 @@ static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
     return facet_memory_take_again(tenant->policy, tenant->usage, tenant->slot, bytes);
 }
 
-/* An automatic freeze only reports idleness to the owner; without a living owner no thread waits for its end. */
+/* An automatic freeze only reports idleness to the owner; without a live owner no thread waits for its end. */
 static bool memory_held_back(const struct facet_tenant *tenant, uint32_t frozen)
 {
     if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))

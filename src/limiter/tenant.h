@@ -44,7 +44,7 @@ struct facet_tenant {
 
 /*
  * Attaches this process to the vGPU in the folder `dir`: maps, validates, claims a slot (reclaiming dead ones).
- * FACET_BUSY when all slots are owned by living processes; FACET_CORRUPT and FACET_ABI_MISMATCH name the file.
+ * FACET_BUSY when all slots are owned by live processes; FACET_CORRUPT and FACET_ABI_MISMATCH name the file.
  */
 enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_tenant, struct facet_error *error);
 
@@ -75,7 +75,7 @@ void facet_tenant_thaw_wait(struct facet_tenant *tenant);
 
 /*
  * Holds the device for this process among the processes of all its vGPUs, while a measurement covers the device as a
- * whole. Waits for others at most so long: a stopped process must not block the rest for ever. A descriptor, or -1: not
+ * whole. Waits for others at most so long: a stopped process must not block the rest forever. A descriptor, or -1: not
  * held.
  */
 int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns);
