@@ -5,7 +5,7 @@
  * Owns: the shape of a page backend; the provider ABI's table `memory` (facet/provider/memory.h), as spaces need it.
  * Never: knows spaces or allocations. Addresses and handles are numbers of the device; 0 is none.
  *
- * Bytes, addresses and offsets are those of whole pages, but for the last operations, which say so. Each either does
+ * Bytes, addresses and offsets are those of whole pages, except the last operations, which say so. Each either does
  * all of it or fails and changes nothing. Calls come from many threads at once; two for the same address never.
  */
 #ifndef FACET_MEMORY_BACKEND_H

@@ -2,7 +2,7 @@
 /*
  * Owns: a provider's device as a page backend, through a session: chunks are pages of the owner's context, shared with
  * the contexts that spaces are mapped in.
- * Never: runs anything; keeps a copy of the provider's state, but for one bit of its abilities.
+ * Never: runs anything; keeps a copy of the provider's state, except one bit of its abilities.
  */
 #include <inttypes.h>
 #include <pthread.h>

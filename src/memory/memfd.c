@@ -29,7 +29,7 @@ struct spare {
 };
 
 struct memfd {
-    pthread_mutex_t lock; /* of the fields below, but for the constants */
+    pthread_mutex_t lock; /* of the fields below, except the constants */
     struct spare *spares;
     uint64_t used, end;
 

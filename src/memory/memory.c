@@ -222,7 +222,7 @@ static uint64_t pages_for(const struct facet_memory *memory, uint64_t limit_byte
     return limit_bytes / memory->page_bytes * 4 + 1024;
 }
 
-/* Enough for its limit to be raised to all that there is: addresses cost nothing, but for those who may have only so
+/* Enough for its limit to be raised to all that there is: addresses cost nothing, except those who may have only so
  * many, and where thousands of spaces each want all of a large device. */
 static uint64_t pages_to_grow(struct facet_memory *memory)
 {

@@ -187,7 +187,7 @@ static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const st
 
 /*
  * No turn will end by itself: spaces that hold pins must release them before they get new ones, or the head might wait
- * for ever.
+ * forever.
  */
 static void ask_to_let_go(struct facet_memory *memory, const struct facet_space *self)
 {

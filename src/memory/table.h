@@ -7,7 +7,7 @@
  *
  * Free runs stand in rows by length, with eight rows to each doubling and bits that say which rows are not empty (the
  * two-level segregated fit of Masmano et al., 2004), and both ends of a run know its length: taking and giving are O(1)
- * but for the entries of the run itself.
+ * except the entries of the run itself.
  */
 #ifndef FACET_MEMORY_TABLE_H
 #define FACET_MEMORY_TABLE_H
