@@ -6,8 +6,8 @@
  * Never: measures, keeps or evaluates. Absent is not zero: a field that was not measured is marked, and so is a measure
  * that cannot be derived.
  *
- * Counters only grow. One that went back has restarted (with its provider): the growth in between is unknown. Amounts
- * are integers; times are nanoseconds of one monotonic clock. Thread rule: pure functions.
+ * Counters only grow. A counter that went back has restarted (with its provider): the growth in between is unknown.
+ * Amounts are integers; times are nanoseconds of one monotonic clock. Thread rule: pure functions.
  */
 #ifndef FACET_MONITOR_SAMPLE_H
 #define FACET_MONITOR_SAMPLE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the two states of a rule and the way between them. Never: more than threshold.h says. */
+/* Owns: the two states of a rule and the way between them. Never: does more than threshold.h says. */
 #include "monitor/threshold.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: subjects as Prometheus text: names in base units, a family for each meter. Never: a sample of an unknown value.
+ * Owns: subjects as Prometheus text: names in base units, a family for each meter. Never: writes a sample of an unknown
+ * value.
  */
 #include <stdio.h>
 #include <stdlib.h>
