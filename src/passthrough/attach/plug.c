@@ -272,7 +272,7 @@ static enum facet_status look_at_devices(struct plugging *plugging, struct facet
     return FACET_OK;
 }
 
-/* That it cannot be told is no failure; that QEMU is gone is one. */
+/* It is no failure if the use stays unknown, but it is one if QEMU is gone. */
 static enum facet_status wait_used(struct plugging *plugging, struct facet_attach_report *reports,
                                    struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the real operations, but for writes. Never: creates or follows anything outside its two directories. */
+/* Owns: the real operations, except writes. Never: creates or follows anything outside its two directories. */
 #include "passthrough/bind/host.h"
 
 #include <errno.h>

@@ -20,7 +20,7 @@ struct bind_stuck {
 
 struct bind_host;
 
-/* Each returns 0 or an errno, but for `scan`. */
+/* Each returns 0 or an errno, except `scan`. */
 struct bind_host_ops {
     enum facet_status (*scan)(struct bind_host *host, struct facet_pci_snapshot **ret_snapshot,
                               struct facet_error *error);

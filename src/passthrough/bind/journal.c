@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: journals on the disk. Never: leaves half of one under its name. */
+/* Owns: journals on the disk. Never: leaves a partial journal under its final name. */
 #include "passthrough/bind/journal.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ bool journal_is_stuck(const struct journal *journal, const struct bind_host *hos
 
 /* ---- on the disk ---- */
 
-/* Under another name, and synced before it gets its own. */
+/* Writes a temporary file, syncs it, and renames it to `name`. */
 static int put(struct bind_host *host, const char *name, const char *text)
 {
     FACET_CLEANUP_FD int fd = -1;
@@ -123,7 +123,7 @@ static bool take_name(void *context, char *name)
         return true;
     digits = strspn(name + 6, "0123456789");
     if (digits == 0 || strcmp(name + 6 + digits, ".journal") != 0)
-        return true; /* a lock, or one that was not finished */
+        return true; /* a lock, or an unfinished journal */
     char(*added)[JOURNAL_NAME_SIZE] = tree_append((void **)&walk->names, &walk->count, JOURNAL_NAME_SIZE);
     walk->failed = !added;
     if (added)
@@ -143,7 +143,7 @@ static bool give(struct bind_host *host, const char *name, journal_take_func tak
     enum facet_status status = journal_load(host, name, &journal, &failure);
     bool goes_on = true;
 
-    if (status != FACET_NOT_FOUND) /* removed since */
+    if (status != FACET_NOT_FOUND) /* not found: removed since it was listed */
         goes_on = take(context, name, &journal, status ? &failure : NULL);
     journal_clear(&journal);
     return goes_on;

@@ -117,7 +117,7 @@ enum facet_status bind_step(struct bind_run *run, const struct facet_passthrough
 
 /* ---- transaction.c ---- */
 
-/* A driver that lets go of a device that a machine has open waits for that machine: it may be for ever. */
+/* A driver that lets go of a device that a machine has open waits for that machine: it may be forever. */
 enum facet_status bind_check_users(struct bind_host *host, const struct journal *journal, struct facet_error *error);
 
 /* ---- restore.c ---- */

@@ -35,7 +35,7 @@ const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snap
     return found;
 }
 
-/* ---- whether it can be told ---- */
+/* ---- whether the place is known ---- */
 
 enum facet_status bind_check_stuck(const struct facet_pci_function *function, struct facet_error *error)
 {

@@ -194,7 +194,7 @@ static bool add_bind_steps(const struct bind_host *host, struct bind_plan *plan)
 
 /* ---- functions of binding ---- */
 
-/* One that vfio has stays where it is, unless a driver was asked for. */
+/* A function that vfio has keeps its driver, unless the request names another. */
 static void set_target(const struct facet_passthrough *manager, const struct bind_request *request,
                        const struct facet_pci_function *function, struct journal_function *record)
 {

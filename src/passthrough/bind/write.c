@@ -164,7 +164,7 @@ static _Noreturn void run_modprobe(const char *module, int answer_fd)
     char *environment[] = {(char *)"PATH=/sbin:/usr/sbin:/bin:/usr/bin", NULL};
     int quiet = open("/dev/null", O_RDWR);
 
-    fcntl(answer_fd, F_SETFD, 0); /* its end is told by this descriptor's */
+    fcntl(answer_fd, F_SETFD, 0); /* the process has ended when this descriptor is closed */
     if (quiet >= 0)
         for (int i = 0; i < 3; i++)
             dup2(quiet, i);

@@ -211,7 +211,7 @@ static int compare_platforms(const void *a, const void *b)
     return strcmp(((const struct facet_pci_platform *)a)->name, ((const struct facet_pci_platform *)b)->name);
 }
 
-/* A remote processor says its name itself ("adsp"); an accelerator's driver is told by a link. */
+/* A remote processor says its name itself ("adsp"); a link names an accelerator's driver. */
 static bool read_platforms(int root, struct facet_pci_host *host)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes that the kernel reads under the device's own lock. A process that unbinds a device keeps that lock until
- * the driver has let go: for ever, if the driver waits for a process that has the device open.
+ * the driver has let go: forever, if the driver waits for a process that has the device open.
  *
  * Owns: the child that hangs in our place, that there is one of it on the machine for each function, and that this
  * process need not reap it. Never: waits longer than a deadline for each function, or for a child once it hangs. It

@@ -3,7 +3,7 @@
  * The VFIO client's calls into the kernel.
  *
  * Owns: the calls that a test replaces. Reading and writing are the plain calls: a test gives a descriptor that
- * answers. Never: a choice of its own.
+ * answers. Never: decides anything.
  */
 #ifndef FACET_PASSTHROUGH_VFIO_SYSTEM_H
 #define FACET_PASSTHROUGH_VFIO_SYSTEM_H

@@ -4,7 +4,7 @@
  *
  * Owns: those few structs and numbers, laid out as in the kernel's include/uapi/linux/vfio.h (6.6) and
  * include/uapi/linux/iommufd.h (6.6), under names of our own so that newer headers do not collide.
- * Never: anything that linux/vfio.h of 6.1 has.
+ * Never: repeats what linux/vfio.h of 6.1 has.
  */
 #ifndef FACET_PASSTHROUGH_VFIO_UAPI_H
 #define FACET_PASSTHROUGH_VFIO_UAPI_H

@@ -65,7 +65,8 @@ static enum facet_status look_at_user(const struct change *change, int virtual_f
     return FACET_OK;
 }
 
-/* One of them; -1 when it is not there. Its link leads upwards, so it is looked up by where it leads to. */
+/* Opens one virtual function; -1: it does not exist. Its link leads upwards, so the function opens the link's target.
+ */
 static int open_virtual(const struct change *change, uint32_t index, char ret_address[FACET_PCI_ADDRESS_SIZE])
 {
     char link[32], name[64];
