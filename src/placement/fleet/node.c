@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which devices of a node are best to have together. Never: asks whether they are free: it is told. */
+/* Owns: the choice of devices of a node by their links. Never: checks which are free: the caller says so. */
 #include <inttypes.h>
 
 #include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
 struct choice {
-    uint64_t links, rest; /* sums over pairs: of those chosen, of those that stay */
-    uint32_t numa;        /* nodes they lie on */
+    uint64_t links, rest; /* sums over pairs: of chosen devices, of the others that are allowed */
+    uint32_t numa;        /* NUMA nodes of the chosen devices */
     uint32_t devices;
 };
 
@@ -24,7 +24,7 @@ static uint64_t links_among(const struct facet_node_topology *topology, uint32_t
     return sum;
 }
 
-/* A device whose node is not known counts as one more. */
+/* A device whose NUMA node is unknown counts as a node of its own. */
 static uint32_t numa_nodes(const struct facet_node_topology *topology, uint32_t devices)
 {
     uint32_t count = 0;
@@ -45,10 +45,10 @@ static bool is_better_choice(const struct choice *a, const struct choice *b)
         return a->links > b->links;
     if (a->numa != b->numa)
         return a->numa < b->numa;
-    return a->rest > b->rest; /* the first of equals stays */
+    return a->rest > b->rest; /* a tie keeps the earlier choice */
 }
 
-/* The next larger number with as many bits. */
+/* The next larger number with as many bits set. */
 static uint32_t next_set(uint32_t set)
 {
     uint32_t low = set & -set, ripple = set + low;

@@ -89,7 +89,7 @@ struct facet_maps {
     struct maps_cell *cells;
     uint32_t *cell_of_place;
     uint32_t *by_id; /* cells of a slot, sorted by id */
-    uint32_t *order; /* cells of a slot, most free first, but for those that have moved */
+    uint32_t *order; /* cells of a slot, most free first, except those that have moved */
     int32_t *nodes;  /* labels, ascending */
     uint32_t map_count, slot_count, cell_count, node_count;
     struct maps_grant *grants;
