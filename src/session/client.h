@@ -47,7 +47,7 @@ struct facet_client {
     struct facet_client_channel channels[FACET_CLIENT_CHANNELS];
 };
 
-/* `client` is zeroed but for the settings, path to call_deadline_ns. Errors: FACET_NO_MEMORY and the like. */
+/* `client` is zeroed, except the settings, path to call_deadline_ns. Errors: FACET_NO_MEMORY and the like. */
 enum facet_status facet_client_init(struct facet_client *client, struct facet_error *error);
 void facet_client_destroy(struct facet_client *client);
 

@@ -100,7 +100,7 @@ static void send_report(const struct server *server, enum facet_report kind, con
         snprintf(packet.version, sizeof packet.version, "%s", provider->version);
         snprintf(packet.description, sizeof packet.description, "%s", provider->description);
     }
-    /* When it cannot be told, the session is gone, and the thread that watches ends the process. */
+    /* When it cannot be sent, the session is gone, and the thread that watches ends the process. */
     facet_transport_send_packet(server->control, &packet, sizeof packet, -1);
 }
 
