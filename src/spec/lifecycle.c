@@ -52,7 +52,7 @@ static enum facet_status begin_run(const struct facet_lifecycle_hook *const *hoo
     return FACET_OK;
 }
 
-/* A hook's failure says whose it is. One that says nothing is named all the same. */
+/* A failure names its hook, even when the hook gave no reason. */
 static enum facet_status name_failure(const struct run *run, const char *name, const char *what,
                                       enum facet_status status)
 {
@@ -131,7 +131,7 @@ static const char *find_culprit(const struct run *run, struct facet_workload *co
     return "a hook";
 }
 
-/* Parts that are fine by themselves need not be so together: it is told while everything can still be undone. */
+/* Parts that are valid alone may conflict: this is reported while everything can still be undone. */
 static enum facet_status judge_merged(const struct run *run, struct facet_workload *const *parts,
                                       const struct facet_workload *merged)
 {
@@ -152,7 +152,7 @@ static enum facet_status ask_all(const struct run *run, struct facet_workload **
         status = facet_workload_create(&parts[i], run->error);
         if (status == FACET_OK)
             status = ask_create(run, i, parts[i], answer);
-        /* One that failed, denied or deferred took nothing: it is not undone. */
+        /* A hook that failed, denied or deferred took nothing: it is not undone. */
         if (status != FACET_OK || answer->verdict != FACET_VERDICT_GO)
             break;
         *ret_asked = i + 1;

@@ -161,7 +161,7 @@ static bool read_amount(struct reader *reader, struct facet_resources_record *re
     return true;
 }
 
-/* One that is added by itself: an allocation that the grant before it in memory brought is in the file as well. */
+/* Adds one record alone. In memory a grant may bring an allocation along; the file has that as a record of its own. */
 static enum facet_status add(struct facet_resources *resources, const struct facet_resources_record *record,
                              const struct reader *reader, struct facet_error *error)
 {

@@ -105,7 +105,7 @@ static void judge_share(const struct slot *slot, const json_t *share, const stru
                              (int)slot->device, slot->name);
 }
 
-/* The sum of the shares; false when it cannot be told. */
+/* The sum of the shares; false when it is unknown. */
 static bool judge_shares(const struct slot *slot, int64_t *ret_sum)
 {
     const json_t *shares = json_object_get(slot->json, "shares");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: putting items into a node document. Never: half of one: an item is made beside the document, then put in. */
+/* Owns: putting items into a node document. Never: puts half of one: an item is made beside the document first. */
 #include <inttypes.h>
 
 #include "base/sized.h"
