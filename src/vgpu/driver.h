@@ -67,7 +67,7 @@ static inline bool facet_driver_is_telling(const struct facet_driver *driver)
 
 /* As FACET_NEED, these return. */
 
-/* One of this process: a child of fork() has only a copy, whose device is the parent's. */
+/* Needs a driver of this process: a child of fork() has only a copy, whose device is the parent's. */
 #define FACET_VGPU_NEED_DRIVER(driver, error)                                                                          \
     do {                                                                                                               \
         FACET_NEED(driver, error);                                                                                     \

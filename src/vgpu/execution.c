@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: queueing launches, operations and transfers, once their addresses were checked against the vGPU's allocations;
- * following and cancelling one of them.
- * Never: runs anything.
+ * querying and cancelling one of them.
+ * Never: runs them: the device does.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 /* ---- queueing ---- */
 
-/* One thing to queue: given the open stream it does so. */
+/* Work to queue: `queue` does so, on an open stream. */
 struct work {
     struct facet_vgpu *vgpu;
     enum facet_status (*queue)(const struct work *work, const struct facet_vgpu_stream *stream,
@@ -78,8 +78,8 @@ static enum facet_status queue_work(struct facet_driver *driver, uint32_t id, ui
 /* ---- checks of addresses ---- */
 
 /*
- * The device knows which pages are the vGPU's, but only the space knows which of their bytes are an allocation. A range
- * of no bytes is always accepted.
+ * The device knows which pages are the vGPU's, but only the space knows which of their bytes are allocated. An empty
+ * range is always accepted.
  */
 static enum facet_status check_range(const struct work *work, const char *argument, uint64_t address, uint64_t bytes,
                                      struct facet_error *error)
@@ -90,8 +90,8 @@ static enum facet_status check_range(const struct work *work, const char *argume
 }
 
 /*
- * How far a kernel reads from an address is not known: the address must be in an allocation, or right behind one, where
- * loops over pointers end.
+ * Nothing tells how far a kernel reads from an address. So the address must lie in an allocation, or at its end, where
+ * loops over pointers stop.
  */
 static enum facet_status judge_argument(void *data, const char *argument, uint64_t address, struct facet_error *error)
 {
@@ -308,7 +308,7 @@ enum facet_status facet_vgpu_enqueue_fill(struct facet_driver *driver, uint32_t 
     return queue_work(driver, id, stream, work, ret_execution, error);
 }
 
-/* ---- following ---- */
+/* ---- status and cancelling ---- */
 
 static enum facet_status refuse_unknown_execution(uint64_t execution, struct facet_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: pins that keep memory on the device while a launch may use it, where memory swaps; and pins that the program
- * keeps. Never: holds a pin longer than its launch: others wait for it.
+ * Owns: where memory swaps, the pins that keep it on the device while a launch may use it; and the pins that the
+ * program asks for. Never: holds a launch's pin after the launch: other vGPUs wait for it.
  *
  * A kernel may follow any pointer that it finds in memory, so each launch pins all memory of its vGPU anew. So
  * src/memory can make new launches wait when it is another vGPU's turn.
@@ -14,10 +14,10 @@
 #include "vgpu/pin.h"
 #include "vgpu/stream.h"
 
-#define STEP_NS                                                                                                        \
-    (FACET_NS_PER_S / 20) /* how long a launch waits before it looks who is done, and whether its vGPU ends */
+/* How long a launch waits before it checks for completed launches and the end of its vGPU. */
+#define STEP_NS (FACET_NS_PER_S / 20)
 
-/* A pin and the launch that needs it; or its number, when the program keeps it. */
+/* A pin, and the launch that needs it. A pin that the program asked for has its number in `sequence`. */
 struct facet_vgpu_pin {
     struct facet_vgpu_pin *next;
     struct facet_pin *pin;
@@ -30,7 +30,7 @@ static bool vgpu_swaps(const struct facet_vgpu *vgpu)
     return vgpu->space && vgpu->device->swap_bytes > 0;
 }
 
-/* The driver's thread does so too; but it may be the thread that waits here. */
+/* Releases pins of completed launches. The driver's thread does so too, but may be the thread that waits here. */
 static void release_of_all(struct facet_driver *driver)
 {
     struct facet_vgpu *vgpu;
@@ -44,7 +44,7 @@ static void release_of_all(struct facet_driver *driver)
     }
 }
 
-/* As facet_space_pin(), but it ends with its vGPU. */
+/* As facet_space_pin(), but stops waiting when its vGPU ends. */
 static enum facet_status pin_patiently(struct facet_vgpu *vgpu, const uint64_t *addresses, uint32_t count,
                                        uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error)
 {
@@ -113,7 +113,7 @@ static bool is_over(struct facet_vgpu *vgpu, const struct facet_vgpu_pin *pin)
     return over;
 }
 
-/* Pins of launches that are not over are put back: others may have been added meanwhile. */
+/* Puts back each pin whose launch is not over: other threads may have added pins meanwhile. */
 void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all)
 {
     struct facet_vgpu_pin *next;
@@ -151,7 +151,7 @@ static uint64_t keep_pin(struct facet_vgpu *vgpu, struct facet_vgpu_pin *kept)
     return number;
 }
 
-/* NULL: there is none of that number; 0 stands for any. */
+/* Removes the pin with that number, or any pin for 0; NULL: not found. */
 static struct facet_vgpu_pin *take_kept(struct facet_vgpu *vgpu, uint64_t number)
 {
     struct facet_vgpu_pin **link, *kept;

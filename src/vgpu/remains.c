@@ -2,7 +2,7 @@
 /*
  * Owns: the remains of vGPUs that have ended: memory that a work-group may still use which cannot be interrupted, and
  * its context. They are freed, with other memory freed meanwhile, as soon as the work-group ends.
- * Never: waits for a work-group, but for a moment when the driver closes.
+ * Never: waits for a work-group, except for a moment when the driver closes.
  */
 #include <stdlib.h>
 

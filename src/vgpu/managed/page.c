@@ -376,7 +376,7 @@ static enum facet_status return_all(struct facet_managed *managed, struct facet_
 /* ---- callers that queue work ---- */
 
 /*
- * Work that is queued without end would keep a page from the host for ever. So a thread that waits for one goes first,
+ * Work that is queued without end would keep a page from the host forever. So a thread that waits for one goes first,
  * but not for long, because it may in turn depend on the work that is held up here.
  */
 static void let_go_first(struct facet_managed *managed)
