@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the five operations, as plainly as they can be written. Never: is quick. */
+/* Owns: reference code of the five operations, as simple as possible. Never: trades that for speed. */
 #include <float.h>
 #include <math.h>
 
@@ -28,7 +28,7 @@ static void gemm(const struct base_work *work)
     }
 }
 
-/* One element of the output: `group` of channels, filter `filter`. */
+/* Computes the output element (batch, filter, row, column) from the channels of the filter's group. */
 static double correlate(const struct base_work *work, uint64_t batch, uint64_t filter, uint64_t row, uint64_t column)
 {
     const struct base_operand *input = &work->operands[0], *weights = &work->operands[1];
@@ -41,7 +41,7 @@ static double correlate(const struct base_work *work, uint64_t batch, uint64_t f
         uint64_t y = row * of->stride[0] + at / of->kernel[1] % of->kernel[0] * of->dilation[0] - of->padding[0];
         uint64_t x = column * of->stride[1] + at % of->kernel[1] * of->dilation[1] - of->padding[1];
 
-        if (y < of->height && x < of->width) /* positions above or left of it wrap around */
+        if (y < of->height && x < of->width) /* unsigned: positions above or left of the input wrap around */
             sum += base_number(input,
                                ((batch * of->in_channels + group * depth + channel) * of->height + y) * of->width + x) *
                    base_number(weights, filter * depth * of->kernel[0] * of->kernel[1] + at);
@@ -86,7 +86,7 @@ static double activate(uint32_t kind, double alpha, double x)
     }
 }
 
-/* Over the channels of the position that begins at `first`; each is `step` elements from the next. */
+/* Softmax over the channels of one position: the first is element `first`, the others follow `step` elements apart. */
 static void softmax(const struct base_operand *input, const struct base_operand *output, uint64_t first, uint64_t step,
                     uint64_t channels)
 {
@@ -112,7 +112,7 @@ static void activation(const struct base_work *work)
         softmax(input, output, at / step * of->channels * step + at % step, step, of->channels);
 }
 
-/* Where element `i` of a channel is. */
+/* The index of element `i` of a channel. */
 static uint64_t place_of(const struct facet_normalization *of, uint64_t channel, uint64_t i)
 {
     uint64_t step = of->height * of->width;

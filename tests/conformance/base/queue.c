@@ -22,7 +22,7 @@ void base_record(struct base_stream *stream, const struct facet_launch_record *r
     place->size = sizeof *place;
 }
 
-/* Behind what the stream has. Nothing waits in a stream but for a reason, so it is done at once if it can be. */
+/* Behind what the stream has. Nothing waits in a stream without a reason, so it is done at once if it can be. */
 static enum facet_status transfer(struct facet_provider_instance *instance, struct base_stream *stream,
                                   const struct base_launch *launch, struct facet_error *error)
 {

@@ -89,7 +89,7 @@ static void put_all(FILE *file, struct facet_provider_instance *instance, const 
         put(file, one->data, one->bytes, &contents);
 }
 
-/* Header and content in one piece, to free(); NULL without memory. */
+/* Header and content in one piece, to free(); NULL: out of memory. */
 static char *pack(struct facet_provider_instance *instance, const char *worker, const bool *leaving, size_t *ret_size)
 {
     struct header header = {.magic = "base 2"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: partitions and limits of the base device. Never: lets the two be there together. */
+/* Owns: partitions and limits of the base device. Never: allows both at the same time. */
 #include "base.h"
 
 static const struct facet_partition_template templates[] = {
@@ -45,7 +45,7 @@ static enum facet_status find_template(uint32_t device, const char *id,
     return facet_kit_fail(error, FACET_NOT_FOUND, "template '%.31s': expected 1s, 2s or 4s", id);
 }
 
-/* The partition that has slice `slice`; NULL when it is free. Partitions lie at the index of their first slice. */
+/* The partition that holds a slice; NULL when it is free. `partitions` is indexed by a partition's first slice. */
 static struct facet_partition_info *owner(struct facet_provider_instance *instance, uint32_t slice)
 {
     for (uint32_t i = 0; i <= slice; i++) {
@@ -233,7 +233,7 @@ struct base_worker *base_find_worker(struct facet_provider_instance *instance, c
     return NULL;
 }
 
-/* The worker, made when it is new; NULL when there is no room. */
+/* Finds a worker, or adds it; NULL when the table is full. */
 static struct base_worker *need_worker(struct facet_provider_instance *instance, const char *name)
 {
     struct base_worker *worker = base_find_worker(instance, name);

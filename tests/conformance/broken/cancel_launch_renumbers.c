@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: work behind a cancelled launch moves up in the records. Never: breaks anything else. */
+/* Broken: cancelling a launch renumbers the launches queued behind it. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status cancel_launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a launch that begins elsewhere is to be tried again, for ever, and not said to be unsupported. Never: breaks
+/* Broken: a launch that begins elsewhere is to be tried again, forever, and not said to be unsupported. Never: breaks
  * anything else. */
 #include "base.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a struct that states no size is taken for a good one. Never: breaks anything else. */
+/* Broken: `device` accepts a struct whose size is 0. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status device(struct facet_provider_instance *instance, uint32_t index,
