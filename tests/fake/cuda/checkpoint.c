@@ -7,7 +7,7 @@
 
 #include "fake.h"
 
-/* The slot of a living process that has something on a device. */
+/* The slot of a live process that has something on a device. */
 static struct fake_process *find(int pid)
 {
     struct fake_state *machine = fake_state();

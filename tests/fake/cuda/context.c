@@ -19,7 +19,7 @@ struct primary {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CUcontext all; /* the living and the dead; only grows, at its head */
+static CUcontext all; /* the live and dead; only grows, at its head */
 static struct primary primaries[FAKE_DEVICES];
 static _Thread_local CUcontext stack[STACK];
 static _Thread_local uint32_t depth;

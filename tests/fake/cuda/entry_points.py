@@ -3,7 +3,7 @@
 """Write the fake driver's entry points: the table of cuGetProcAddress(), and functions that the fake does not imitate.
 
 Owns: the C file made of vendor/cuda/entry_points.txt, and the version script of a driver that is older.
-Never: knows a function's behaviour. One that a part defines replaces the weak one that is written here.
+Never: knows a function's behaviour. A part's definition replaces the weak one that is written here.
 
 usage: entry_points.py LIST OUTPUT.c            every entry point
        entry_points.py LIST OUTPUT.map VERSION  exports what was there in that version

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: launches of kernels, and copies and fills in stream order.
- * Never: runs a kernel, which only takes time; but for those whose names begin with "store_words" (docs/providers.md)
+ * Never: runs a kernel, which only takes time; except those whose names begin with "store_words" (docs/providers.md)
  * or "add_words". Their three arguments are an address, a count and a value; they work as they are submitted, for
  * nothing that was submitted is ever taken back, and use the memory until they are complete.
  */

@@ -5,7 +5,7 @@
  * Owns: contexts, the devices that are visible, and whether the driver may be called at all.
  * Never: is seen by users of the driver; frees a context, so that a handle of a dead one is still recognised.
  *
- * The core has init, versions, errors, lookup, devices, and contexts but for cuCtxSynchronize. Memory and execution are
+ * The core has init, versions, errors, lookup, devices, and contexts except cuCtxSynchronize. Memory and execution are
  * parts of their own, which define the symbols that they imitate.
  */
 #ifndef FAKE_CUDA_FAKE_H
@@ -50,7 +50,7 @@ CUresult fake_enter(CUcontext *ret_context);
 /* A context that a program names: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED, or a lost device. */
 CUresult fake_context_check(CUcontext context);
 
-/* Each living context, until `visit` says false. With no lock held; a context that begins meanwhile may be missed. */
+/* Each live context, until `visit` says false. With no lock held; a context that begins meanwhile may be missed. */
 void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
 
 /* Work on a device touched what was not there: everything answers CUDA_ERROR_ILLEGAL_ADDRESS from now on. */

@@ -74,7 +74,7 @@ void fake_memory_unlock(void);
 
 /* ---- memory_space.c: all under the lock ---- */
 
-/* A block with addresses and, but for RESERVED and IMPORTED, memory behind them. NULL when addresses are out. */
+/* A block with addresses and, except RESERVED and IMPORTED, memory behind them. NULL when addresses are out. */
 struct fake_block *fake_block_make(enum fake_sort sort, uint64_t bytes);
 void fake_block_free(struct fake_block *block);
 

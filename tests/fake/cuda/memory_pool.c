@@ -22,7 +22,7 @@ struct CUmemPoolHandle_st {
     struct fake_export *exports;
 };
 
-static CUmemoryPool all; /* living and dead, so that a handle of a dead one is recognised */
+static CUmemoryPool all; /* live and dead, so that a handle of a dead one is recognised */
 static CUmemoryPool defaults[FAKE_DEVICES], currents[FAKE_DEVICES];
 static CUmemoryPool managed[FAKE_DEVICES], of_host; /* cuMemGetDefaultMemPool's answers for other places */
 

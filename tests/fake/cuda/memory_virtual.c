@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reserved addresses, memory without an address, and mappings.
- * Never: lets memory go while a handle or a mapping of it is left, or a descriptor that it was exported as.
+ * Owns: reserved addresses, physical memory, and mappings.
+ * Never: frees memory while it has a handle, a mapping, or an exported descriptor.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 struct physical {
     uint64_t offset, bytes, id;
     uint32_t device, handles, mappings, index;
-    int fd; /* of another process's memory; -1: ours, which has been paid */
+    int fd; /* of memory imported from another process; -1: our own, which is charged */
     bool on_host;
     CUmemAllocationProp properties;
     struct fake_export *exports;
@@ -30,13 +30,13 @@ struct mapping {
     uint64_t used_until_ns; /* by work on the device */
 };
 
-/* In a block of reserved addresses. */
+/* The detail of a block of reserved addresses. */
 struct reserved {
     struct mapping *first;
 };
 
-static struct physical *physicals[HANDLES]; /* by handle, less one */
-static uint32_t cursor, used;               /* used: no place from there on ever was */
+static struct physical *physicals[HANDLES]; /* indexed by handle - 1 */
+static uint32_t cursor, used;               /* used: no entry from there on was ever used */
 
 static struct physical *by_handle(CUmemGenericAllocationHandle handle)
 {
@@ -132,7 +132,7 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
     return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* CUDA_SUCCESS, and where the memory shall be. */
+/* Checks the properties, and returns the location that they ask for. */
 static CUresult judge(const CUmemAllocationProp *properties, uint32_t *ret_device, bool *ret_on_host)
 {
     if (!properties || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -292,7 +292,7 @@ uint32_t fake_virtual_device(const void *memory)
     return ((const struct physical *)memory)->device;
 }
 
-/* The reserved block that has the whole range, or NULL. */
+/* The reserved block that contains the whole range, or NULL. */
 static struct fake_block *reserved_for(uint64_t address, uint64_t bytes)
 {
     struct fake_block *block = fake_block_at(address);
@@ -331,7 +331,7 @@ static CUresult map(uint64_t address, uint64_t bytes, uint64_t offset, CUmemGene
     return CUDA_SUCCESS;
 }
 
-/* Without access until cuMemSetAccess. */
+/* The range stays inaccessible until cuMemSetAccess. */
 CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags)
 {
@@ -350,7 +350,7 @@ static bool is_inside(const struct mapping *mapping, uint64_t address, uint64_t 
     return mapping->address >= address && mapping->address + mapping->bytes <= address + bytes;
 }
 
-/* Whole mappings only, with nothing unmapped between them. */
+/* Whether whole mappings fill the range without a gap. */
 static bool covers(const struct fake_block *block, uint64_t address, uint64_t bytes)
 {
     uint64_t covered = 0;
@@ -450,7 +450,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- between processes: a descriptor that says where the memory is, and keeps it ---- */
+/* ---- between processes: a descriptor that says where the memory is, and keeps it allocated ---- */
 
 CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                                       unsigned long long flags)
@@ -486,7 +486,7 @@ static struct physical *own(uint64_t id)
     return NULL;
 }
 
-/* Memory that this process has itself, or released, is the same memory with one handle more. */
+/* Importing memory that this process created, even if it released its handles, only adds a handle. */
 static struct physical *import(const struct fake_shared *shared)
 {
     if (shared->pid == getpid()) {
@@ -509,7 +509,7 @@ static struct physical *import(const struct fake_shared *shared)
     return memory;
 }
 
-/* The descriptor is the handle itself, passed by value in the place of a pointer. */
+/* `shared` is the descriptor itself, passed by value in place of a pointer. */
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
                                         CUmemAllocationHandleType type)
 {

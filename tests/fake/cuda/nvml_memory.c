@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: memory and processes in the fake libnvidia-ml.so.1: the holdings of living processes in the shared state.
+ * Owns: memory and processes in the fake libnvidia-ml.so.1: the holdings of live processes in the shared state.
  * Never: counts by itself.
  */
 #include "nvml_fake.h"

@@ -24,7 +24,7 @@ struct fake_health {
     _Atomic uint32_t pcie_replays;
     _Atomic uint32_t pcie_tx_kib, pcie_rx_kib;     /* a second */
     _Atomic uint64_t pcie_tx_bytes, pcie_rx_bytes; /* ever */
-    _Atomic uint32_t pcie_narrow;                  /* 1: those are told in 32 bits */
+    _Atomic uint32_t pcie_narrow;                  /* 1: those are reported in 32 bits */
     _Atomic uint32_t links_down;                   /* a bit for each NVLink that is not active */
     _Atomic uint64_t link_tx_kib, link_rx_kib;     /* of each active NVLink, ever */
     _Atomic uint64_t link_errors;                  /* of each error counter of each NVLink */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the file that the processes share. Never: frees what a living process holds, or keeps what a dead one held. */
+/* Owns: the file that the processes share. Never: frees what a live process holds, or keeps what a dead one held. */
 #include "state.h"
 
 #include <errno.h>

@@ -145,14 +145,14 @@ void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes);
 bool fake_pin(uint64_t bytes);
 void fake_unpin(uint64_t bytes);
 
-/* The memory of a device that living processes hold, and the part of `pid` (0 when it is not there). */
+/* The memory of a device that live processes hold, and the part of `pid` (0 when it is not there). */
 uint64_t fake_used(uint32_t device);
 uint64_t fake_used_by(uint32_t device, uint32_t pid);
 
-/* The memory of a device that living processes were given: of slabs the charged part; contexts and modules left out. */
+/* The memory of a device that live processes were given: of slabs the charged part; contexts and modules left out. */
 uint64_t fake_asked(uint32_t device);
 
-/* The memory of a device, of one kind, that living processes hold. */
+/* The memory of a device, of one kind, that live processes hold. */
 uint64_t fake_held(uint32_t device, enum fake_kind kind);
 
 /*

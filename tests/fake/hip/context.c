@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: contexts, which in this runtime are devices under another name: a handle is the device's number and one.
- * Never: begins or ends a device by one of them, but for hipDevicePrimaryCtxReset.
+ * Never: begins or ends a device by one of them, except hipDevicePrimaryCtxReset.
  */
 #include "fake.h"
 

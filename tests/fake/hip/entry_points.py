@@ -3,7 +3,7 @@
 """Write the fake runtime's entry points: the table of its lookups, and functions that the fake does not imitate.
 
 Owns: the C file made of vendor/hip/entry_points.txt, and the version script with the nodes that stand there.
-Never: knows a function's behaviour. One that a part defines replaces the weak one that is written here.
+Never: knows a function's behaviour. A part's definition replaces the weak one that is written here.
 
 usage: entry_points.py LIST OUTPUT.c
        entry_points.py LIST OUTPUT.map [VERSION]   of a runtime whose newest node is hip_VERSION

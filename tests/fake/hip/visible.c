@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which devices are visible. ROCR_VISIBLE_DEVICES counts the machine's or names them by uuid;
- * HIP_VISIBLE_DEVICES, or CUDA_VISIBLE_DEVICES where that is not set, counts what the first one left. Never: goes on
- * after an item that names nothing: it ends its list.
+ * Owns: the list of visible devices. ROCR_VISIBLE_DEVICES selects devices of the machine by index or UUID.
+ * HIP_VISIBLE_DEVICES, or CUDA_VISIBLE_DEVICES where that is not set, selects among the devices that remain.
+ * Never: reads a list beyond an item that names no device.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fake.h"
 
-/* By uuid as far as it is given: "GPU-" and digits. */
+/* The first device whose UUID begins with the digits after "GPU-"; `count`: none. */
 static uint32_t find_uuid(const char *item, const uint32_t *from, uint32_t count)
 {
     const char *digits = item + strlen(VENDOR_HIP_UUID);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tiny OpenCL driver for tests and benches: two equal devices of four units, which can be partitioned by counts, and
- * kernels that take as long as they are told.
+ * kernels that take as long as their argument says.
  *
  * Owns: the objects and their honest life: reference counts, destructor callbacks, events, profiling times.
  * Never: ships, computes anything, or does what the tests do not look at.
@@ -26,7 +26,7 @@
 #define FAKE_DEVICES    2
 #define FAKE_UNITS      4
 
-/* clGetExtensionFunctionAddress("facetFakeCounters") returns a pointer to it: the living objects of the driver. */
+/* clGetExtensionFunctionAddress("facetFakeCounters") returns a pointer to it: the live objects of the driver. */
 struct fake_counters {
     _Atomic int64_t bytes, memory_objects, queues, programs, kernels, events, contexts;
     _Atomic uint64_t launches;

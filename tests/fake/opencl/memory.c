@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: memory objects, SVM and USM pointers. Never: limits them but for the largest allocation. */
+/* Owns: memory objects, SVM and USM pointers. Never: limits more than the size of one allocation. */
 #include <CL/cl_ext.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static cl_mem make_memory(cl_context context, cl_mem_object_type type, size_t si
     return memory;
 }
 
-/* As the specification has it: CL_INVALID_VALUE, CL_INVALID_HOST_PTR, or CL_SUCCESS. */
+/* Returns CL_INVALID_VALUE, CL_INVALID_HOST_PTR or CL_SUCCESS, as the specification says. */
 static cl_int judge_host(cl_mem_flags flags, const void *host)
 {
     const cl_mem_flags access = flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY);
@@ -44,7 +44,7 @@ static cl_int judge_host(cl_mem_flags flags, const void *host)
     return !host == !(flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) ? CL_SUCCESS : CL_INVALID_HOST_PTR;
 }
 
-/* Small buffers hold data, so that copies can be looked at; large ones only a size, so that tests stay light. */
+/* Small buffers hold data, so that tests can check copies; large ones have only a size, which saves memory. */
 static cl_mem create_buffer(cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *errcode_ret)
 {
     if (!size || size > FAKE_MAX_ALLOC) {
@@ -73,7 +73,7 @@ static cl_int retain_memory(cl_mem memory)
     return CL_SUCCESS;
 }
 
-/* An object without memory of its own keeps its parent instead, and counts no bytes. */
+/* An object without memory of its own holds a reference to its parent, and counts no bytes. */
 static cl_mem make_child(cl_mem parent, cl_mem_object_type type, cl_int *errcode_ret)
 {
     cl_mem memory = make_memory(parent->context, type, 0, false, errcode_ret);
@@ -219,7 +219,7 @@ static cl_int get_image_info(cl_mem image, cl_image_info name, size_t size, void
                                          : CL_INVALID_VALUE;
 }
 
-/* Pointers carry their size in front, so that freeing one can be counted. */
+/* The size stands in front of the memory, so that fake_pointer_free() can subtract it from the count. */
 static void *pointer_alloc(size_t size)
 {
     size_t *block = size && size <= FAKE_MAX_ALLOC ? malloc(size + 64) : NULL;

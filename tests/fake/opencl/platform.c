@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: platform, contexts, and the ICD's exported entry points. Never: knows what a device tells. */
+/* Owns: platform, contexts, and the ICD's exported entry points. Never: knows the properties of a device. */
 #include <string.h>
 #include <time.h>
 
@@ -143,7 +143,7 @@ static void *get_extension(const char *name)
 {
     if (strcmp(name, "facetFakeCounters") == 0)
         return &fake_counters;
-    if (strcmp(name, "facetFakeDevice") == 0) /* the first one, regardless of a layer's list */
+    if (strcmp(name, "facetFakeDevice") == 0) /* the first device, even if a layer hides it */
         return &fake_devices[0];
     return fake_memory_extension(name);
 }
