@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place whose machine has NVIDIA GPUs: real command, daemon, provider and libraries over the fake driver and NVML.
 
-Owns: the fake machine's file and the libraries that the loader finds first. Never: a test.
+Owns: the fake machine's file and the libraries that the loader finds first. Never: tests anything.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place with the real daemon, limiter and layer, on the first device of this machine.
 
-Owns: finding and ending the daemon that a test started. Never: a test.
+Owns: finding and ending the daemon that a test started. Never: tests anything.
 """
 import json
 import os

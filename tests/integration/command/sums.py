@@ -2,7 +2,7 @@
 """Watches the device time that the daemon publishes while programs run.
 
 Owns: asking it again and again, and the rule that sums over a device never exceed the time that passed.
-Never: a test, nor the share that a program should have had.
+Never: tests anything, or knows the share that a program should have.
 """
 import http.client
 import itertools

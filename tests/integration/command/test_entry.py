@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that cannot enter their vGPU: they see no device, and it is told, counted and shown why.
+"""Programs that cannot enter their vGPU: they see no device, and the reason is reported, counted and shown.
 
-Owns: each reason for which a segment cannot be entered. Never: a program that gets in (test_limits.py).
+Owns: each reason for which a segment cannot be entered. Never: tests a program that gets in (test_limits.py).
 """
 import fcntl
 import os

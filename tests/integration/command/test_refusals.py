@@ -108,7 +108,7 @@ def command_is_found_behind_one_that_cannot_be_executed():
 DEPENDS = {name: {"FACET_SIM_PROFILE": "h100"} for name in ("FACET_SIM_FAULTS", "FACET_SIM_VISIBLE_DEVICES",
                                                             "FACET_SIM_STATE")}
 
-# Variables whose wrong value is told elsewhere: by programs of the interposers and of TensorFusion, by 'facet pci' and
+# Variables whose wrong value is reported elsewhere: by programs of the interposers and of TensorFusion, by 'facet pci' and
 # 'facet provider check', or that any text is right for.
 ELSEWHERE = {"FACET_PCI_RULES_DIR", "FACET_QUIET", "FACET_REAL_CUDA", "FACET_REAL_HIP", "FACET_REAL_NVML",
              "FACET_TENSORFUSION_IDLE_MS", "FACET_TENSORFUSION_PLACE", "FACET_VGPU_DIR", "FACET_ROCM_STATE"}

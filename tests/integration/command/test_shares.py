@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares and caps hold in real programs, with the daemon and without.
 
-Owns: all tests that measure; the file runs alone. Never: a limit of memory (test_limits.py).
+Owns: all tests that measure; the file runs alone. Never: tests a limit of memory (test_limits.py).
 """
 import json
 import os

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles that launch into captures. Never: waits for ever: the test has set an alarm. */
+/* Owns: the roles that launch into captures. Never: waits forever: the test has set an alarm. */
 #include "capture_roles.h"
 
 #include <unistd.h>

@@ -3,7 +3,7 @@
  * Roles, processes in a vGPU, check the counts in their own segment.
  *
  * Owns: reading the counts, waiting until they are as expected, and the end of a role whose check fails.
- * Never: names a vendor; waits for ever.
+ * Never: names a vendor; waits forever.
  */
 #ifndef FACET_TEST_COUNTED_H
 #define FACET_TEST_COUNTED_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles of the tests of launches. Never: waits for ever: the test has set an alarm. */
+/* Owns: the roles of the tests of launches. Never: waits forever: the test has set an alarm. */
 #include "execution_roles.h"
 
 #include <dlfcn.h>
@@ -408,7 +408,7 @@ static void role_fork(void)
     SETTLED(2);
 }
 
-/* A device that falls out: every call fails, and nothing is in flight for ever. */
+/* A device that falls out: every call fails, and nothing is in flight forever. */
 static void role_lost(void)
 {
     CUfunction function = client_function("work_5000us");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A made-up machine with vGPUs on it, and roles: children in which a program meets our library as it would anywhere.
+ * A simulated machine with vGPUs, and roles: child processes that load our library as any program would.
  *
  * Owns: the machine's file, the segments, the environment of roles.
  * Never: calls CUDA in the test's own process.
@@ -20,7 +20,7 @@
 #define FIXTURE_DEVICES 2u
 #define FIXTURE_MEMORY  (UINT64_C(1) << 30) /* quota of each vGPU */
 
-/* Folders of libraries named libcuda.so.1: ours, the fake driver's, and that of an older one. */
+/* Variables that name folders with a libcuda.so.1: ours, the fake driver, and an older fake driver. */
 #define FIXTURE_OURS "FACET_TEST_CUDA_OURS"
 #define FIXTURE_FAKE "FACET_TEST_CUDA_FAKE"
 #define FIXTURE_OLD  "FACET_TEST_CUDA_OLD"
@@ -28,7 +28,7 @@
 struct fixture {
     char state[96]; /* where the machine's file is found */
     int file;
-    struct test_segment segments[FIXTURE_DEVICES]; /* vGPU N is of the machine's device N */
+    struct test_segment segments[FIXTURE_DEVICES]; /* vGPU N is on the machine's device N */
 };
 extern struct fixture fixture;
 
@@ -39,10 +39,10 @@ int fixture_teardown(void **state);
 /* The UUID of a device of the machine, as the driver's tools write it. */
 void fixture_uuid(uint32_t device, char text[64]);
 
-/* Says which vGPUs a role has, by FACET_VGPU_DIR: "0", "1,0"; NULL for none. */
+/* Sets FACET_VGPU_DIR to the vGPUs of a role, by number: "0", "1,0"; NULL for none. */
 void fixture_enter(const char *vgpus);
 
-/* Where a role finds libcuda.so.1: folders by their variables, with ',' between them. */
+/* Sets where a role finds libcuda.so.1: names of the variables above, with ',' between them. */
 void fixture_library_path(const char *variables);
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A monitor behind the twin of the management library, and the tenants of the vGPU that it is in.
+ * A monitor in a vGPU, whose calls go to the twin (our libnvidia-ml.so.1, interpose/nvml), and tenants of that vGPU.
  *
- * Owns: how a scenario is run: in a child of its own, for the twin reads its variables once.
- * Never: ships.
+ * Owns: running each scenario in a child process, because the twin reads its variables only once.
+ * Never: is installed.
  */
 #ifndef FACET_TEST_NVML_TWIN_H
 #define FACET_TEST_NVML_TWIN_H
@@ -17,7 +17,7 @@
 #define GIB      (UINT64_C(1) << 30)
 #define RESERVED (4 * MIB) /* by the fake driver, of each device */
 
-/* A tenant's memory, by the machine and by the limiter's count, and whether it keeps its device busy. */
+/* A tenant: its memory as the machine reports and as the limiter counts it, and whether it keeps its device busy. */
 struct test_tenant {
     const struct test_segment *vgpu;
     uint32_t device;
@@ -70,7 +70,7 @@ void *test_nvml_open(const char *path);
  * all of its CHECKs. */
 bool test_monitor(const char *real, const char *dirs, void (*body)(void *context), void *context);
 
-/* In a child no assertion of cmocka's can be used: a check that fails ends it. */
+/* cmocka's assertions do not work in a child process, so a CHECK that fails ends it. */
 void test_check(bool holds, const char *text, const char *file, int line);
 #define CHECK(condition) test_check((condition), #condition, __FILE__, __LINE__)
 

@@ -430,7 +430,7 @@ static void see_utilization(void *context)
 
 /*
  * The library samples when it is asked: so it is asked until it has seen `wanted` at work, and so many others beside
- * it, but not for ever. This process works on the device, too.
+ * it, but not forever. This process works on the device, too.
  */
 static bool is_sampled(nvmlDevice_t device, pid_t wanted, unsigned least_others, unsigned *ret_others)
 {

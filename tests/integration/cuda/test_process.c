@@ -136,7 +136,7 @@ static int role_threads(void)
     return 0;
 }
 
-/* Children are made while other threads call for the first time: none of them may find a lock held for ever. */
+/* Children are made while other threads call for the first time: none of them may find a lock held forever. */
 static int role_storm(void)
 {
     static _Atomic int failures;

@@ -42,7 +42,7 @@ void world_close(struct world *world);
 /* A vGPU with a guarantee and a limit; its number, or -1. */
 int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli);
 
-/* One with oversubscription, of so much memory; best effort where `request_milli` is 0. */
+/* Adds a vGPU with oversubscription and so much memory; best effort where `request_milli` is 0. */
 int world_add_oversubscribed(struct world *world, uint64_t memory_bytes, uint32_t request_milli);
 
 /* Removes all vGPUs, after it has ended the programs that were not waited for. */

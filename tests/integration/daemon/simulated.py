@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A facetd on a simulated machine, whose partitions and limits outlive it as they would in a driver.
 
-Owns: the machine's folder and its script of faults. Never: a test.
+Owns: the machine's folder and its script of faults. Never: tests anything.
 """
 import contextlib
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every call of docs/api.md, answered as it says, and as schemas/ say.
 
-Owns: the good answers. Never: the refusals (test_refusals.py).
+Owns: the good answers. Never: tests refusals (test_refusals.py).
 """
 import ctypes
 import json

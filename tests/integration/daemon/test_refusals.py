@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every request that must be refused: its status, its code, the member it names, and that nothing came of it.
 
-Owns: the refusals. Never: the daemon's own faults (test_faults.py).
+Owns: the refusals. Never: tests the daemon's own faults (test_faults.py).
 """
 import json
 import os

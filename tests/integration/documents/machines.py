@@ -101,8 +101,8 @@ class Reader:
 
     @staticmethod
     def _finish(process):
-        """The output of a command. One that takes too long is ended with all that it started, except a daemon, which
-        has left it."""
+        """The output of a command. A command that takes too long is ended with all that it started, except a daemon,
+        which has left it."""
         try:
             return process.communicate(timeout=DEADLINE)
         except subprocess.TimeoutExpired:

@@ -82,7 +82,7 @@ def a_product_goes_to_a_device_that_multiplies():
 
 @test
 def no_file_that_is_too_long_ends_a_program():
-    """A memfd counts as one: under `ulimit -f 0` there is no memory of the host's, which is told."""
+    """A memfd counts as one: under `ulimit -f 0` there is no memory of the host's, as is reported."""
     def forbid():
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     for example in ("memory", "basic"):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that the process that reaped a child reports the memory that the child left. Never: an owner that would
- * notice it.
+ * Owns: proofs that the process that reaped a child reports the memory that the child left. Never: has an owner that
+ * would notice it.
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that a call which the runtime refuses anyway returns the runtime's error, however much it asks for, and
- * that only refusals by the quota alone count as denied. Never: a call that is granted.
+ * that only refusals by the quota alone count as denied. Never: tests a call that is granted.
  */
 #include "machine.h"
 

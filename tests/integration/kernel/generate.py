@@ -39,7 +39,7 @@ class Writer:
         self.random, self.seed = random.Random(seed), seed
         self.lines, self.depth, self.loops = [], 1, 0
 
-    # --- expressions: all of uint, but for those that say otherwise; `depth` is how deep they may still nest
+    # --- expressions: all of uint, except those that say otherwise; `depth` is how deep they may still nest
 
     def one_of(self, *made):
         return self.random.choice(made)()

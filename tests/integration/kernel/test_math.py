@@ -169,7 +169,7 @@ def compare(name, reference, bound, arrays, type_):
 
 
 def compare_all(functions, type_, arrays):
-    """All of them, before the first that is wrong is told: they are told together."""
+    """Compares all of them, then reports all that are wrong together."""
     wrong = []
     for name, (reference, bound) in functions.items():
         try:

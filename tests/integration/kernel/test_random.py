@@ -87,7 +87,7 @@ def kernels_mean_the_same_in_spirv():
 
 @test
 def kernels_are_known_by_their_seeds():
-    """A seed that is told can be looked at again, and no two are alike."""
+    """A reported seed makes the same kernel again, and no two kernels are alike."""
     texts = [generate.kernel(seed).text for seed in range(1, 9)]
     tap.equal(texts, [generate.kernel(seed).text for seed in range(1, 9)], "the same seeds again")
     tap.equal(len({text.replace(f"_{seed}", "") for seed, text in enumerate(texts, 1)}), 8, "different kernels")

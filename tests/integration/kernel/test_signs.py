@@ -134,7 +134,7 @@ MODES = ("", "_sat", "_rte", "_rtz", "_rtp", "_rtn")
 
 
 def conversions(kind, length):
-    """A kernel that converts to all types in all ways, but for what has no defined result."""
+    """A kernel that converts to all types in all ways, except what has no defined result."""
     lines, at = [], 0
     for to in (*INTEGERS, *FLOATS):
         for mode in MODES:

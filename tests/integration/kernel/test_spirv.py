@@ -261,7 +261,7 @@ kernel void k(global const int *in, global int *out) {
 
 @test
 def constants_that_hold_addresses():
-    """One that is known is what it leads to, at all levels; a table of them is refused by name."""
+    """A known address is replaced by its target, at all levels; a table of addresses is refused by name."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory() as folder:

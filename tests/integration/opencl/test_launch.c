@@ -58,7 +58,7 @@ static void test_time_is_measured(void **state)
     assert_int_equal(after.launches, before.launches + 10);
     assert_true(after.busy_ns > before.busy_ns);
     assert_true(after.busy_ns - before.busy_ns <= elapsed);
-    if (fixture.fake) /* its kernels sleep at least as long as they are told */
+    if (fixture.fake) /* its kernels sleep at least as long as their argument says */
         assert_true(after.busy_ns - before.busy_ns >= 10 * 2 * FACET_NS_PER_MS);
     fixture_set_sleep(100);
 }

@@ -240,7 +240,7 @@ static int role_stopped(void)
     return clFinish(fixture.queue) == CL_SUCCESS ? 0 : 1;
 }
 
-/* One that runs for long, and beside it others that are reported: says for how long, and is killed. */
+/* Runs one long kernel, beside others that are reported; says for how long, and is killed. */
 static int role_beside(void)
 {
     cl_command_queue other = clCreateCommandQueueWithProperties(fixture.context, fixture.device, NULL, NULL);
@@ -307,7 +307,7 @@ static void check_waited(const char *role, int status)
     assert_int_equal(after.launches, before.launches + WAITS);
     assert_int_equal(after.inflight, 0);
     assert_true(after.busy_ns > before.busy_ns && after.busy_ns - before.busy_ns <= took_ns);
-    if (fixture.fake) /* its kernels sleep at least as long as they are told */
+    if (fixture.fake) /* its kernels sleep at least as long as their argument says */
         assert_true(after.busy_ns - before.busy_ns >= WAITS * WAITED_US * FACET_NS_PER_US);
     check_reclaimed();
     assert_int_equal(test_segment_totals(&fixture.segment).busy_ns, after.busy_ns);

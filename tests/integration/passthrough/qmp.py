@@ -43,7 +43,7 @@ class Qmp:
                 return answer["return"]
 
     def wait(self, event, **fields):
-        """Until that event was told, with these fields in its data."""
+        """Waits until that event is reported, with these fields in its data."""
         while True:
             for told in self._events:
                 if told["event"] == event and all(told.get("data", {}).get(key) == value

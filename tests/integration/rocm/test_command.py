@@ -20,7 +20,7 @@ SOURCES = {"FACET_ROCM_SMI": os.environ["FACET_TEST_AMDSMI"], "FACET_ROCM_HIP": 
 
 
 class Machine(Real):
-    """One with two of AMD's GPUs, which can be cut when `parts` says so."""
+    """A machine with two AMD GPUs, which can be partitioned when `parts` says so."""
 
     def __init__(self, parts=False):
         self.parts = parts

@@ -2,7 +2,7 @@
 /*
  * Owns: proofs that the daemon's scheduler, the policy and the tenants' side work together, with threads as tenants and
  * sleeping as kernels.
- * Never: a device, a socket, an absolute time.
+ * Never: needs a device, a socket or an absolute time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

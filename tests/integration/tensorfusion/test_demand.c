@@ -2,7 +2,7 @@
 /*
  * Owns: the tests of the facade's order: arguments are judged first, a call opens what it needs, and after
  * AccelShutdown() the process is as it was.
- * Never: calls AccelInit() before what it tests, but for the pair that TensorFusion's own test begins with.
+ * Never: calls AccelInit() before what it tests, except the pair that TensorFusion's own test begins with.
  */
 #include <dirent.h>
 #include <errno.h>

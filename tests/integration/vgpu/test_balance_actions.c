@@ -95,7 +95,7 @@ static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
     return moves;
 }
 
-/* One of two that has everything is as far above the mean as can be: 1000 milli, which is not above 1000. */
+/* A member of two that has all the load is 1000 milli above the mean, the most there can be: not above 1000. */
 static void threshold_and_interval_hold_actions_back(void **state)
 {
     assert_true(moves_with(200, 2 * MS) > 0);
@@ -216,7 +216,7 @@ static void idle_members_have_fewer_units(void **state)
     }
 }
 
-/* One that is worth more comes while another runs: with the action it goes first, without it waits. */
+/* A task of higher priority comes while another runs: with the action it goes first, without it waits. */
 static void higher_priority_is_let_in(uint32_t actions, struct facet_balancer_task *ret_low,
                                       struct facet_balancer_task *ret_high)
 {

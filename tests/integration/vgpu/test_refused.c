@@ -22,7 +22,7 @@ static void *end_all(void *unused)
     return NULL;
 }
 
-/* A call that waits for ever cannot be ended, so the program ends. */
+/* A call that waits forever cannot be ended, so the program ends. */
 static void end_in_time(const char *name)
 {
     struct timespec until;

@@ -297,7 +297,7 @@ static void units_change_at_run_time(void **state)
     end(&contest);
 }
 
-/* One that waits since only one may run begins when two may, though the first runs on; and the other way around. */
+/* While one launch may run, the second waits; it begins when two may, beside the first. And the other way around. */
 static void launches_change_at_run_time(void **state)
 {
     enum { PAIRS = 20 };
@@ -365,9 +365,9 @@ static void open_scaling(uint32_t scaling, const char *units)
 }
 
 /*
- * One that asked for 300 and has more work than that, beside best effort, which has the rest of the guarantees: an idle
- * best-effort client, as another vGPU and the driver's own work on the device, takes nothing of that. With scaling the
- * first grows into it, as far as its limit.
+ * A client that asked for 300 and has more work than that, beside best effort, which has the rest of the guarantees: an
+ * idle best-effort client, as another vGPU and the driver's own work on the device, takes nothing of that. With scaling
+ * the first grows into it, as far as its limit.
  */
 static void what_demand_scales_is_given(void **state)
 {

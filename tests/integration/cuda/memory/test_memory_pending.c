@@ -12,18 +12,18 @@
 #define MOST       (512 * MIB)
 #define LIMIT      (4 * GIB)
 #define GLOBALS    (8 * MIB)
-#define CODE       (64 * KIB) /* of each function, by the fake (execution_code.c) */
+#define CODE       (64 * KIB) /* what the fake driver takes for each function (execution_code.c) */
 #define MODULE     (GLOBALS + CODE)
 #define MODULES    12u
 #define ROUNDS     4u
 #define SECOND     (20 * MIB)
 #define CONTEXTS   3u
-#define A_MOMENT   "300000"    /* ns, as large memory takes a real driver */
-#define FOR_LONG   "120000000" /* longer than a reading waits */
+#define A_MOMENT   "300000"    /* ns that a real driver needs for a large allocation */
+#define FOR_LONG   "120000000" /* ns: longer than a reading waits */
 
 static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\n";
 
-/* The loader looks when the allocators rest, with nothing allocated. */
+/* The loader reads the charges while the allocators wait at `rests` and hold no memory. */
 static struct {
     pthread_barrier_t begins, rests;
     _Atomic bool over, enough;
@@ -104,7 +104,7 @@ static void make_and_destroy(void)
     CHECK_EQUAL(cuda.cuCtxSetCurrent(play.context), CUDA_SUCCESS);
 }
 
-/* The driver's calls take longer than a reading waits: too little may be charged, and never more than there is. */
+/* The driver's calls take longer than a reading waits: the charge may be too small, but never too large. */
 static void load_beside_slow_ones(void)
 {
     CUmodule modules[3];
@@ -144,7 +144,7 @@ static void role_loads(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
-/* At no moment more than the most that can have been allocated. */
+/* The peak charge must not exceed the most that can have been allocated. */
 static void run(void (*what)(void), uint64_t besides, bool no_nvml, const char *linger_ns)
 {
     setenv("FAKE_CUDA_LINGER", linger_ns, 1);

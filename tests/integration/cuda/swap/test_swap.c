@@ -218,7 +218,7 @@ static int open_world_without_host_memory(void **state)
     return open_world(state);
 }
 
-/* Memory outside of oversubscription is never moved out: the program gets an error, and does not wait for ever. */
+/* Memory outside of oversubscription is never moved out: the program gets an error, and does not wait forever. */
 static void test_a_device_that_others_hold_refuses(void **state)
 {
     int own = world_add(&world, 0, 1000), other = world_add_oversubscribed(&world, LIMIT, 0);
@@ -346,7 +346,7 @@ static bool gives_again(int vgpu)
     return !is_stuck(vgpu) && is_partly_away(vgpu);
 }
 
-/* One that holds the device's memory gives none: its neighbour is refused, and not kept waiting for ever. */
+/* A program that holds the device's memory gives none: its neighbour is refused, and does not wait forever. */
 static void expect_refusal(int holder, int other)
 {
     assert_int_equal(world_wait(start_usual(other)), 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles of the tests of launches. Never: waits for ever: the test has set an alarm. */
+/* Owns: the roles of the tests of launches. Never: waits forever: the test has set an alarm. */
 #include "roles.h"
 
 #include <pthread.h>
@@ -449,7 +449,7 @@ static void role_fork(void)
     SETTLED(2);
 }
 
-/* A device that falls out: every call fails, and nothing is in flight for ever. */
+/* A device that falls out: every call fails, and nothing is in flight forever. */
 static void role_lost(void)
 {
     hipFunction_t function = client_function("work_5000us");

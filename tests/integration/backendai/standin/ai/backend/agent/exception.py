@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for the agent's errors. Owns: their tree and their members. Never: a message."""
+"""A stand-in for the agent's errors. Owns: their classes and fields. Never: writes a message."""
 from dataclasses import dataclass, field
 
 
