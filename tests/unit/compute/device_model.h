@@ -23,7 +23,7 @@ struct model_tenant {
     uint64_t gap_ns;         /* host time between a completion and the next launch; 0 = always has work */
     uint64_t depth_ns;       /* bound of what is in flight while leased, beside the policy's own */
     uint64_t reaction_ns;    /* from an opened gate to the first launch, as long as a hand-over takes */
-    uint64_t from_ns, to_ns; /* active period; to_ns 0 = for ever */
+    uint64_t from_ns, to_ns; /* active period; to_ns 0 = forever */
 
     int client;
     uint64_t left_ns[MODEL_QUEUE]; /* of each kernel in flight */

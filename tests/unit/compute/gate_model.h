@@ -176,7 +176,7 @@ static inline void gate_report(struct gate_model *model, struct gate_tenant *ten
         tenant->try_ns = gate_wakes_ns(model);
 }
 
-/* A process's report about itself: a living process shows itself all the time. */
+/* A process's report about itself: a live process shows itself all the time. */
 static inline struct facet_fair_demand gate_demand(const struct gate_model *model, const struct gate_tenant *tenant)
 {
     struct facet_fair_demand demand = {.busy_ns = tenant->work_ns};

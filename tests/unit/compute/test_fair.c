@@ -153,7 +153,7 @@ static void test_cap_alone_makes_no_long_waits(void **state)
         }
 }
 
-/* Work that waits for what its program launches next would never end, were all of it held against the cap for ever. */
+/* Work that waits for what its program launches next would never end, were all of it held against the cap forever. */
 static void test_cap_lets_in_beside_work_that_does_not_end(void **state)
 {
     struct facet_limits capped = limits(300, 300);

@@ -206,7 +206,7 @@ static void test_idle_time_is_not_saved_up(void **state)
     assert_part(&model, before, other, 2, 505, 10);
 }
 
-/* One that is served but could take no further turn does not lose its place. */
+/* A client that is served but could take no further turn does not lose its place. */
 static void test_served_is_not_idle(void **state)
 {
     static struct model model;

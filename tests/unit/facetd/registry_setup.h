@@ -39,7 +39,7 @@ static void start(void)
         fail_msg("%s", error.message);
 }
 
-/* As kill -9 would: nothing is told, everything on disk stays. */
+/* As kill -9 would: nothing is notified, everything on disk stays. */
 static void stop(void)
 {
     registry_close(registry);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what the head of a request may be. Never: a socket (tests/integration/daemon/test_refusals.py). */
+/* Owns: proofs of what the head of a request may be. Never: opens a socket (tests/integration/daemon/test_refusals.py).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

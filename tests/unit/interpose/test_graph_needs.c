@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what a graph may need, of graphs that are made up here. Never: a vendor; asks how long something took
- * but beside the same for less. */
+/* Owns: proofs of what a graph may need, of graphs that are made up here. Never: needs a vendor; asks how long
+ * something took but beside the same for less. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the ledger against a plain model, from threads and over fork. Never: a vendor, or time. */
+/* Owns: proofs of the ledger against a plain model, from threads and over fork. Never: needs a vendor, or time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

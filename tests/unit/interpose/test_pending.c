@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the gate between threads that allocate and threads that read. Never: a vendor, or a wait for a time.
+ * Owns: proofs of the gate between threads that allocate and threads that read. Never: needs a vendor, or waits for a
+ * time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that each region is paid for exactly while a block is in it, by threads too. Never: a vendor, or time.
+ * Owns: proofs that each region is paid for exactly while a block is in it, by threads too. Never: needs a vendor, or
+ * time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

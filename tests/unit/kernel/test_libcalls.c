@@ -389,7 +389,7 @@ static const char half_text[] = "declare half @facet_libcall___truncsfhf2(float)
                                 "  %h = bitcast i16 %b to half\n"
                                 "  %f = call float @facet_libcall___extendhfsf2(half %h)\n  ret float %f\n}\n";
 
-/* As an image gets them, but for being hidden, so that they can be found. */
+/* As an image gets them, except being hidden, so that they can be found. */
 static void supply(LLVMModuleRef module, const char *name)
 {
     struct facet_error error;

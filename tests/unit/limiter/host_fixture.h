@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a limiter in a temporary folder, with one worker, and processes to register. Never: the daemon. */
+/* Owns: a limiter in a temporary folder, with one worker, and processes to register. Never: needs the daemon. */
 #ifndef TEST_HOST_FIXTURE_H
 #define TEST_HOST_FIXTURE_H
 

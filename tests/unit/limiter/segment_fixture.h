@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a segment in a temporary folder for the limiter's tests. Never: the daemon. */
+/* Owns: a segment in a temporary folder for the limiter's tests. Never: needs the daemon. */
 #ifndef TEST_SEGMENT_FIXTURE_H
 #define TEST_SEGMENT_FIXTURE_H
 

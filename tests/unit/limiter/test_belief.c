@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what is believed of a segment's totals. Never: a segment. */
+/* Owns: proofs of what is believed of a segment's totals. Never: opens a segment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of freezing between owner and tenant: by hand, because idle, and with the owner gone. Never: the API. */
+/* Owns: proofs of freezing between owner and tenant: by hand, because idle, and with the owner gone. Never: calls the
+ * API. */
 #include "segment_fixture.h"
 
 #include <pthread.h>
@@ -167,7 +168,7 @@ static void test_goes_on_without_an_owner(void **state)
         facet_owner_beat(fixture->owner, facet_clock_now_ns());
         facet_tenant_supervise(&tenant, facet_clock_now_ns());
         start(&user, &tenant, uses[i]);
-        pthread_join(user.thread, NULL); /* the heartbeat has ended; a wait for ever ends the test by its time limit */
+        pthread_join(user.thread, NULL); /* the heartbeat has ended; a wait forever ends the test by its time limit */
         assert_true(user.granted);
         assert_int_equal(atomic_load(&tenant.orphan), 1);
     }

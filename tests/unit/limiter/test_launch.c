@@ -203,7 +203,7 @@ static void test_one_kernel_longer_than_the_depth_goes(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* The work in flight may wait for a later step of this thread: waiting for it for ever would be a deadlock. */
+/* The work in flight may wait for a later step of this thread: waiting for it forever would be a deadlock. */
 static void test_depth_never_dead_locks(void **state)
 {
     struct fixture *fixture = *state;

@@ -237,7 +237,7 @@ static void test_free_memory_beside_what_the_device_says(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* A program that closed the tenant's descriptor and reused its number: no living process is taken for dead. */
+/* A program that closed the tenant's descriptor and reused its number: no live process is taken for dead. */
 static void test_free_memory_with_a_descriptor_that_is_the_programs(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the count of processes that could not enter. Never: a process that could not. */
+/* Owns: proofs of the count of processes that could not enter. Never: starts such a process. */
 #include "segment_fixture.h"
 
 #include <fcntl.h>

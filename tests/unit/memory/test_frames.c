@@ -60,7 +60,7 @@ static void test_the_last_chunk_may_be_a_part(void **state)
     watched_end(&watched, memory);
 }
 
-/* Memory that another space had is told to be cleared; one's own is not. */
+/* Memory that another space had is marked to be cleared; a space's own is not. */
 static void test_who_had_it_last(void **state)
 {
     struct watched watched;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of when a rule is raised and cleared, and of what is told. Never: real time. */
+/* Owns: proofs of when a rule is raised and cleared, and of its reports. Never: needs real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

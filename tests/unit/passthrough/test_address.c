@@ -105,7 +105,7 @@ static void every_address_comes_back(void **state)
     }
 }
 
-/* Texts near to addresses: an accepted text is the printed form, but for case and the zeros of a domain. */
+/* Texts near to addresses: an accepted text is the printed form, except case and the zeros of a domain. */
 static void whatever_is_taken_is_said_again(void **state)
 {
     static const char bytes[] = "0123456789abcdefABCDEF:. -x";

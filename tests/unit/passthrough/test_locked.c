@@ -238,7 +238,7 @@ static void one_function_alone_hangs_as_well(void **state)
     assert_int_equal(scan_override(tree->machine.root, &address, text, sizeof text), FACET_PCI_UNREAD_ABSENT);
 }
 
-/* A moment before us is not for ever. */
+/* A moment before us is not forever. */
 static void another_look_is_waited_for(void **state)
 {
     struct tree *tree = *state;

@@ -39,7 +39,7 @@ static enum facet_status look(const struct machine *machine, struct facet_pci_sn
     return status;
 }
 
-/* With memory that runs out at any request: refused, or the same as without, but for lists of the kernel that could
+/* With memory that runs out at any request: refused, or the same as without, except lists of the kernel that could
  * then not be read, which are said to be so. */
 static void memory_runs_out(void **state)
 {

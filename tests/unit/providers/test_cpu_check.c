@@ -67,7 +67,7 @@ static void an_access_out_of_bounds_is_told_and_not_made(void **state)
     assert_int_equal(run("store", 1, 64, 100, words), FACET_OUT_OF_RANGE); /* item 11 is the first beyond 1024 words */
     assert_non_null(strstr(world.error.message, "store.cl:7:3: kernel store, work-item (11, 0, 0): write of 4 bytes"));
     expect_failed(FACET_OUT_OF_RANGE);
-    OK(&world, world_wait(&world)); /* it is told once */
+    OK(&world, world_wait(&world)); /* the failure is reported once */
 }
 
 static void bounds_are_what_was_asked_for(void **state)

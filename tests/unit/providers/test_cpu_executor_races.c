@@ -210,7 +210,7 @@ static void no_unit_is_lost(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* Launch and wait, over and over: a wake-up that is lost would wait for ever. */
+/* Launch and wait, over and over: a wake-up that is lost would wait forever. */
 static void no_wake_is_lost(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);

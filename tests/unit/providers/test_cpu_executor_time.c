@@ -111,7 +111,7 @@ static struct stretch stretch_of(struct cpu_stream *stream, uint64_t sequence)
     return (struct stretch){record.busy_ns, record.end_ns - record.start_ns};
 }
 
-/* One that has the device to itself, and one that others wait behind: time is the processor's time to both. */
+/* A launch is charged processor time only, whether it has the device to itself or others wait behind it. */
 static void what_a_unit_is_without_its_processor_is_not_charged(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);

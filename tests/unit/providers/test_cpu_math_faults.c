@@ -2,7 +2,7 @@
 /*
  * Owns: operations of the table `math` when memory runs out, at each call that asks for some: a specific status, and a
  * stream that goes on. The operations are linked into the test, so that their calls can be made to fail.
- * Never: judges numbers, but for one product after each failure. Leaks are the sanitizer's to find.
+ * Never: judges numbers, except one product after each failure. Leaks are the sanitizer's to find.
  */
 #include "cpu_math_world.h"
 

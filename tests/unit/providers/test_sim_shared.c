@@ -558,7 +558,7 @@ static void a_failing_call_takes_nothing(void **state)
     world_end(&other);
 }
 
-/* A living process whose file cannot be read may hold everything: no other is let in beside it. */
+/* A live process whose file cannot be read may hold everything: no other is let in beside it. */
 static void a_living_file_that_is_none_is_refused(void **state)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

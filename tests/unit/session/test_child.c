@@ -437,7 +437,7 @@ static void the_child_ends_with_its_parent(void **state)
     }
     assert_int_equal(waitid(P_PID, (id_t)parent, &info, WEXITED), 0);
     assert_int_equal(info.si_status, SIGKILL);
-    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* blocks for ever when the child and its own parent stay */
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* blocks forever when the child and its own parent stay */
     assert_int_equal(info.si_status, EXIT_SUCCESS);
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     assert_no_child_is_left();

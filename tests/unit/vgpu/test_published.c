@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what is taken of a driver's published text, member by member. Never: a driver or a folder. */
+/* Owns: proofs of what is taken of a driver's published text, member by member. Never: needs a driver or a folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

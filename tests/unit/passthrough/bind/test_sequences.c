@@ -65,7 +65,7 @@ static void do_recover(struct world *world)
     facet_passthrough_recover(world->manager, &report, NULL);
 }
 
-/* One that dies of it. */
+/* A bind or unbind in a process that is killed on the way. */
 static void do_killed(struct world *world)
 {
     bool binds = below(&world->seed, 2);

@@ -335,7 +335,7 @@ static void test_answers(void **state)
     machine_drop(&model);
 }
 
-/* One that is pulled out in the middle is nothing to undo; the other goes back. */
+/* A function that is pulled out on the way need not be undone; the other one is. */
 static void pull_out(struct model *model, const char *what)
 {
     if (strstr(what, "snd_hda_intel/unbind"))

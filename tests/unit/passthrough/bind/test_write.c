@@ -164,7 +164,7 @@ static void test_children_of_the_program(void **state)
         signal(SIGCHLD, handlers[i]);
         snprintf(text, sizeof text, "vfio-%zu", i);
         assert_int_equal(bind_write(&place->host, "/file", text, 1000 * FACET_NS_PER_S, &stuck), 0);
-        /* The kernel need not have it, nor this machine the program: either is told, and nothing is changed. */
+        /* The kernel may lack the module, and this machine the program: both are reported, and nothing is changed. */
         assert_int_equal(bind_load(&machine, "facet-there-is-none", 1000 * FACET_NS_PER_S, &stuck), ENOENT);
         assert_int_equal(stuck.pid, 0);
         assert_int_equal(signals, 0);
@@ -237,7 +237,7 @@ static void test_lock_outlives_us(void **state)
     close(fd);
 }
 
-/* ---- living processes ---- */
+/* ---- live processes ---- */
 
 static void test_alive(void **state)
 {

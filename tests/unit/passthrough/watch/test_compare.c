@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what two looks at a machine tell apart, and of watching by time alone. Never: the host's devices. */
+/* Owns: proofs of what two looks at a machine tell apart, and of watching by time alone. Never: reads the host's
+ * devices. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /*
  * Owns: a million random steps over all kinds, strategies, affinities, rules and sizes, after each of which no place
  * has given more than it has, a grant is what was asked for, and a release takes back what the grant had, to the last
- * unit. Never: a randomness that differs from run to run.
+ * unit. Never: differs from run to run.
  */
 #include <stdbool.h>
 #include <stdlib.h>
