@@ -160,11 +160,11 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
         if (!read_attach_option(self, option, attachment, &chosen, ret_exit))
             return false;
     if (attachment->target == PCI_TARGET_NONE) {
-        *ret_exit = command_usage(self, "for what? expected one of " TARGETS);
+        *ret_exit = command_usage(self, "no target: expected one of " TARGETS);
         return false;
     }
     if (attachment->request.flags & FACET_ATTACH_MANAGED && attachment->target != PCI_TARGET_LIBVIRT) {
-        *ret_exit = command_usage(self, "--managed is for --libvirt: no other binds by itself");
+        *ret_exit = command_usage(self, "--managed needs --libvirt: only libvirt binds by itself");
         return false;
     }
     if (!pci_attachment_operands(self, argc, argv, attachment, ret_exit))
@@ -236,7 +236,7 @@ static void warn_of_group(const struct command *self, const struct pci_attachmen
             driver_is_port(other->driver))
             continue;
         facet_pci_address_print(&other->address, member);
-        command_warn(self, "'%s': %s of the same IOMMU group %d is with the host's driver '%s': no VM can open it so",
+        command_warn(self, "'%s': no VM can open it while %s of the same IOMMU group %d has the host's driver '%s'",
                      address, member, found->group, other->driver);
     }
 }
@@ -400,9 +400,9 @@ const struct command command_pci_attach = {
     .help = "usage: facet pci attach --qemu|--qmp SOCKET|--libvirt|\n"
             "                        --cloud-hypervisor[=SOCKET] [option]... ADDRESS...\n"
             "\n"
-            "Prints what a VM's monitor must be told of functions that are bound to VFIO;\n"
-            "with a SOCKET, plugs them into a running VM, all or none. ADDRESS is\n"
-            "0000:01:00.0, or the UUID of a mediated device.\n"
+            "Prints the arguments or XML that give a VM functions bound to VFIO; with a\n"
+            "SOCKET, plugs them into a running VM, all or none. ADDRESS is 0000:01:00.0, or\n"
+            "the UUID of a mediated device.\n"
             "\n"
             "      --qemu                 arguments of QEMU's command line\n"
             "      --qmp SOCKET           plug into the QEMU that serves QMP there\n"
@@ -411,19 +411,19 @@ const struct command command_pci_attach = {
             "                             arguments of Cloud Hypervisor, or plug in there\n"
             "      --iommufd              use /dev/iommu: QEMU 9.0, kernel 6.6, libvirt 12.1\n"
             "      --qemu-version, --libvirt-version VERSION\n"
-            "                             what the VM is for: refuse what it cannot do\n"
-            "      --name ID              of the first function in the VM\n"
-            "      --port ID              the root port that it goes to\n"
-            "      --first-port NUMBER    of the root ports that are made (1)\n"
-            "      --primary              it is the VM's first VGA\n"
-            "      --romfile FILE         its ROM\n"
+            "                             refuse what this version cannot do\n"
+            "      --name ID              id of the first function in the VM\n"
+            "      --port ID              root port of the first function\n"
+            "      --first-port NUMBER    number of the first root port that is made (1)\n"
+            "      --primary              the first function is the VM's first VGA\n"
+            "      --romfile FILE         ROM of the first function\n"
             "      --no-rom, --no-display\n"
-            "                             of all functions: hide the ROM, show no picture\n"
-            "      --clique NUMBER        GPUs that may speak to each other directly\n"
+            "                             all functions: hide the ROM, show no picture\n"
+            "      --clique NUMBER        GPUs of one number may access each other directly\n"
             "      --segment NUMBER, --guest-iommu\n"
-            "                             Cloud Hypervisor: PCI segment, behind its IOMMU\n"
+            "                             Cloud Hypervisor: PCI segment, the VM's own IOMMU\n"
             "      --managed              libvirt binds and unbinds by itself\n"
-            "      --timeout SECONDS      for all that is done in a running VM (30)\n"
+            "      --timeout SECONDS      for all calls to a running VM together (30)\n"
             "      --root DIR             the tree that holds sys and proc (/)\n"
             "      --json                 print JSON\n",
     .run = run,

@@ -205,7 +205,7 @@ static enum facet_status look(const struct pci_attachment *attachment, const cha
         return status;
     const json_t *tree = json_object_get(info, "device_tree");
     if (!json_is_object(tree))
-        return facet_error_set(error, FACET_UNSUPPORTED, "vm.info: it does not show its devices");
+        return facet_error_set(error, FACET_UNSUPPORTED, "vm.info: expected a device_tree");
     *ret_there = json_object_get(tree, id) != NULL;
     return FACET_OK;
 }

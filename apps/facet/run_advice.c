@@ -63,8 +63,8 @@ void run_advise_after(const struct command *self, const json_t *vgpu, const stru
         return;
     facet_format_size(view_number(vgpu, "memory_limit_bytes"), quota, sizeof quota);
     command_warn(self,
-                 "%s: the memory quota, %s, is too small to begin on %s: what is asked for first, as a rule %s of some "
-                 "hundred MiB, was refused; give a larger one by -m",
+                 "%s: the memory quota, %s, is too small to use %s: the first allocation, as a rule %s of some hundred "
+                 "MiB, was refused; give a larger quota by -m",
                  view_text(vgpu, "name"), quota, view_text(vgpu, "device"), kind->beginning);
 }
 
@@ -88,8 +88,9 @@ void run_advise_unused(const struct command *self, const json_t *vgpu)
 
     if (facet_segment_read_totals(view_text(vgpu, "segment"), &after, NULL) != FACET_OK || after.slots_used)
         return;
-    command_warn(self,
-                 "no program entered %s, so no limit was held: what ran used no device, or used one out of its reach "
-                 "(facet-run(1), OUT OF REACH)",
-                 view_text(vgpu, "name"));
+    command_warn(
+        self,
+        "no program entered %s, so no limit applied: the command used no device, or one that the limits do not "
+        "reach (facet-run(1), OUT OF REACH)",
+        view_text(vgpu, "name"));
 }

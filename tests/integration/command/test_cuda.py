@@ -171,11 +171,11 @@ def a_quota_below_what_a_context_costs_is_refused_clearly():
         shown = place.json("vgpu", "show", "small", "--json")
         equal((shown["memory_used_bytes"], shown["memory_peak_bytes"] <= 100 << 20), (0, True))
         # The command gives the reason unasked, since the program does not; for other refusals it adds nothing.
-        said = "small: the memory quota, 100 MiB, is too small to begin on cuda:0: what is asked for first, as a rule a CUDA context"
+        said = "small: the memory quota, 100 MiB, is too small to use cuda:0: the first allocation, as a rule a CUDA context"
         contains(done.stderr, f"facet run: warning: {said}")
         for limits, expected in ((["--vgpu", "small"], 1), (["-d", "cuda:1", "-m", "100M"], 1), (["-m", "301M"], 0)):
             done = place.facet("run", *limits, "--", TENANT, "grab", "plain", "64", MOST, "0")
-            equal(done.stderr.count("is too small to begin on"), expected, done.stderr)
+            equal(done.stderr.count("is too small to use"), expected, done.stderr)
         place.facet("vgpu", "set", "small", "-m", "2G")
         equal(place.facet("run", "--vgpu", "small", "--", TENANT, "store").stderr, "")
         equal(place.facet("run", "--vgpu", "small", "--", TENANT, "grab", "plain", "64", MOST, "0").stderr, "")

@@ -99,8 +99,8 @@ def half_of_a_group_is_warned_of():
         equal((done.returncode, done.stderr), (0, ""), "another group")
         os.unlink(link)
         os.symlink("../../../../kernel/iommu_groups/10", link)
-        warning = ("'0000:01:00.0': 0000:01:00.1 of the same IOMMU group 10 is with the host's driver 'snd_hda_intel': "
-                   "no VM can open it so")
+        warning = ("'0000:01:00.0': no VM can open it while 0000:01:00.1 of the same IOMMU group 10 has the host's driver "
+                   "'snd_hda_intel'")
         done = place.facet("pci", "attach", "--root", host, "--qemu", "01:00.0")
         equal(done.returncode, 0)
         contains(done.stderr, warning)
@@ -222,7 +222,7 @@ def cloud_hypervisor_may_be_slow_wrong_or_absent():
             contains(done.stderr, "in time")
             done = place.facet("pci", "detach", "--root", host, "--cloud-hypervisor", cloud.path, "02:00.0")
             contains(done.stderr, "'facet-0000-02-00.0': vm.remove-device: Cloud Hypervisor refuses (404): no such device")
-        for info, why in ((b"nonsense", "not JSON"), ({"state": "Running"}, "does not show its devices")):
+        for info, why in ((b"nonsense", "not JSON"), ({"state": "Running"}, "expected a device_tree")):
             with CloudHypervisor(place.path("api"), info=info) as cloud:
                 place.json("pci", "attach", "--root", host, f"--cloud-hypervisor={cloud.path}", "01:00.0", "--json")
                 done = place.facet("pci", "detach", "--root", host, "--cloud-hypervisor", cloud.path, "01:00.0")

@@ -66,7 +66,7 @@ def quota_that_no_device_can_begin_with_is_a_clear_refusal():
         done = place.facet("run", "-d", "rocm:0", "-m", "128M", "--", os.path.join(PROGRAMS, "program-linked"))
         contains(done.stdout, "1 devices, 128 MiB, 2 GiB 2, launch ")
         equal(done.stderr.count("\n"), 1, done.stderr)
-        contains(done.stderr, "the memory quota, 128 MiB, is too small to begin on rocm:0: what is asked for first")
+        contains(done.stderr, "the memory quota, 128 MiB, is too small to use rocm:0: the first allocation")
 
 
 @test
