@@ -100,7 +100,7 @@ enum facet_status journal_load(struct bind_host *host, const char *name, struct 
     journal_name(&journal, expected);
     if (strcmp(name, expected) != 0) {
         journal_clear(&journal);
-        return facet_error_set(error, FACET_CORRUPT, "journal %s: holds what belongs into %s", name, expected);
+        return facet_error_set(error, FACET_CORRUPT, "journal %s: its content belongs to %s", name, expected);
     }
     *ret_journal = journal;
     return FACET_OK;

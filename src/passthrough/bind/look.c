@@ -155,7 +155,7 @@ static void note_half_bound(const struct looking *looking, const struct facet_pc
             continue;
         facet_pci_address_print(&other->address, text);
         bind_note(looking->report, FACET_PASSTHROUGH_NOTE_HALF_BOUND, &function->address,
-                  "is with vfio, but %s of the same group %d is with the host's driver %s: no machine can use it", text,
+                  "has a driver of vfio, but %s of the same group %d has the host's driver %s: no VM can use it", text,
                   function->group, other->driver);
     }
 }
