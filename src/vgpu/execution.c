@@ -134,8 +134,8 @@ enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, co
     if (vgpu->device->target[0])
         *ret_target = vgpu->device->target;
     else
-        status =
-            facet_error_set(error, FACET_UNSUPPORTED, "device %s does not say what code it takes", vgpu->device->id);
+        status = facet_error_set(error, FACET_UNSUPPORTED, "device %s does not report which code it accepts",
+                                 vgpu->device->id);
     return facet_vgpu_note(vgpu, status);
 }
 
@@ -313,7 +313,7 @@ enum facet_status facet_vgpu_enqueue_fill(struct facet_driver *driver, uint32_t 
 static enum facet_status refuse_unknown_execution(uint64_t execution, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "execution",
-                                "execution 0x%" PRIx64 ": expected one of this vGPU, of its streams' last launches",
+                                "execution 0x%" PRIx64 ": expected one of the last launches of this vGPU's streams",
                                 execution);
 }
 
