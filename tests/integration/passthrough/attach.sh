@@ -21,7 +21,7 @@ mark detach
 check "both go together" wait_for none_is_there
 mark "attach again"
 check "they come back" wait_for both_are_there
-check "and are switched on" switch_on "$(find_function 1234:11e8)"
-check "both of them" switch_on "$(find_function 1234:11e8 2)"
+check "the first is switched on again" switch_on "$(find_function 1234:11e8)"
+check "the second is switched on again" switch_on "$(find_function 1234:11e8 2)"
 mark "detach again"
-check "and go" wait_for none_is_there
+check "both go again" wait_for none_is_there

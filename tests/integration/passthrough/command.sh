@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# The command, on functions of a real kernel: found, judged, planned, bound, used, given back; hot-plug watched.
-gpu=$(find_function 1af4:1050) # virtio's: a display without a driver
+# The commands of `facet pci` on a real kernel: scan, doctor, plan, bind, unbind, recovery, rules and watch.
+gpu=$(find_function 1af4:1050) # virtio's display, which has no driver here
 edu=$(find_function 1234:11e8)
 nvme=$(find_function 1b36:0010)
 other=$(find_function 1b36:0005) # in nvme's group
@@ -12,67 +12,67 @@ has() { grep -qF "$1" "$2"; }
 override_of() { cat "$devices/$1/driver_override"; }
 
 # ---- looking ----
-check "the scan finds the GPU" sh -c 'facet pci scan >/tmp/scan; cat /tmp/scan'
-check "and names it" has "$gpu" /tmp/scan
-check "the host has an IOMMU, and remaps interrupts" sh -c 'facet pci doctor >/tmp/doctor; cat /tmp/doctor'
-check "which the doctor says" grep -q "^good *iommu" /tmp/doctor
-check "of interrupts too" grep -q "^good *interrupts" /tmp/doctor
-check "one function in full" sh -c "facet pci show $nvme >/tmp/show; cat /tmp/show"
-check "with what it would take along" has "as a group of 2 functions" /tmp/show
+check "the scan succeeds" sh -c 'facet pci scan >/tmp/scan; cat /tmp/scan'
+check "the scan lists the GPU" has "$gpu" /tmp/scan
+check "the doctor finds no fault" sh -c 'facet pci doctor >/tmp/doctor; cat /tmp/doctor'
+check "the doctor finds the IOMMU" grep -q "^good *iommu" /tmp/doctor
+check "the doctor finds interrupt remapping" grep -q "^good *interrupts" /tmp/doctor
+check "one function is shown in full" sh -c "facet pci show $nvme >/tmp/show; cat /tmp/show"
+check "the function is shown with the rest of its group" has "as a group of 2 functions" /tmp/show
 
 # ---- judging ----
 refuses "the last GPU is not taken from a host that wants a screen" "last GPU" facet pci bind "$gpu"
 check "nvme has its driver" wait_for has_driver "$nvme" nvme
-refuses "half of a group is not handed on" "is not viable" facet pci bind --alone "$other"
-check "nothing of it was touched" has_driver "$nvme" nvme
+refuses "half of a group is not bound" "is not viable" facet pci bind --alone "$other"
+check "the other half keeps its driver" has_driver "$nvme" nvme
 
-# ---- the process that has it open: found by number, with any name of the node ----
-check "the disk has a node" wait_for test -b /dev/nvme0n1
+# ---- the process that has a disk open is found by device number, whatever the node's name ----
+check "the disk has a device node" wait_for test -b /dev/nvme0n1
 IFS=: read -r major minor </sys/block/nvme0n1/dev
 mknod /dev/other b "$major" "$minor"
 for node in /dev/nvme0n1 /dev/other /dev/nvme0; do
     sleep 600 <$node &
     holder=$!
     case $node in /dev/other) said=/dev/nvme0n1 ;; *) said=$node ;; esac
-    refuses "a disk is not taken from who has $node" "process $holder (sleep) has $said open" facet pci bind "$nvme"
+    refuses "a disk is not bound while a process has $node open" "process $holder (sleep) has $said open" facet pci bind "$nvme"
     kill "$holder"
     wait "$holder" 2>/dev/null
 done
 check "a look at the disk opens no device of it" sh -c "facet pci show $nvme | tee /dev/stderr | grep -q 'held by *no process'"
 
 # ---- planning ----
-check "a plan" sh -c "facet pci plan $nvme >/tmp/plan; cat /tmp/plan"
-check "names the driver that is taken away" has "drivers/nvme/unbind" /tmp/plan
-check "and writes nothing" has_driver "$nvme" nvme
+check "a plan is printed" sh -c "facet pci plan $nvme >/tmp/plan; cat /tmp/plan"
+check "the plan names the driver to unbind" has "drivers/nvme/unbind" /tmp/plan
+check "planning changes nothing" has_driver "$nvme" nvme
 
 # ---- binding ----
 check "edu is bound" facet pci bind "$edu"
-check "vfio has it" has_driver "$edu" vfio-pci
+check "edu has the driver vfio-pci" has_driver "$edu" vfio-pci
 check "binding it again is no error" facet pci bind "$edu"
 checks edu passthrough-guest edu "$edu"
-check "a probe opens it as a machine would" sh -c "facet pci doctor --probe $edu | tee /tmp/probe; grep -q '^good *probe .*1234:11e8.* opens through' /tmp/probe"
-refuses "a function that the host drives is not probed" "facet pci bind" sh -c "facet pci doctor --probe $nvme >&2"
+check "a probe opens edu as a VM would" sh -c "facet pci doctor --probe $edu | tee /tmp/probe; grep -q '^good *probe .*1234:11e8.* opens through' /tmp/probe"
+refuses "a function with a host driver is not probed" "facet pci bind" sh -c "facet pci doctor --probe $nvme >&2"
 check "nvme is bound, with its group" facet pci bind "$nvme"
-check "both are vfio's" sh -c "facet pci state >/tmp/state.txt; cat /tmp/state.txt; [ \$(grep -c ready /tmp/state.txt) = 3 ]"
+check "both functions of the group, and edu, are ready" sh -c "facet pci state >/tmp/state.txt; cat /tmp/state.txt; [ \$(grep -c ready /tmp/state.txt) = 3 ]"
 checks nvme passthrough-guest config "$nvme"
 
 passthrough-guest hold "$edu" request >/tmp/hold &
 holder=$!
 wait_for grep -q holding /tmp/hold
-check "what a machine has open is in_vm" sh -c "facet pci state | tee /dev/stderr | grep $edu | grep -q in_vm"
-refuses "and is not given back" "open" facet pci unbind "$edu"
-refuses "nor probed" "facet pci state" sh -c "facet pci doctor --probe $edu >&2"
+check "an open function is in_vm" sh -c "facet pci state | tee /dev/stderr | grep $edu | grep -q in_vm"
+refuses "an open function is not unbound" "open" facet pci unbind "$edu"
+refuses "an open function is not probed" "facet pci state" sh -c "facet pci doctor --probe $edu >&2"
 kill "$holder"
 wait "$holder" 2>/dev/null
 
-check "nvme is given back" facet pci unbind "$nvme"
-check "to its driver" wait_for has_driver "$nvme" nvme
-check "its neighbour to none" has_driver "$other" none
-check "without an override" [ "$(override_of "$nvme")" = "(null)" ]
-check "its disk comes back" wait_for ls -d /sys/block/nvme0n1
-refuses "what Facet does not have it does not give back" "not" facet pci unbind "$nvme"
+check "nvme is unbound" facet pci unbind "$nvme"
+check "nvme has its driver again" wait_for has_driver "$nvme" nvme
+check "its neighbour has no driver again" has_driver "$other" none
+check "nvme has no driver override" [ "$(override_of "$nvme")" = "(null)" ]
+check "the disk comes back" wait_for ls -d /sys/block/nvme0n1
+refuses "a function that Facet has not bound is not unbound" "not" facet pci unbind "$nvme"
 
-# ---- killed on the way: the next call ends in the old state or in the new one ----
+# ---- killed during a bind: the next call leads to the old state or to the new one ----
 for pause in 0.1 0.15 0.2 0.25 0.3 0.33 0.36 0.4 0.5; do
     facet pci bind "$nvme" >/tmp/bind 2>&1 &
     binder=$!
@@ -93,25 +93,25 @@ done
 
 # ---- rules ----
 check "a rule is written" facet pci persist add "$edu"
-check "edu is given back" facet pci unbind "$edu"
-refuses "the rule is not met" "" facet pci persist assert
-check "it is applied" facet pci persist apply
-check "and met" facet pci persist assert
-check "it can be undone" facet pci persist undo
-check "edu is free" has_driver "$edu" none
+check "edu is unbound" facet pci unbind "$edu"
+refuses "the rule is reported as not met" "" facet pci persist assert
+check "the rule is applied" facet pci persist apply
+check "the rule is met" facet pci persist assert
+check "the rule is undone" facet pci persist undo
+check "edu has no driver" has_driver "$edu" none
 
 # ---- hot-plug ----
 facet pci watch --all --timeout 600 --interval 600 >/tmp/watch 2>&1 &
 watcher=$!
 wait_for grep -q "^watching" /tmp/watch
 mark plug
-check "a second edu appears" wait_for grep -q "added" /tmp/watch
+check "the watch reports a second edu" wait_for grep -q "added" /tmp/watch
 new=$(find_function 1234:11e8 2)
-check "it is bound" facet pci bind "$new"
-check "which is told" wait_for grep -q "$new driver none -> vfio-pci" /tmp/watch
+check "the second edu is bound" facet pci bind "$new"
+check "the watch reports its new driver" wait_for grep -q "$new driver none -> vfio-pci" /tmp/watch
 mark unplug
-check "it goes" wait_for grep -q "$new removed" /tmp/watch
+check "the watch reports that it was removed" wait_for grep -q "$new removed" /tmp/watch
 kill "$watcher"
 wait "$watcher" 2>/dev/null
 sed 's/^/# /' /tmp/watch
-check "what went while it was bound is said" facet pci recover
+check "recovery succeeds after a bound function was removed" facet pci recover

@@ -5,16 +5,16 @@ edu=$(find_function 1234:11e8)
 nvme=$(find_function 1b36:0010)
 alone=$(find_function 1234:11e8 2) # behind a port of its own
 
-check "the command runs in here" facet version
-refuses "what has another driver is not opened, and says which" "has no driver, not vfio-pci" \
+check "the command runs in the VM" facet version
+refuses "a function without vfio-pci is not opened, and its driver is named" "has no driver, not vfio-pci" \
     passthrough-guest open "$edu"
-refuses "there is no such function" "no such PCI function" passthrough-guest open 0000:3f:1f.7
-refuses "what is no address" "no address of a PCI function" passthrough-guest open ../../../etc
+refuses "a missing function is refused" "no such PCI function" passthrough-guest open 0000:3f:1f.7
+refuses "a text that is no address is refused" "no address of a PCI function" passthrough-guest open ../../../etc
 check "edu is bound to vfio-pci" bind "$edu"
 check "edu is opened by its group" passthrough-guest open "$edu"
 checks edu passthrough-guest config "$edu"
 checks edu passthrough-guest edu "$edu"
-check "the IOMMU reports the write to where nothing is mapped" \
+check "the IOMMU reports a write to an unmapped address" \
     sh -c 'dmesg | grep "DMAR:.*DMA Write.*fault addr 0x100001000"'
 echo 16 >/sys/module/vfio_iommu_type1/parameters/dma_entry_limit
 checks memory passthrough-guest memory "$edu"
@@ -34,14 +34,14 @@ checks together passthrough-guest share "$edu" "$nvme"
 passthrough-guest hold "$edu" request >/tmp/hold &
 holder=$!
 wait_for grep -q holding /tmp/hold
-refuses "an open group names who has it" "process $holder (passthrough-gue) has it open" passthrough-guest open "$edu"
+refuses "the process that has the group open is named" "process $holder (passthrough-gue) has it open" passthrough-guest open "$edu"
 kill "$holder"
 wait "$holder" 2>/dev/null
 
 if [ -e /dev/iommu ]; then
     echo "ok - without iommufd that is what is said # SKIP this kernel has it"
 else
-    refuses "without iommufd that is what is said" "/dev/iommu is not there" by cdev passthrough-guest open "$edu"
+    refuses "the error names iommufd where it is missing" "/dev/iommu is not there" by cdev passthrough-guest open "$edu"
 fi
 
 check "edu is given back, to no driver" give_back "$edu" none

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
-# facet pci attach and detach with all that is real: a function behind VFIO, and a QEMU that takes it while it stands
-# still, so that its guest needs no time. Whether it is handed back is asked again after a reset, which a guest that
-# does nothing answers by.
+# facet pci attach and detach with a real function behind VFIO and a real QEMU. QEMU is not started yet (-S), so that its
+# guest needs no time. A guest that does nothing gives the function back at a reset, so the test asks for one.
 edu=$(find_function 1234:11e8)
 # shellcheck disable=SC2010  # names of descriptors are numbers
 qemu_has_it() { ls -l "/proc/$qemu/fd" | grep -q -- "-> /dev/vfio/$(group_of "$edu")\$"; }
@@ -16,23 +15,23 @@ qemu-system-x86_64 -S -accel tcg -machine q35 -cpu qemu64 -m 32 -nodefaults -no-
     -qmp pipe:/tmp/control >/tmp/qemu 2>&1 &
 qemu=$!
 cat /tmp/control.out >/tmp/said &
-check "QEMU stands ready" wait_for [ -S /tmp/qmp ]
-refuses "what is not bound is not attached" "'$edu' has no driver" \
+check "QEMU serves QMP" wait_for [ -S /tmp/qmp ]
+refuses "a function that is not bound is not attached" "'$edu' has no driver" \
     facet pci attach --qmp /tmp/qmp "$edu"
 check "edu is bound to vfio-pci" bind "$edu"
-check "it is attached" facet pci attach --qmp /tmp/qmp --timeout 60 "$edu"
+check "edu is attached" facet pci attach --qmp /tmp/qmp --timeout 60 "$edu"
 check "QEMU has it open" qemu_has_it
-refuses "it cannot be attached twice" "is in the VM already" facet pci attach --qmp /tmp/qmp --timeout 60 "$edu"
-refuses "a guest that stands still gives nothing back" "the VM is 'prelaunch'" \
+refuses "edu is not attached twice" "is in the VM already" facet pci attach --qmp /tmp/qmp --timeout 60 "$edu"
+refuses "a guest that does not run gives nothing back" "the VM is 'prelaunch'" \
     facet pci detach --qmp /tmp/qmp --timeout 3 "$edu"
-check "QEMU has it open still" qemu_has_it
+check "QEMU still has it open" qemu_has_it
 facet pci detach --qmp /tmp/qmp --timeout 90 "$edu" >/tmp/detached 2>&1 &
 detach=$!
 sleep 3
 tell qmp_capabilities
 tell system_reset
-check "it is detached" wait_for has_ended "$detach"
-check "which is said" grep -x "$edu: out of the VM" /tmp/detached
+check "the detach ends" wait_for has_ended "$detach"
+check "the detach reports that edu is out of the VM" grep -x "$edu: out of the VM" /tmp/detached
 check "QEMU has closed it" qemu_has_it_not
 check "edu is given back, to no driver" give_back "$edu" none
 kill "$qemu"

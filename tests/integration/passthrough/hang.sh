@@ -60,61 +60,61 @@ take "$gpu"
 gpu_taker=$taker
 take "$edu"
 edu_taker=$taker
-check "nobody can end who takes the GPU away" wait_for is_in "$gpu_taker" D
+check "the process that takes the GPU away cannot be killed" wait_for is_in "$gpu_taker" D
 cat "$devices/$gpu/driver_override" >/dev/null &
 cat=$!
-check "who reads its override hangs as well" wait_for is_in "$cat" D
+check "a process that reads its override hangs as well" wait_for is_in "$cat" D
 check "the watch sees the GPU" wait_for has "$gpu stuck" /tmp/watch
-check "and edu" wait_for has "$edu stuck" /tmp/watch
+check "the watch sees edu" wait_for has "$edu stuck" /tmp/watch
 
 waits_for_gpu="is stuck: the kernel has its driver let go of it, and waits for process $gpu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$gpu") open"
 waits_for_edu="is stuck: the kernel has its driver let go of it, and waits for process $edu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$edu") open"
 returns scan facet pci scan
-says "it says what the GPU waits for" "stop: $waits_for_gpu"
-says "and what to do" "end who has it open"
+says "the scan names the process that the GPU waits for" "stop: $waits_for_gpu"
+says "the scan says what to do" "end who has it open"
 returns "scan of all" facet pci scan --all
-says "it says what edu waits for" "stop: $waits_for_edu"
-check "nvme is whole" grep -q "^$nvme .*storage nvme .*yes" /tmp/said
+says "the scan of all names the process that edu waits for" "stop: $waits_for_edu"
+check "the scan of all reads nvme in full" grep -q "^$nvme .*storage nvme .*yes" /tmp/said
 returns "scan as JSON" facet pci scan --json
-says "the reason has a name" '"reason": "stuck"'
+says "the scan as JSON has the reason" '"reason": "stuck"'
 returns show facet pci show "$gpu"
-says "it says why" "$waits_for_gpu"
-says "and what is not known for that" "override (stuck)"
+says "show names the process that the GPU waits for" "$waits_for_gpu"
+says "show lists the attributes that are unknown" "override (stuck)"
 returns "show of another" facet pci show "$nvme"
-check "which is whole" sh -c "grep -q '^driver  *nvme' /tmp/said && ! grep -q stuck /tmp/said"
+check "show reads nvme in full" sh -c "grep -q '^driver  *nvme' /tmp/said && ! grep -q stuck /tmp/said"
 returns plan facet pci plan --headless "$gpu"
-says "it is not to be done" "$waits_for_gpu"
+says "the plan says why the GPU cannot be bound" "$waits_for_gpu"
 returns bind facet pci bind --headless "$gpu"
-says "it is refused" "$gpu $waits_for_gpu"
-says "with the status for that" "exit 1"
+says "bind refuses the GPU" "$gpu $waits_for_gpu"
+says "bind exits with status 1" "exit 1"
 returns unbind facet pci unbind "$edu"
-says "it is refused, too" "$edu $waits_for_edu"
+says "unbind refuses edu" "$edu $waits_for_edu"
 returns state facet pci state
-check "both are stuck" [ "$(grep -c ' stuck ' /tmp/said)" = 2 ]
+check "state shows both as stuck" [ "$(grep -c ' stuck ' /tmp/said)" = 2 ]
 returns doctor facet pci doctor
-says "it says which, and why" "drivers      $gpu $waits_for_gpu"
+says "the doctor names the function and the process" "drivers      $gpu $waits_for_gpu"
 returns metrics facet metrics --pci
-says "they have it" "facet_pci_stuck{address=\"$gpu\"} 1"
+says "the metrics have it" "facet_pci_stuck{address=\"$gpu\"} 1"
 returns recover facet pci recover
-says "it leaves edu alone" "stuck $edu: $waits_for_edu"
+says "recovery leaves edu alone" "stuck $edu: $waits_for_edu"
 returns "bind of another" facet pci bind "$nvme"
-says "which is done" "ready vfio-pci nvme"
+says "nvme is bound" "ready vfio-pci nvme"
 returns "unbind of another" facet pci unbind "$nvme"
-says "which is done, too" "$nvme is with nvme again"
+says "nvme is unbound" "$nvme is with nvme again"
 wait_for has_driver "$nvme" nvme
 
 # ---- leftovers ----
 check "after all of them one reader hangs for each" are D 2
-check "and nobody is dead and not buried" are Z 0
+check "no zombie is left" are Z 0
 
 # ---- the kernel comes back ----
 kill "$gpu_holder" "$edu_holder"
 wait "$gpu_holder" "$edu_holder" "$gpu_taker" "$edu_taker" "$cat" 2>/dev/null
 check "the readers end" wait_for are D 0
 check "the watch sees it" wait_for has "$gpu released" /tmp/watch
-check "of edu, too" wait_for has "$edu released" /tmp/watch
-check "it goes on" [ "$(ls "/proc/$watcher/exe")" ]
-check "and has nobody to bury" wait_for are Z 0
+check "the watch sees it for edu, too" wait_for has "$edu released" /tmp/watch
+check "the watch goes on" [ "$(ls "/proc/$watcher/exe")" ]
+check "the watch leaves no zombie" wait_for are Z 0
 kill "$watcher"
 wait "$watcher" 2>/dev/null
 quoted </tmp/watch
@@ -122,4 +122,4 @@ returns "scan of all" facet pci scan --all
 check "nothing is stuck any more" sh -c "! grep -q stuck /tmp/said"
 check "edu is given back to where it came from" facet pci unbind "$edu"
 check "the GPU is bound" facet pci bind --headless "$gpu"
-check "and can be opened" passthrough-guest open "$gpu"
+check "the GPU can be opened" passthrough-guest open "$gpu"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# A function is handed on to a virtual machine, which runs inside this one.
+# A function is given to a virtual machine that runs inside this one.
 edu=$(find_function 1234:11e8)
 
 # The options that give QEMU a function.

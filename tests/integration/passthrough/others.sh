@@ -15,36 +15,36 @@ override_of() { cat "$devices/$1/driver_override"; }
 has_ended() { grep -q "^exit" "$1"; }
 journals() { find /tmp/state/passthrough -name '*.journal' | wc -l; }
 
-refuses "who has bound nothing is told so" "was not bound by Facet" facet pci plan --unbind "$edu"
-refuses "a driver of the host is none of vfio" "no driver of vfio" facet pci bind --driver nvme "$edu"
+refuses "a function that was not bound is not unbound" "was not bound by Facet" facet pci plan --unbind "$edu"
+refuses "a host driver is refused as a driver of vfio" "no driver of vfio" facet pci bind --driver nvme "$edu"
 check "nvme has its driver" wait_for has_driver "$nvme" nvme
 
 # ---- another tool wrote an override for the next probe ----
 echo vfio-pci >"$devices/$nvme/driver_override"
 check "nvme is bound" facet pci bind "$nvme"
-check "and given back" facet pci unbind "$nvme"
-check "to its driver all the same" wait_for has_driver "$nvme" nvme
-check "with that override" [ "$(override_of "$nvme")" = vfio-pci ]
+check "nvme is unbound" facet pci unbind "$nvme"
+check "nvme has its driver despite the override" wait_for has_driver "$nvme" nvme
+check "the override is restored" [ "$(override_of "$nvme")" = vfio-pci ]
 echo >"$devices/$nvme/driver_override"
 
 # ---- twice at once ----
 for turn in 1 2; do
     { facet pci bind "$nvme" || echo failed; echo exit; } >/tmp/bind$turn 2>&1 &
 done
-check "two bind one group at once" wait_for has_ended /tmp/bind1
-check "and are done" wait_for has_ended /tmp/bind2
-check "and both have it" sh -c "cat /tmp/bind1 /tmp/bind2; ! grep -q failed /tmp/bind1 /tmp/bind2"
+check "the first of two concurrent binds ends" wait_for has_ended /tmp/bind1
+check "the second of two concurrent binds ends" wait_for has_ended /tmp/bind2
+check "both binds succeed" sh -c "cat /tmp/bind1 /tmp/bind2; ! grep -q failed /tmp/bind1 /tmp/bind2"
 wait
 check "there is one journal" [ "$(journals)" = 1 ]
 
 # ---- the driver is gone ----
 check "nvme's driver is unloaded" rmmod nvme
-refuses "nvme is not given back to nobody" "loading the module nvme" facet pci unbind "$nvme"
-check "its group is as it was" has_driver "$nvme" vfio-pci
-check "as is its neighbour" has_driver "$other" vfio-pci
+refuses "nvme is not unbound without a driver to return to" "loading the module nvme" facet pci unbind "$nvme"
+check "nvme keeps vfio-pci" has_driver "$nvme" vfio-pci
+check "its neighbour keeps vfio-pci" has_driver "$other" vfio-pci
 insmod /modules/*-nvme.ko
-check "with its driver it is given back" facet pci unbind "$nvme"
-check "to that" wait_for has_driver "$nvme" nvme
+check "nvme is unbound once its driver is loaded" facet pci unbind "$nvme"
+check "nvme has that driver" wait_for has_driver "$nvme" nvme
 
 # ---- no room for the journal ----
 mount -t tmpfs -o size=16k none /tmp/state
@@ -54,14 +54,14 @@ refuses "without a journal nothing is bound" "No space left" facet pci bind "$nv
 check "nvme keeps its driver" has_driver "$nvme" nvme
 umount /tmp/state
 chmod 775 /tmp/state/passthrough
-refuses "nor with one that others may write" "may be written by others" facet pci bind "$nvme"
+refuses "nothing is bound with a journal folder that others may write" "may be written by others" facet pci bind "$nvme"
 chmod 700 /tmp/state/passthrough
 
 # ---- whose it is ----
 check "edu is bound for a user" facet pci bind --owner vm "$edu"
-check "who opens it" su vm -c "passthrough-guest open $edu"
-refuses "another does not" "Permission denied" su no -c "passthrough-guest open $edu"
-refuses "who is not root binds nothing" "" su no -c "FACET_STATE_DIR=/tmp/home facet pci bind $nvme"
+check "that user opens edu" su vm -c "passthrough-guest open $edu"
+refuses "another user does not open edu" "Permission denied" su no -c "passthrough-guest open $edu"
+refuses "a user other than root binds nothing" "" su no -c "FACET_STATE_DIR=/tmp/home facet pci bind $nvme"
 check "a rule is written" facet pci persist add --owner vm "$edu"
 
 # ---- the machine is started anew ----
@@ -70,24 +70,24 @@ mount --bind /tmp/boot $boot
 echo "$edu" >/sys/bus/pci/drivers/vfio-pci/unbind
 echo >"$devices/$edu/driver_override"
 check "rules are applied" facet pci persist apply
-check "for that user" su vm -c "passthrough-guest open $edu"
+check "the rule's user opens edu" su vm -c "passthrough-guest open $edu"
 
 # ---- it goes while it is bound ----
 echo 1 >"$devices/$edu/remove"
-check "what went is absent" sh -c "facet pci state | tee /dev/stderr | grep -q '$edu.*absent'"
+check "a removed function is absent" sh -c "facet pci state | tee /dev/stderr | grep -q '$edu.*absent'"
 echo 1 >/sys/bus/pci/rescan
-check "it comes back" wait_for there_is "$edu"
-refuses "and is not as it was left" "give it back first" facet pci bind "$edu"
-check "which is said" sh -c "facet pci recover | tee /dev/stderr | grep -q '^drift $edu'"
-check "it is given back" facet pci unbind "$edu"
-check "and bound anew" facet pci bind "$edu"
-check "and given back again" facet pci unbind "$edu"
+check "edu comes back" wait_for there_is "$edu"
+refuses "edu is not bound while its state has drifted" "give it back first" facet pci bind "$edu"
+check "recovery reports the drift" sh -c "facet pci recover | tee /dev/stderr | grep -q '^drift $edu'"
+check "edu is unbound" facet pci unbind "$edu"
+check "edu is bound again" facet pci bind "$edu"
+check "edu is unbound again" facet pci unbind "$edu"
 check "no journal is left" [ "$(journals)" = 0 ]
 facet pci bind "$nvme" >/tmp/bind 2>&1 &
 binder=$!
 sleep 0.2
 echo 1 >"$devices/$nvme/remove"
 wait "$binder"
-check "what goes while it is being bound leaves no half" sh -c "cat /tmp/bind; facet pci recover"
-check "but all or nothing of the rest" sh -c "case \$(find /tmp/state/passthrough -name '*.journal' | wc -l) in
+check "recovery succeeds after a function was removed during its bind" sh -c "cat /tmp/bind; facet pci recover"
+check "the rest of the group is bound whole or not at all" sh -c "case \$(find /tmp/state/passthrough -name '*.journal' | wc -l) in
     0) [ ! -e $devices/$other/driver ] ;; *) [ -e $devices/$other/driver ] ;; esac"

@@ -6,7 +6,7 @@ check "nvme has its driver" wait_for has_driver "$physical" nvme
 check "it can have four virtual functions" [ "$(cat "$devices/$physical/sriov_totalvfs")" = 4 ]
 # The maker hands the functions on: the host's driver need not try them first.
 echo 0 >"$devices/$physical/sriov_drivers_autoprobe"
-check "two are made" sh -c "echo 2 >$devices/$physical/sriov_numvfs"
+check "two virtual functions are made" sh -c "echo 2 >$devices/$physical/sriov_numvfs"
 first=$(basename "$(readlink "$devices/$physical/virtfn0")")
 second=$(basename "$(readlink "$devices/$physical/virtfn1")")
 check "both are functions of their own" [ -e "$devices/$first" -a -e "$devices/$second" -a "$first" != "$second" ]
@@ -23,12 +23,12 @@ check "the first is given back, to no driver" give_back "$first" none
 
 # ---- by the command ----
 export FACET_STATE_DIR=/tmp/state FACET_RUNTIME_DIR=/tmp/run
-refuses "the physical function is not taken from under them" "has 2 virtual functions" facet pci bind "$physical"
+refuses "the physical function is not bound while it has virtual functions" "has 2 virtual functions" facet pci bind "$physical"
 check "both are bound by the command" facet pci bind --reset "$first" "$second"
 check "the first is opened" passthrough-guest open "$first"
 check "both are given back" facet pci unbind "$second"
 check "the first has no driver again" has_driver "$first" none
 check "the first is bound once more" facet pci bind "$first"
 check "the virtual functions are removed" sh -c "echo 0 >$devices/$physical/sriov_numvfs"
-check "they are gone" there_is_no "$first"
-check "which is said of what was bound" sh -c "facet pci recover | tee /dev/stderr | grep -q '^gone $first'"
+check "the first is gone" there_is_no "$first"
+check "recovery reports the bound function as gone" sh -c "facet pci recover | tee /dev/stderr | grep -q '^gone $first'"

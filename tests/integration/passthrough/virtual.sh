@@ -6,8 +6,8 @@ count() { cat "$devices/$physical/sriov_numvfs"; }
 has_count() { [ "$(count)" = "$1" ]; }
 
 check "nvme has its driver" wait_for has_driver "$physical" nvme
-refuses "five are too many" "expected 0 to 4" passthrough-virtual "$physical" 5
-check "two are made" passthrough-virtual "$physical" 2 no-probe
+refuses "five virtual functions are refused: the device has four" "expected 0 to 4" passthrough-virtual "$physical" 5
+check "two virtual functions are made" passthrough-virtual "$physical" 2 no-probe
 check "there are two" has_count 2
 check "no driver of the host takes new ones" [ "$(cat "$devices/$physical/sriov_drivers_autoprobe")" = 0 ]
 check "two are there already" passthrough-virtual "$physical" 2 no-probe
@@ -16,15 +16,15 @@ first=$(basename "$(readlink "$devices/$physical/virtfn0")")
 check "the first has no driver" has_driver "$first" none
 
 check "the first is bound to vfio-pci" bind "$first"
-refuses "a bound one stays" "$first (driven by vfio-pci)" passthrough-virtual "$physical" 0
+refuses "a bound virtual function is kept without evict" "$first (driven by vfio-pci)" passthrough-virtual "$physical" 0
 passthrough-guest hold "$first" request >/tmp/hold 2>&1 &
 holder=$!
 check "it is open" wait_for grep -q holding /tmp/hold
-refuses "an open one stays whatever is said" "$first (open in process $holder)" passthrough-virtual "$physical" 0 evict
+refuses "an open virtual function is kept even with evict" "$first (open in process $holder)" passthrough-virtual "$physical" 0 evict
 check "there are four still" has_count 4
 kill "$holder"
 wait "$holder"
-check "one that nobody has open may be taken" passthrough-virtual "$physical" 0 evict
+check "a bound virtual function that is not open is removed with evict" passthrough-virtual "$physical" 0 evict
 check "it is gone" there_is_no "$first"
 check "the host keeps the physical function" has_driver "$physical" nvme
-refuses "another function has none" "it has no SR-IOV" passthrough-virtual "$(find_function 1b36:000c)" 1
+refuses "a function without SR-IOV is refused" "it has no SR-IOV" passthrough-virtual "$(find_function 1b36:000c)" 1

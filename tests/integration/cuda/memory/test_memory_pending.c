@@ -157,17 +157,17 @@ static void run(void (*what)(void), uint64_t besides, bool no_nvml, const char *
     unsetenv("FAKE_CUDA_LINGER");
 }
 
-static void test_modules_are_charged_what_they_take(void **state)
+static void test_modules_are_charged_their_memory(void **state)
 {
     run(load_and_unload, MODULES * MODULE, false, A_MOMENT);
 }
 
-static void test_modules_are_charged_what_they_take_where_nvml_is_not(void **state)
+static void test_modules_are_charged_their_memory_without_nvml(void **state)
 {
     run(load_and_unload, MODULES * MODULE, true, A_MOMENT);
 }
 
-static void test_contexts_are_charged_what_they_take(void **state)
+static void test_contexts_are_charged_their_memory(void **state)
 {
     run(make_and_destroy, CONTEXTS * SECOND, false, A_MOMENT);
 }
