@@ -12,7 +12,7 @@
  * the three are the thread's measurements while an empty loop, memcpy() and the defragmenter ran beside it:
  * {"writes","longest_us","over_ms","own_us","taken","switched"}, longest: between two writes. taken: of those over 1 ms
  * the ones during most of which one of the two threads waited for a processor that the kernel had given to another
- * program; own: the longest but for them. switched: how often the kernel took the thread's processor away.
+ * program; own: the longest without them. switched: how often the kernel took the thread's processor away.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -81,8 +81,8 @@ struct facet_session;
  * Memory of a device of an open session (facet/session.h), which must outlive it. `owner` is a context of that device,
  * to which all pages are charged: its worker's limit is the size of this memory; spaces are used by contexts of their
  * own. Addresses are numbers of the device. `memory_bytes` and `page_bytes` default to the values of the owner's
- * context. FACET_UNSUPPORTED: the device does not map or share pages (FACET_CAN_MAP_MEMORY, FACET_CAN_SHARE_PAGES). One
- * that cannot move them answers that to defragment.
+ * context. FACET_UNSUPPORTED: the device does not map or share pages (FACET_CAN_MAP_MEMORY, FACET_CAN_SHARE_PAGES), or
+ * cannot move them and defragment is called.
  */
 FACET_API enum facet_status facet_memory_open_device(struct facet_session *session, uint32_t device, uint64_t owner,
                                                      const struct facet_memory_config *config,

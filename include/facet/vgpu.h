@@ -68,8 +68,8 @@ struct facet_driver;
 struct facet_driver_config {
     uint32_t size;
     uint32_t off;               /* FACET_OFF_* */
-    const char *const *devices; /* as `facet devices` names them, ended by NULL; default: the first that can. One that
-                                   is named twice is opened twice, each in a process of its own */
+    const char *const *devices; /* as `facet devices` names them, ended by NULL; default: the first that can. A device
+                                   that is named twice is opened twice, each in a process of its own */
     const char *providers;      /* the path to search, as of facet_device_list_open() */
     uint32_t place;             /* enum facet_session_place: a child process by default */
     uint32_t vgpus;             /* the most at a time; default 8, at most FACET_DRIVER_VGPUS */

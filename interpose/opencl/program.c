@@ -3,8 +3,8 @@
  * Owns: the device memory of programs: their global variables, where the driver says how much that is.
  * Never: sees a program that has none.
  *
- * A build without a callback is charged when it returns. One with a callback may still be running then; it is charged
- * when its first kernel is made, before anything could use the variables.
+ * A build without a callback is charged when it returns. A build with a callback may still be running then; it is
+ * charged when its first kernel is made, before anything could use the variables.
  */
 #include <stdlib.h>
 

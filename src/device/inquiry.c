@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the questions, and refusing a provider whose answers are none. Never: fails because one device's health cannot
- * be told. */
+/* Owns: the questions, and refusing a provider whose answers are none. Never: fails because one device's health is
+ * unknown. */
 #include "device/inquiry.h"
 
 #include <errno.h>

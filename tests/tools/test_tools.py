@@ -452,6 +452,8 @@ def test_words_counts_each_phrase_by_room():
     phrases = {
         "who": "A lock is for who waits.", "what": "It frees memory. What is gone is gone for good.", "body": "It wakes nobody, ever.",
         "same": "The same. ", "owns": "Owns: what lock.h says.", "seed": "Source: seed 001.", "image": "The thread knocks.",
+        "one": "A lock is held. One that is free is taken.", "told": "Its owner cannot be told.", "old": "A thread waits for ever.",
+        "never": "Never: a socket.",
     }
     for kind, phrase in phrases.items():
         for text in (f"/* {phrase} */\n", f"/*\n * {phrase.replace(' ', chr(10) + ' * ', 1)}\n */\n", f"// {phrase}\n"):

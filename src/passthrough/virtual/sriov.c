@@ -65,8 +65,7 @@ static enum facet_status look_at_user(const struct change *change, int virtual_f
     return FACET_OK;
 }
 
-/* Opens one virtual function; -1: it does not exist. Its link leads upwards, so the function opens the link's target.
- */
+/* Opens one virtual function; -1: it does not exist. Its link leads upwards, so this opens the link's target. */
 static int open_virtual(const struct change *change, uint32_t index, char ret_address[FACET_PCI_ADDRESS_SIZE])
 {
     char link[32], name[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the default machine with NVIDIA's GPUs, where no variable says otherwise. Never: more. */
+/* Owns: the default machine with NVIDIA's GPUs, where no variable says otherwise. Never: says more. */
 #include <stdio.h>
 #include <string.h>
 

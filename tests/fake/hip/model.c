@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the default machine with AMD's GPUs, where no variable says otherwise: two like the MI300X. Never: more. */
+/* Owns: the default machine with AMD's GPUs, where no variable says otherwise: two MI300X. Never: says more. */
 #include <stdio.h>
 
 #include "kernel_files.h"

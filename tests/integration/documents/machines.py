@@ -2,8 +2,8 @@
 """The setting of a reader who tries a document's commands: a machine, a folder to work in, files and programs of their
 own.
 
-Owns: the folder, which looks like the root of the tree with Facet built and on the PATH. Never: a file that the tree has
-and documents name by its place there: examples/ and build/ are the real ones.
+Owns: the folder, which looks like the root of the tree with Facet built and on the PATH. Never: copies
+a file of the tree that documents name by its place: examples/ and build/ are the real ones.
 """
 import os
 import shutil

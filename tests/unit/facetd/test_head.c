@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what the head of a request may be. Never: opens a socket (tests/integration/daemon/test_refusals.py).
- */
+/* Owns: proofs of what the head of a request may be. Never: opens a socket (daemon/test_refusals.py does). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 #define MOST       (512 * MIB)
 #define LIMIT      (4 * GIB)
 #define GLOBALS    (8 * MIB)
-#define CODE       (64 * KIB) /* what the fake driver takes for each function (execution_code.c) */
+#define CODE       (64 * KIB) /* of each function, by the fake driver (execution_code.c) */
 #define MODULE     (GLOBALS + CODE)
 #define MODULES    12u
 #define ROUNDS     4u

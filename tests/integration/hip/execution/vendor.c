@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the world's words for HIP. Never: more. */
+/* Owns: the world's words for HIP. Never: has more. */
 #include "tests/integration/cuda/world.h"
 #include "vendor/hip/runtime.h"
 

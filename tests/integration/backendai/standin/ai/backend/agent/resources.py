@@ -2,7 +2,7 @@
 """A stand-in for the agent: its plugin interface, and its assignment of devices to a kernel.
 
 Owns: the abstract methods, the transaction around all maps, the load-time rules, the merge of container arguments.
-Never: a line of the original; it follows the documented behaviour.
+Never: copies a line of the original; it follows the documented behaviour.
 """
 import copy
 import importlib.metadata
