@@ -24,7 +24,7 @@
 struct facet_pending_cell {
     _Alignas(64) _Atomic uint64_t bytes; /* pending; the lowest eight bits: the device plus one; 0: nothing */
     _Atomic uint32_t enters;             /* how often a thread entered */
-    _Atomic uint32_t owned;              /* by a living thread */
+    _Atomic uint32_t owned;              /* by a live thread */
     uint32_t given_up;                   /* for the reader: the count of enters for which it does not wait again */
     struct facet_pending_cell *next;     /* never freed */
 };
