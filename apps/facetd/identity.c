@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what tells one row of the database from all others: its random id, and when it was made. Never: keeps state. */
+/* Owns: a new row's identity: its random id, and the time at which it was made. Never: keeps state. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>

@@ -22,8 +22,7 @@ static struct facet_pool_arena *own_arena(struct facet_space *space)
     return space->arenas[(cpu < 0 ? 0u : (uint32_t)cpu) % space->arena_count];
 }
 
-/* --- slabs come and go; with the arena's lock held -----------------------------------------------------------------
- */
+/* --- slabs come and go; with the arena's lock held ---------------------------------------------------------------- */
 
 /* One of a pool's dead slabs, else a new one. Dead slabs are few: at most the pool's largest number. */
 static struct facet_slab *spare_or_new(struct facet_space *space, uint32_t class, uint32_t level)

@@ -160,8 +160,9 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
 enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error);
 /* How many of the pages lie in a row in one chunk: such frames are mapped, and given back, at once. */
 uint32_t facet_space_row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count);
-/* unmap_queue.c: from now on they await unmapping, with their addresses: until facet_space_unmap_freed(), without the
- * lock.
+/*
+ * unmap_queue.c: from now on they await unmapping, with their addresses: until facet_space_unmap_freed(), which is
+ * called without the lock.
  */
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count);
 
