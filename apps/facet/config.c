@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <facet/session.h>
+
 #include "base/paths.h"
 #include "base/variables.h"
 #include "command.h"
@@ -69,6 +71,22 @@ static void check_lib_dir(struct row *row)
         row->from = "invalid";
 }
 
+/* The provider reads profiles and faults: it is asked, as the lists of devices ask it. */
+static enum facet_status ask_simulation(const char *variable, struct facet_error *error)
+{
+    struct facet_session *session = NULL;
+    struct facet_error reason = {0};
+    char path[FACET_PATH_SIZE];
+
+    if (facet_path_shipped("facet-provider-sim.so", path, sizeof path, &reason) != FACET_OK)
+        return FACET_OK; /* nothing reads it */
+    enum facet_status status = facet_session_open(path, NULL, &session, &reason);
+    facet_session_close(session);
+    if (status == FACET_OK || !strstr(reason.message, variable))
+        return FACET_OK; /* or another variable is at fault */
+    return facet_error_argument(error, status, variable, "%s", reason.message);
+}
+
 static void look_up_variable(const struct facet_variable *variable, struct row *row)
 {
     const char *value = getenv(variable->name);
@@ -79,6 +97,8 @@ static void look_up_variable(const struct facet_variable *variable, struct row *
     enum facet_status status = facet_variable_check(variable, value, &row->error);
     if (status == FACET_OK && variable->form == FACET_VARIABLE_LIBRARY)
         status = launch_check_library(variable->name, &row->error);
+    if (is_set && variable->form == FACET_VARIABLE_SIMULATION)
+        status = ask_simulation(variable->name, &row->error);
     if (status != FACET_OK)
         row->from = "invalid";
 }
@@ -216,6 +236,9 @@ const struct command command_config = {
             "environment variables. Those of providers, interposers and integrations follow.\n"
             "A private daemon has the settings and the providers' variables of whoever\n"
             "started it, and of other variables what FACET_KEEP_ENV names.\n"
+            "\n"
+            "A value that its reader refuses is shown as invalid, with the reason; a name\n"
+            "that begins with FACET_ and is none of these as unknown.\n"
             "\n"
             "  --json    print them as JSON\n",
     .run = run,

@@ -16,6 +16,7 @@
 #define SWITCH           FACET_VARIABLE_SWITCH, 0, 1
 #define FOLDER           FACET_VARIABLE_FOLDER, 0, 0
 #define LIBRARY          FACET_VARIABLE_LIBRARY, 0, 0
+#define SIMULATION       FACET_VARIABLE_SIMULATION, 0, 0
 #define PLACE            FACET_VARIABLE_PLACE, 0, 0
 #define NUMBER(from, to) FACET_VARIABLE_NUMBER, (from), (to)
 
@@ -55,12 +56,12 @@ static const struct facet_variable variables[] = {
     {"FACET_ROCM_SMI", true, true, "path of AMD's libamd_smi.so", TEXT},
     {"FACET_ROCM_STATE", true, false,
      "folder of the files that say whose the partitions are; default the runtime folder", FOLDER},
-    {"FACET_SIM_CLOCK", true, false, "how the clock of simulated devices runs; see facet-sim(7)", TEXT},
-    {"FACET_SIM_FAULTS", true, false, "faults of simulated devices; see facet-sim(7)", TEXT},
+    {"FACET_SIM_CLOCK", true, false, "how the clock of simulated devices runs; see facet-sim(7)", SIMULATION},
+    {"FACET_SIM_FAULTS", true, false, "faults of simulated devices; see facet-sim(7)", SIMULATION},
     {"FACET_SIM_PROFILE", true, false, "the simulated devices, by the name or path of a profile; see facet-sim(7)",
-     TEXT},
+     SIMULATION},
     {"FACET_SIM_STATE", true, false, "folder in which simulated devices remember; see facet-sim(7)", FOLDER},
-    {"FACET_SIM_VISIBLE_DEVICES", true, false, "which simulated devices are shown; see facet-sim(7)", TEXT},
+    {"FACET_SIM_VISIBLE_DEVICES", true, false, "which simulated devices are shown; see facet-sim(7)", SIMULATION},
     {"FACET_TENSORFUSION_IDLE_MS", false, false, "milliseconds after which AutoFreeze freezes, behind TensorFusion",
      NUMBER(1, FACET_VARIABLE_MS_MOST)},
     {"FACET_TENSORFUSION_PLACE", false, false,
@@ -133,6 +134,7 @@ enum facet_status facet_variable_check(const struct facet_variable *variable, co
         return check_path(variable, text, error);
     case FACET_VARIABLE_TEXT:
     case FACET_VARIABLE_LIBRARY:
+    case FACET_VARIABLE_SIMULATION:
         break;
     }
     return variable->is_path ? check_path(variable, text, error) : FACET_OK;

@@ -24,9 +24,10 @@ enum facet_variable_form {
     FACET_VARIABLE_TEXT,   /* only its user can tell; a path is checked for being there */
     FACET_VARIABLE_SWITCH, /* 0 or 1 */
     FACET_VARIABLE_NUMBER,
-    FACET_VARIABLE_FOLDER,  /* is made where it is missing */
-    FACET_VARIABLE_LIBRARY, /* a file; 'facet run' checks that programs can load it */
-    FACET_VARIABLE_PLACE,   /* "child" or "process" */
+    FACET_VARIABLE_FOLDER,     /* is made where it is missing */
+    FACET_VARIABLE_LIBRARY,    /* a file; 'facet run' checks that programs can load it */
+    FACET_VARIABLE_SIMULATION, /* a text that only provider sim can judge */
+    FACET_VARIABLE_PLACE,      /* "child" or "process" */
 };
 
 struct facet_variable {

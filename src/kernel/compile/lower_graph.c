@@ -185,57 +185,85 @@ static void find_dominators(struct facet_graph *graph)
 }
 
 /*
- * For meet_below(), the counterpart of meet_above(): post-dominators have higher numbers only without loops, so it
- * compares depths.
+ * The blocks from which an end of the function is reached, each behind those that its ways to the ends lead through;
+ * its number is its place. Depth first over predecessors: `ret_list` is filled from its end. Returns how many there
+ * are.
  */
-static uint32_t post_depth(const struct facet_graph *graph, uint32_t block)
+static uint32_t order_backwards(const struct facet_graph *graph, uint32_t *ret_list, uint32_t *ret_number)
 {
-    uint32_t depth = 0;
+    struct facet_arena *arena = graph->indices.arena;
+    uint32_t *stack = facet_arena_take(arena, graph->count * sizeof(*stack));
+    uint32_t *next = facet_arena_take(arena, graph->count * sizeof(*next));
+    uint32_t place = graph->count;
 
-    for (; block != FACET_NOWHERE && depth <= graph->count; depth++)
-        block = graph->blocks[block].post_dominator;
-    return depth;
+    for (uint32_t i = 0; i < graph->count; i++)
+        ret_number[i] = FACET_NOWHERE;
+    for (uint32_t end = graph->count; end-- > 0;) {
+        uint32_t depth = 0;
+
+        if (graph->blocks[end].successor_count == 0) {
+            stack[depth++] = end;
+            next[end] = 1;
+        }
+        while (depth) {
+            const struct facet_block *block = &graph->blocks[stack[depth - 1]];
+            uint32_t from;
+
+            if (next[stack[depth - 1]] > block->predecessor_count) {
+                ret_list[--place] = stack[--depth];
+                ret_number[stack[depth]] = place;
+                continue;
+            }
+            from = block->predecessors[next[stack[depth - 1]]++ - 1];
+            if (next[from])
+                continue;
+            next[from] = 1;
+            stack[depth++] = from;
+        }
+    }
+    return graph->count - place;
 }
 
-static uint32_t meet_below(const struct facet_graph *graph, uint32_t a, uint32_t b)
+/* The counterpart of meet_above(): post-dominators have lower numbers, and none at all, behind all ends, the lowest. */
+static uint32_t meet_below(const struct facet_graph *graph, const uint32_t *number, uint32_t a, uint32_t b)
 {
-    uint32_t depth_a = post_depth(graph, a), depth_b = post_depth(graph, b);
-
-    for (; depth_a > depth_b; depth_a--)
-        a = graph->blocks[a].post_dominator;
-    for (; depth_b > depth_a; depth_b--)
-        b = graph->blocks[b].post_dominator;
     while (a != b) {
-        a = graph->blocks[a].post_dominator;
-        b = graph->blocks[b].post_dominator;
+        if (b == FACET_NOWHERE || (a != FACET_NOWHERE && number[a] > number[b]))
+            a = graph->blocks[a].post_dominator;
+        else
+            b = graph->blocks[b].post_dominator;
     }
     return a;
 }
 
 static void find_post_dominators(struct facet_graph *graph)
 {
-    bool *known = facet_arena_take(graph->indices.arena, graph->count);
+    struct facet_arena *arena = graph->indices.arena;
+    uint32_t *list = facet_arena_take(arena, graph->count * sizeof(*list));
+    uint32_t *number = facet_arena_take(arena, graph->count * sizeof(*number));
+    bool *known = facet_arena_take(arena, graph->count);
+    uint32_t count = order_backwards(graph, list, number);
     bool changed = true;
 
     for (uint32_t i = 0; i < graph->count; i++)
         graph->blocks[i].post_dominator = FACET_NOWHERE;
-    for (uint32_t round = 0; changed && round <= graph->count; round++) {
+    while (changed) {
         changed = false;
-        for (uint32_t i = graph->count; i-- > 0;) {
-            struct facet_block *block = &graph->blocks[i];
+        for (uint32_t i = graph->count - count; i < graph->count; i++) {
+            struct facet_block *block = &graph->blocks[list[i]];
             uint32_t best = FACET_NOWHERE;
-            bool any = block->successor_count == 0;
+            bool any = false;
 
             for (uint32_t s = 0; s < block->successor_count; s++) {
                 uint32_t to = block->successors[s];
 
                 if (!known[to])
                     continue;
-                best = any ? meet_below(graph, to, best) : to;
+                best = any ? meet_below(graph, number, to, best) : to;
                 any = true;
             }
-            changed |= known[i] != any || block->post_dominator != best;
-            known[i] = any;
+            changed |= !known[list[i]] || block->post_dominator != best;
+            known[list[i]] = true;
             block->post_dominator = best;
         }
     }

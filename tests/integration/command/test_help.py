@@ -154,6 +154,20 @@ def config_shows_what_is_refused():
 
 
 @test
+def config_asks_the_simulation():
+    """Of its variables only the one at fault is invalid."""
+    with Place() as place:
+        env = {"FACET_LIB_DIR": BUILD, "FACET_SIM_PROFILE": "h100", "FACET_SIM_CLOCK": "stepped"}
+        equal(place.facet("config", env=env).returncode, 0)
+        for variable, value in (("FACET_SIM_CLOCK", "fast"), ("FACET_SIM_PROFILE", "nowhere/at all"),
+                                ("FACET_SIM_FAULTS", "nowhere/at all"), ("FACET_SIM_VISIBLE_DEVICES", "0.5?")):
+            done = place.facet("config", "--json", env={**env, variable: value})
+            invalid = [row for row in json.loads(done.stdout)["variables"] if row["from"] == "invalid"]
+            equal([row["variable"] for row in invalid], [variable], f"{variable}={value}: {done.stderr}")
+            contains(done.stderr, variable)
+
+
+@test
 def provider_cpu_refuses_what_config_refuses():
     cpu = os.path.join(BUILD, "facet-provider-cpu.so")
     with Place() as place:

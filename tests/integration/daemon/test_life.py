@@ -39,6 +39,17 @@ def a_malformed_setting_is_refused_by_name():
 
 
 @test
+def an_unknown_variable_is_told_once():
+    with Facetd(FACET_IDLE_EXIT="5") as daemon:
+        daemon.get("/v1/health")
+        status, log = daemon.end()
+        equal(status, 0)
+        equal(log.count("FACET_IDLE_EXIT is no variable of Facet"), 1, log)
+    with Facetd() as daemon:
+        equal("no variable of Facet" in daemon.end()[1], False)
+
+
+@test
 def a_stop_keeps_vgpus_and_their_segments():
     for number in (signal.SIGTERM, signal.SIGINT):
         with Facetd() as daemon:

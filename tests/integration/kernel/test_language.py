@@ -338,6 +338,38 @@ def many_cases_and_jumps():
     oracle.need_facet()
 
 
+BRANCHES = 300
+LOOPED = ("__kernel void branches(__global const int *x, __global uint *y)\n{\n    int i = get_global_id(0);\n"
+          "    uint r = x[i], sum = 0;\n    for (int n = 0; n < (x[i] & 3); n++) {\n"
+          + "".join(f"        if (r % {at + 2} > {at % 7}) r = r * {at + 3} + {at}; else sum += r ^ {at};\n"
+                    for at in range(BRANCHES))
+          + "        if (r % 5 == 1) break;\n    }\n    y[i] = r ^ sum;\n}\n")
+
+
+def branches(x):
+    r, total = x % (1 << 32), 0
+    for _ in range(x & 3):
+        for at in range(BRANCHES):
+            if r % (at + 2) > at % 7:
+                r = (r * (at + 3) + at) % (1 << 32)
+            else:
+                total += r ^ at
+        if r % 5 == 1:
+            break
+    return (r ^ total) % (1 << 32)
+
+
+@test
+def many_branches_in_a_loop():
+    """So many that the body of the loop, and of that over work-items, is a function; in whole chunks and in others."""
+    source = oracle.Source("many branches", text=LOOPED)
+    x = oracle.random(10).integers(-1000, 1000, COUNT, dtype=numpy.int32)
+    for group in (16, 6):
+        results = source.run("branches", COUNT, [x, oracle.out(numpy.uint32, COUNT)], group)
+        oracle.exact(results, 1, numpy.array([branches(int(one)) for one in x], numpy.uint32), f"groups of {group}", [x])
+    oracle.need_facet()
+
+
 @test
 def recursion_is_refused():
     oracle.refused("recursion", "oracle.cl:5:28", "'faculty' calls itself")
