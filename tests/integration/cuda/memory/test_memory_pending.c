@@ -180,9 +180,9 @@ static void test_pending_bytes_are_charged_to_no_other_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modules_are_charged_what_they_take),
-        cmocka_unit_test(test_modules_are_charged_what_they_take_where_nvml_is_not),
-        cmocka_unit_test(test_contexts_are_charged_what_they_take),
+        cmocka_unit_test(test_modules_are_charged_their_memory),
+        cmocka_unit_test(test_modules_are_charged_their_memory_without_nvml),
+        cmocka_unit_test(test_contexts_are_charged_their_memory),
         cmocka_unit_test(test_pending_bytes_are_charged_to_no_other_process),
     };
 
