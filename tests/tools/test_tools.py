@@ -201,6 +201,18 @@ def count(names):
         return counted.passed, counted.failed, counted.skipped, counted.unsteady
 
 
+def test_compiles_are_shared_within_a_run_only():
+    runner = load("run-tests")
+    folders = []
+    for _ in range(2):
+        with runner.shared_compiles():
+            folders.append(Path(os.environ["POCL_CACHE_DIR"]))
+            assert not list(folders[-1].iterdir()), folders
+            write(folders[-1], {"compiled": "a kernel"})
+        assert not folders[-1].exists() and "POCL_CACHE_DIR" not in os.environ, folders
+    assert folders[0] != folders[1], folders
+
+
 def test_count_good():
     assert count(["good", "skips-all", "plain"]) == (2, 0, 2, 0)
 

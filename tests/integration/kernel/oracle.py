@@ -21,10 +21,11 @@ sys.path.insert(0, str(HERE.parent / "command"))
 import recorded  # noqa: E402
 import tap  # noqa: E402
 
-# Private, and empty at the start: a kernel that was cached before proves nothing. Before pyopencl opens PoCL.
-_cache = tempfile.TemporaryDirectory(prefix="facet-oracle-pocl-")
-atexit.register(_cache.cleanup)
-os.environ["POCL_CACHE_DIR"] = _cache.name
+# Before pyopencl opens PoCL: empty at the start, and private unless tools/run-tests shares one among the tests of a run.
+if "POCL_CACHE_DIR" not in os.environ:
+    _cache = tempfile.TemporaryDirectory(prefix="facet-oracle-pocl-")
+    atexit.register(_cache.cleanup)
+    os.environ["POCL_CACHE_DIR"] = _cache.name
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 import facet  # noqa: E402
