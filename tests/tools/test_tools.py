@@ -143,6 +143,37 @@ def test_promises_each_fault_is_named():
     assert len(checker.check("| a | open | |", every=True)[0]) == 1
 
 
+# ---- coverage ----
+
+WAYS = """int main(int count, char **words)
+{
+    if (count == 2)
+        return words[1][0] == 'x';
+    return 3;
+}
+"""
+
+
+def test_coverage_adds_up_what_programs_run():
+    """A source that two programs are made of: what either runs has run, and what neither does has not."""
+    tool = load("coverage")
+    with tempfile.TemporaryDirectory() as folder:
+        tool.ROOT = Path(folder).resolve()
+        write(tool.ROOT, {"src/room/ways.c": WAYS, "tests/others.c": WAYS, "build/empty": ""})
+        build = tool.ROOT / "build"
+        seen = []
+        for source, *words in (("src/room/ways.c",), ("src/room/ways.c", "a"), ("tests/others.c", "a", "b")):
+            program = f"{Path(source).stem}-{len(words)}"
+            subprocess.run(["cc", "--coverage", "-o", program, f"../{source}"], cwd=build, check=True)
+            if not seen:
+                seen.append(tool.measured(build)["src/room"])  # nothing ran
+            subprocess.run([build / program, *words], cwd=build, check=False)
+            seen.append(tool.measured(build)["src/room"])
+        assert seen[0][1] == 0 and seen[0][0] == seen[-1][0], seen
+        assert 0 < seen[1][1] < seen[2][1] == seen[3][1] < seen[3][0], seen
+        assert set(tool.measured(build)) == {"src/room"}, seen
+
+
 # ---- run-tests ----
 
 PROGRAMS = {
