@@ -70,7 +70,7 @@ def without_a_gpu_everything_is_skipped_with_the_reason():
 
 
 @test
-def limits_that_nobody_holds_are_found_out():
+def limits_that_are_not_enforced_are_detected():
     with tempfile.TemporaryDirectory(prefix="facet-lawless-") as folder:
         for entry in BUILD.iterdir():
             if entry.name != "facet":

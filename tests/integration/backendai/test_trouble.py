@@ -285,7 +285,7 @@ async def cancel_in_create(plugin, awaitable):
 
 
 @test
-def who_is_cancelled_leaves_nothing():
+def a_cancelled_call_leaves_nothing():
     async def look():
         plugin = await ready()
         await cancel_in_create(plugin, plugin.generate_docker_args(None, share(plugin, "0.5")))

@@ -109,7 +109,7 @@ def options_that_collect_may_be_given_again():
 
 
 @test
-def a_pipe_is_no_source_and_nobody_waits_for_it():
+def a_pipe_is_refused_as_a_source_without_waiting():
     with Kernels() as place:
         os.mkfifo(place.path("pipe"))
         for arguments in (["compile", "pipe"], ["kernel", "show", "pipe"]):
@@ -285,7 +285,7 @@ def a_kernel_runs_on_the_processor():
 
 
 @test
-def infinity_is_for_who_spells_it_out():
+def infinity_must_be_spelled_out():
     with Kernels("real") as place:
         run_saxpy(place)
         for given, printed in (("inf", "inf"), ("-INF", "-inf"), ("Infinity", "inf"), ("3.4e38", "3.4e+38")):
@@ -470,7 +470,7 @@ def a_work_group_beyond_its_limit_is_told_as_that():
 
 
 @test
-def nobody_waits_for_what_never_ends():
+def an_endless_kernel_is_ended_with_its_process():
     """When the command says that the kernel was ended, it was: with the process that it ran in."""
     with Kernels("real") as place:
         run_saxpy(place)

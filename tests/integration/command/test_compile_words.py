@@ -18,7 +18,7 @@ SHOWN = "<U+001B>[31m <U+007F> <U+009B>31m <FF>"
 
 
 @test
-def a_cache_of_no_use_is_said_and_in_nobody_s_way():
+def an_unusable_cache_is_reported_and_does_no_harm():
     with Kernels() as place:
         place.write("k.cl", "ok")
         os.mkdir(place.path("cache"))

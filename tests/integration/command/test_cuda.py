@@ -110,7 +110,7 @@ time.sleep(60)
 
 
 @test
-def who_goes_past_the_limiter_is_seen_in_the_drivers_count():
+def a_process_that_bypasses_the_limiter_shows_in_the_drivers_count():
     with CudaPlace() as place:
         process = place.start("run", "-d", "cuda:0", "-m", "4G", "--name", "sly", "--", "/usr/bin/python3", "-c",
                               PAST_THE_LIMITER, os.path.join(FAKES, "libcuda.so.1"))
@@ -198,7 +198,7 @@ def a_killed_tenant_gives_its_memory_back():
 
 
 @test
-def a_daemon_that_dies_changes_nothing_for_who_runs():
+def a_daemon_that_dies_changes_nothing_for_running_programs():
     with CudaPlace() as place:
         place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "4G", "-c", "25:25")
         process, got = place.holding("--vgpu", "a")

@@ -70,7 +70,7 @@ def no_library(path):
 
 
 @test
-def who_asks_the_daemon_is_told_of_a_libcurl_that_is_missing():
+def a_command_that_needs_the_daemon_reports_a_missing_libcurl():
     with Place() as place, other_libcurl(place, no_library) as env:
         fails(place, "this needs libcurl", "cannot be opened", env=env)
         equal(place.log(), [], "no daemon was started")

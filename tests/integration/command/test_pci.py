@@ -358,7 +358,7 @@ def without_rights(place, *arguments):
 
 
 @test
-def who_may_not_look_is_told_unknown_and_never_yes():
+def without_permission_to_look_the_answer_is_unknown():
     with Place() as place, machine("unprivileged") as root:
         status, answer = without_rights(place, "scan", "--root", root)
         equal(status, 0)

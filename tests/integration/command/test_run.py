@@ -249,7 +249,7 @@ def stop_and_continue_reach_both():
 
 
 @test
-def command_stopped_by_somebody_else_does_not_stop_facet():
+def a_command_stopped_by_another_process_does_not_stop_facet():
     with Place() as place:
         process = running(place, "touch started; exec sleep 60", process_group=0)
         child = child_of(process.pid)
@@ -387,7 +387,7 @@ def a_run_that_nothing_entered_says_so_where_limits_were_to_hold():
 
 
 @test
-def warnings_that_nobody_reads_end_nothing():
+def unread_warnings_end_nothing():
     """The reader of standard error has gone: the program runs, and its end is reported, all the same."""
     with Place() as place:
         readable, writable = os.pipe()

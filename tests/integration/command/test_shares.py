@@ -140,7 +140,7 @@ def stop(process, seconds):
 
 
 @test
-def who_was_stopped_has_its_turn_again():
+def a_program_that_was_stopped_has_its_turn_again():
     with Tenants() as place:
         start = time.monotonic_ns() + 2 * 10**9
         processes = [place.start_burn(["-c", "50"], "--seconds", "11", "--windows", "100", "--start-ns", str(start))

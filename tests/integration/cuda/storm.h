@@ -150,7 +150,7 @@ static bool storm_is_over(void)
     return true;
 }
 
-static void test_accounts_are_true_whoever_is_killed(void **state)
+static void test_accounts_are_true_after_any_process_is_killed(void **state)
 {
     pid_t pids[STORM_WORKERS];
     uint64_t seed = 99;

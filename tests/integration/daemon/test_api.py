@@ -17,7 +17,7 @@ CLONE_NEWUTS = 0x04000000
 
 
 @test
-def health_says_who_answers():
+def health_describes_the_daemon():
     with Facetd() as daemon:
         health = daemon.get("/v1/health").json
         equal(health["pid"], daemon.process.pid)
@@ -193,7 +193,7 @@ def limits_above_the_whole_are_warned_of_once():
 
 
 @test
-def an_ephemeral_vgpu_goes_when_nobody_has_it():
+def an_ephemeral_vgpu_ends_without_a_holder():
     with Facetd() as daemon:
         vgpu = daemon.create(name="brief", ephemeral=True)
         daemon.create(name="lasting")

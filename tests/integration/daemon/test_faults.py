@@ -328,7 +328,7 @@ def after_a_reboot_persistent_vgpus_are_back():
 
 
 @test
-def strays_are_swept_unless_somebody_has_them():
+def strays_are_swept_unless_a_process_holds_them():
     with Facetd() as daemon:
         held, left = daemon.create(name="held"), daemon.create(name="left")
         daemon.end(signal.SIGKILL)

@@ -304,7 +304,7 @@ def a_private_daemon_stays_while_a_vgpu_is_in_use():
 
 
 @test
-def a_daemon_that_leaves_turns_nobody_away():
+def a_daemon_that_ends_refuses_no_call():
     """Callers come all the time, with gaps in which it may leave: each call is answered by it or by the next one."""
     with Facetd(start=False, FACET_IDLE_EXIT_S="1") as daemon:
         processes = []

@@ -144,7 +144,7 @@ def a_partition_that_vanished_is_made_again_in_its_place():
 
 
 @test
-def a_machine_that_forgets_while_the_daemon_lives_mixes_nobody_up():
+def a_machine_that_forgets_while_the_daemon_lives_mixes_no_vgpus_up():
     with Simulated() as daemon:
         start = daemon.create(name="a", mode="partitioned", template="2g.20gb")["partition_start"]
         daemon.forget()

@@ -40,7 +40,7 @@ def a_provider_that_crashes_takes_nothing_with_it():
 
 
 @test
-def a_provider_that_died_while_idle_is_started_again_for_who_needs_it():
+def a_provider_that_died_while_idle_is_started_again_when_needed():
     with Simulated() as daemon:
         daemon.create(name="a", mode="partitioned", template="1g.10gb")
         equal(daemon.kill_provider(), 1)

@@ -269,7 +269,7 @@ def a_connection_serves_one_call():
 
 
 @test
-def what_is_no_http_harms_nobody():
+def bytes_that_are_no_http_do_no_harm():
     with Facetd() as daemon:
         for text in ("\0\1\2\3\r\n\r\n", "GET\r\n\r\n", "G" * 100000, "GET / HTTP/9.9\r\n\r\n", "",
                      "GET /v1/health HTTP/1.1\r\n" + "X: y\r\n" * 20000 + "\r\n",
@@ -331,7 +331,7 @@ def another_user_cannot_reach_the_socket():
 
 
 @test
-def another_user_who_reaches_it_is_refused():
+def a_connection_of_another_user_is_refused():
     need_root_and_setpriv()
     with Facetd() as daemon:
         os.chmod(daemon.base, 0o755)

@@ -212,7 +212,7 @@ def kill_9_anywhere_loses_nothing_acknowledged():
 
 
 @test
-def of_many_who_race_for_the_last_unit_one_gets_it():
+def of_many_requests_for_the_last_unit_one_succeeds():
     with Facetd() as daemon:
         must(reserve(daemon, "1.5"))
         for _ in range(5):

@@ -128,7 +128,7 @@ def a_variable_that_is_named_is_kept():
 
 
 @test
-def who_misses_a_device_is_told_of_the_variables_that_differ():
+def a_missing_device_is_explained_by_the_variables_that_differ():
     with Shell(f"{PROVIDER}:{BUILD}/facet-provider-sim.so") as place:
         equal(place.facet("vgpu", "list").returncode, 0)
         done = place.facet("vgpu", "create", "-d", "sim:0", env={"FACET_SIM_PROFILE": "h100"})
@@ -148,7 +148,7 @@ def who_misses_a_device_is_told_of_the_variables_that_differ():
 
 
 @test
-def who_lists_devices_is_told_of_a_driver_that_only_this_shell_finds():
+def the_device_list_names_a_driver_that_only_this_shell_finds():
     rocm = os.path.join(BUILD, "facet-provider-rocm.so")
     if not os.path.exists(rocm):
         raise Skip("this build has no provider rocm")
@@ -273,7 +273,7 @@ def forbid_files():
 
 
 @test
-def files_that_may_not_be_written_are_told_and_end_nobody():
+def files_that_may_not_be_written_are_reported_and_end_no_process():
     with Shell() as place:
         done = place.facet("vgpu", "list", preexec_fn=forbid_files)
         contains(done.stderr, "the size of files is limited to 0 B here (ulimit -Hf)")
@@ -339,7 +339,7 @@ def what_could_not_be_opened_is_named_with_the_reason():
 
 
 @test
-def a_daemon_without_devices_is_not_kept_by_who_keeps_asking():
+def a_daemon_without_devices_ends_despite_repeated_requests():
     with Shell() as place:
         os.mkdir(place.path("providers"))
         place.env["FACET_PROVIDER_PATH"] = place.path("providers")

@@ -113,7 +113,7 @@ static void run(void (*role)(void *argument), const char *namespace)
     clear();
 }
 
-static void test_who_begin_at_once_are_charged_what_each_of_them_took(void **state)
+static void test_processes_that_begin_together_are_charged_their_own(void **state)
 {
     run(role_exact, MACHINES_PIDS);
 }
@@ -133,7 +133,7 @@ static void role_among(void *argument)
     meet(3);
 }
 
-static void test_without_the_drivers_files_who_begin_at_once_are_measured_one_after_another(void **state)
+static void test_without_driver_files_processes_are_measured_one_by_one(void **state)
 {
     pid_t pids[AT_ONCE];
 
@@ -220,9 +220,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_set_after_the_first_call_leads_to_no_other_device),
-        cmocka_unit_test(test_who_begin_at_once_are_charged_what_each_of_them_took),
+        cmocka_unit_test(test_processes_that_begin_together_are_charged_their_own),
         cmocka_unit_test(test_in_a_namespace_of_process_ids_the_device_is_measured),
-        cmocka_unit_test(test_without_the_drivers_files_who_begin_at_once_are_measured_one_after_another),
+        cmocka_unit_test(test_without_driver_files_processes_are_measured_one_by_one),
         cmocka_unit_test(test_a_device_that_begins_again_is_charged_as_the_first_time),
         cmocka_unit_test(test_only_what_may_be_a_neighbours_is_bounded),
     };

@@ -118,7 +118,7 @@ static void role_copies_of_the_driver(void *argument)
     check_launches(2);
 }
 
-static void test_copies_of_which_nobody_knows_the_size_count_each(void **state)
+static void test_copies_of_unknown_size_count_each(void **state)
 {
     machine_run(role_copies_of_the_driver, GIB);
 }
@@ -128,7 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
         cmocka_unit_test(test_lists_that_cannot_be_read_are_the_runtimes_to_refuse),
-        cmocka_unit_test(test_copies_of_which_nobody_knows_the_size_count_each),
+        cmocka_unit_test(test_copies_of_unknown_size_count_each),
     };
 
     return cmocka_run_group_tests_name("hip/places", tests, NULL, NULL);

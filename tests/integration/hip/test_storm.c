@@ -219,7 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_four_processes_never_get_a_byte_too_much),
-        cmocka_unit_test(test_accounts_are_true_whoever_is_killed),
+        cmocka_unit_test(test_accounts_are_true_after_any_process_is_killed),
     };
 
     return cmocka_run_group_tests_name("hip/storm", tests, NULL, NULL);

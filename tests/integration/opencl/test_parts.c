@@ -157,7 +157,7 @@ static void test_a_stop_is_cut_out(void **state)
     assert_int_equal(left_ms(&stops, 500, 1100, 1), 600);
 }
 
-static void test_who_worked_was_not_stopped(void **state)
+static void test_a_process_that_worked_was_not_stopped(void **state)
 {
     struct facet_stops stops = {0};
     uint64_t cpu_ns = 0;
@@ -204,7 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stop_is_cut_out),
-        cmocka_unit_test(test_who_worked_was_not_stopped),
+        cmocka_unit_test(test_a_process_that_worked_was_not_stopped),
         cmocka_unit_test(test_stops_on_the_devices_clock),
         cmocka_unit_test(test_the_newest_stops_are_kept),
         cmocka_unit_test(test_overlaps_count_once),

@@ -255,7 +255,7 @@ static void a_mode_is_set_with_the_first_part_and_back_with_the_last(void **stat
     provider->device->close(instance);
 }
 
-static void parts_outlive_who_took_them(void **state)
+static void partitions_outlive_their_creator(void **state)
 {
     struct facet_device_info infos[16];
     struct facet_partition_info one, found[8];
@@ -488,7 +488,7 @@ int main(void)
         cmocka_unit_test_setup(another_release_is_asked_only_what_it_has_alike, sources_are_all_there),
         cmocka_unit_test_setup(what_is_none_is_told_with_the_reason, sources_are_all_there),
         cmocka_unit_test_setup(a_mode_is_set_with_the_first_part_and_back_with_the_last, sources_are_all_there),
-        cmocka_unit_test_setup(parts_outlive_who_took_them, sources_are_all_there),
+        cmocka_unit_test_setup(partitions_outlive_their_creator, sources_are_all_there),
         cmocka_unit_test_setup(parts_of_memory_are_told_where_they_are_as_many, sources_are_all_there),
         cmocka_unit_test_setup(a_file_of_garbage_is_one_of_nothing, sources_are_all_there),
         cmocka_unit_test_setup(a_folder_that_others_may_write_holds_no_parts, sources_are_all_there),

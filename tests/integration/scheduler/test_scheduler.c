@@ -344,7 +344,7 @@ static void test_killed_tenant_gives_memory_back(void **state)
 }
 
 /* Without waiting for the scheduler's next look, which now and then comes first. */
-static void test_who_looks_sees_nothing_of_the_dead(void **state)
+static void test_a_reader_sees_no_memory_of_dead_processes(void **state)
 {
     struct world *world = *state;
     struct scheduler_view view;
@@ -491,7 +491,7 @@ int main(void)
         TEST(test_freeze_stops_and_resume_continues),
         TEST(test_idle_freezes_and_use_resumes),
         TEST(test_killed_tenant_gives_memory_back),
-        TEST(test_who_looks_sees_nothing_of_the_dead),
+        TEST(test_a_reader_sees_no_memory_of_dead_processes),
         TEST(test_stopped_scheduler_leaves_tenants_running),
         TEST(test_stopped_tenant_takes_nothing),
         TEST(test_unknown_vgpu_and_device),

@@ -216,7 +216,7 @@ static void writers_race_launches_and_nothing_is_lost(void **state)
 }
 
 /* One thread waits for a page while a kernel runs that another must let go on by a launch of its own. */
-static void who_waits_for_a_page_holds_nobody_up(void **state)
+static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
 {
     struct toucher toucher;
 
@@ -468,7 +468,7 @@ int main(void)
         HERE(pointers_in_it_are_good_on_both_sides),
         HERE(a_thousand_times_to_and_fro),
         HERE(writers_race_launches_and_nothing_is_lost),
-        HERE(who_waits_for_a_page_holds_nobody_up),
+        HERE(a_thread_that_waits_for_a_page_blocks_no_other),
         HERE(it_ends_with_pages_at_the_host),
         HERE(bad_calls_are_refused),
         HERE(pages_can_be_sent_ahead),

@@ -248,7 +248,7 @@ static void *wait_for_page(void *argument)
 }
 
 /* A thread that waits for a page when its vGPU is destroyed gets a signal, and so does one whose device is lost. */
-static void nobody_waits_for_ever(void **state)
+static void no_thread_waits_forever(void **state)
 {
     (void)state;
     if (is_shared())
@@ -303,7 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HERE(without_privilege_system_calls_are_refused), HERE(what_is_in_the_way_is_gone_around),
         HERE(an_allocation_is_whole_or_not_there),        HERE(nothing_is_lost_when_calls_fail),
-        cmocka_unit_test(nobody_waits_for_ever),
+        cmocka_unit_test(no_thread_waits_forever),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

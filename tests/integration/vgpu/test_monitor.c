@@ -284,7 +284,7 @@ static bool wait_for_count(const atomic_uint *counter, unsigned wanted)
     return atomic_load(counter) >= wanted;
 }
 
-static void who_watches_is_told_once(void **state)
+static void a_watch_reports_each_change_once(void **state)
 {
     struct told told = {0};
     struct facet_watch watch = {.size = sizeof watch,
@@ -382,7 +382,7 @@ static void call_within(void *owner, const struct facet_watch_event *event)
     atomic_fetch_add(&within->told, 1);
 }
 
-static void who_is_told_is_refused_what_would_wait_for_him(void **state)
+static void a_callback_is_refused_calls_that_would_wait_for_it(void **state)
 {
     struct within within = {0};
     const struct facet_watch watch = {.size = sizeof watch,
@@ -459,9 +459,9 @@ int main(void)
         cmocka_unit_test(utilization_is_as_much_as_works),
         HERE(what_runs_is_busy),
         HERE(what_others_had_of_the_processors_is_not_busy),
-        HERE(who_watches_is_told_once),
+        HERE(a_watch_reports_each_change_once),
         HERE(devices_are_watched_too_and_bad_rules_refused),
-        HERE(who_is_told_is_refused_what_would_wait_for_him),
+        HERE(a_callback_is_refused_calls_that_would_wait_for_it),
         cmocka_unit_test(shares_follow_demand),
     };
 

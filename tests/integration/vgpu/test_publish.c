@@ -241,7 +241,7 @@ static void what_cannot_be_is_left_out_and_said(void **state)
 }
 
 /* Another user could put a file of its own there, or read what is not for it. */
-static void nobody_publishes_where_others_may_write(void **state)
+static void nothing_is_published_where_other_users_may_write(void **state)
 {
     static char text[1 << 20];
     struct facet_driver_config config = world_config();
@@ -265,7 +265,7 @@ int main(void)
         cmocka_unit_test(what_a_killed_process_left_is_taken_away),
         cmocka_unit_test(garbage_is_passed_over),
         cmocka_unit_test(what_cannot_be_is_left_out_and_said),
-        cmocka_unit_test(nobody_publishes_where_others_may_write),
+        cmocka_unit_test(nothing_is_published_where_other_users_may_write),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -188,7 +188,7 @@ static void a_life(void **state)
 }
 
 /* Every call by the number of one that is no more, or never was, is refused and touches nothing. */
-static void numbers_of_nobody_are_refused(void **state)
+static void unknown_numbers_are_refused(void **state)
 {
     struct facet_driver *driver = world.driver;
     struct facet_space_usage usage = {.size = sizeof usage};
@@ -553,7 +553,7 @@ int main(void)
         cmocka_unit_test(a_driver_may_have_several_devices),
         HERE(memory_used_is_what_was_had),
         HERE(a_life),
-        HERE(numbers_of_nobody_are_refused),
+        HERE(unknown_numbers_are_refused),
         HERE(bad_vgpus_are_refused_and_leave_nothing),
         cmocka_unit_test(vgpus_and_streams_are_bounded),
         HERE(all_are_listed_by_number),

@@ -60,7 +60,7 @@ static void test_least_loaded_counts_what_works_on_a_queue(void **state)
     assert_int_equal(facet_balance_choose(&balance, members, 3, &plain_work), 2); /* fewer kernels */
 }
 
-static void test_nobody_who_cannot_is_chosen(void **state)
+static void test_no_member_that_cannot_run_it_is_chosen(void **state)
 {
     for (unsigned strategy = 0; strategy < 4; strategy++) {
         struct facet_balance balance = balance_of((enum facet_balance_strategy)strategy);
@@ -214,7 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_least_loaded_counts_what_works_on_a_queue),
-        cmocka_unit_test(test_nobody_who_cannot_is_chosen),
+        cmocka_unit_test(test_no_member_that_cannot_run_it_is_chosen),
         cmocka_unit_test(test_round_robin_goes_around),
         cmocka_unit_test(test_weighted_is_exact_over_any_window),
         cmocka_unit_test(test_weighted_with_members_that_come_and_go),

@@ -373,7 +373,7 @@ static void told_when_clear(const struct facet_fair_config *config, uint64_t end
         assert_int_equal(facet_fair_clear_ns(&fair, second), ended_ns);
 }
 
-static void test_who_is_let_in_early_is_told_when_it_is_clear(void **state)
+static void test_a_client_let_in_early_learns_when_the_device_is_clear(void **state)
 {
     told_when_clear(&facet_fair_queue, 1 * S + 2000 * US, true);
     told_when_clear(&facet_fair_queue, 1 * S + 2000 * US + 1, true);
@@ -464,7 +464,7 @@ int main(void)
         cmocka_unit_test(test_parallel_leases_keep_shares),
         cmocka_unit_test(test_sync_tenant_with_gaps_keeps_up),
         cmocka_unit_test(test_stalls_are_bounded),
-        cmocka_unit_test(test_who_is_let_in_early_is_told_when_it_is_clear),
+        cmocka_unit_test(test_a_client_let_in_early_learns_when_the_device_is_clear),
         cmocka_unit_test(test_early_handover_keeps_the_device_busy),
         cmocka_unit_test(test_full_and_reused),
         cmocka_unit_test(test_fallback_is_the_guarantee),

@@ -106,7 +106,7 @@ static void test_parallel_leases_are_not_held_back(void **state)
 }
 
 /* It goes at once, and the time that it missed while asleep is not made up for. */
-static void test_who_goes_on_has_its_turn_at_once_and_no_more(void **state)
+static void test_a_client_that_continues_gets_one_turn_at_once(void **state)
 {
     for (int in_flight = 0; in_flight < 2; in_flight++) {
         begin(&facet_fair_queue, 1);
@@ -122,7 +122,7 @@ static void test_who_goes_on_has_its_turn_at_once_and_no_more(void **state)
 }
 
 /* A turn or ten that a thread misses on a busy machine cost it nothing of its place. */
-static void test_who_is_late_is_not_stopped(void **state)
+static void test_a_late_client_is_not_stopped(void **state)
 {
     begin(&facet_fair_queue, 1);
     stop(&model.tenants[1], false);
@@ -228,8 +228,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_stopped_takes_nothing),
         cmocka_unit_test(test_parallel_leases_are_not_held_back),
-        cmocka_unit_test(test_who_goes_on_has_its_turn_at_once_and_no_more),
-        cmocka_unit_test(test_who_is_late_is_not_stopped),
+        cmocka_unit_test(test_a_client_that_continues_gets_one_turn_at_once),
+        cmocka_unit_test(test_a_late_client_is_not_stopped),
         cmocka_unit_test(test_long_kernels_are_not_lost),
         cmocka_unit_test(test_others_of_a_client_count),
         cmocka_unit_test(test_what_ran_unseen_is_charged),

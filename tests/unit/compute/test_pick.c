@@ -173,7 +173,7 @@ static void test_idle_best_effort_takes_no_part(void **state)
     }
 }
 
-static void test_who_is_alone_has_all(void **state)
+static void test_a_client_alone_gets_the_whole_device(void **state)
 {
     static struct model model;
 
@@ -346,7 +346,7 @@ static void test_round_robin_gives_everybody_as_many_turns(void **state)
     assert_in_range(model.turns[2], model.turns[0] - 1, model.turns[0]);
 }
 
-static void test_fifo_serves_who_came_first_to_the_end(void **state)
+static void test_fifo_serves_the_first_client_to_its_end(void **state)
 {
     static struct model model;
 
@@ -438,7 +438,7 @@ int main(void)
         cmocka_unit_test(test_shares_over_short_windows),
         cmocka_unit_test(test_best_effort_shares_what_weights_leave),
         cmocka_unit_test(test_idle_best_effort_takes_no_part),
-        cmocka_unit_test(test_who_is_alone_has_all),
+        cmocka_unit_test(test_a_client_alone_gets_the_whole_device),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_served_is_not_idle),
         cmocka_unit_test(test_caps_hold),
@@ -448,7 +448,7 @@ int main(void)
         cmocka_unit_test(test_fair_priority_is_a_head_start),
         cmocka_unit_test(test_priority_is_strict),
         cmocka_unit_test(test_round_robin_gives_everybody_as_many_turns),
-        cmocka_unit_test(test_fifo_serves_who_came_first_to_the_end),
+        cmocka_unit_test(test_fifo_serves_the_first_client_to_its_end),
         cmocka_unit_test(test_nobody_and_never),
         cmocka_unit_test(test_full_and_reused),
         cmocka_unit_test(test_clock_going_back_is_harmless),

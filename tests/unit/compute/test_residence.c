@@ -104,7 +104,7 @@ static void run(struct model *model, uint64_t milliseconds)
     }
 }
 
-static void test_nobody_gives_way_while_all_fits(void **state)
+static void test_no_client_gives_way_while_all_fit(void **state)
 {
     struct model model;
 
@@ -160,7 +160,7 @@ static void test_three_of_them_all_go_on(void **state)
         assert_true(model.tenants[i].worked_ms > 30000);
 }
 
-static void test_who_is_idle_gives_way_at_once(void **state)
+static void test_an_idle_client_gives_way_at_once(void **state)
 {
     struct model model;
 
@@ -177,7 +177,7 @@ static void test_who_is_idle_gives_way_at_once(void **state)
     assert_int_equal(one->resident, 250); /* the missing amount, and no more */
 }
 
-static void test_who_is_frozen_gives_way_and_does_not_come_in(void **state)
+static void test_a_frozen_client_gives_way_and_stays_out(void **state)
 {
     struct model model;
 
@@ -195,7 +195,7 @@ static void test_who_is_frozen_gives_way_and_does_not_come_in(void **state)
     assert_true(one->worked_ms > before + 5000);
 }
 
-static void test_a_death_while_it_is_brought_in_holds_nobody_up(void **state)
+static void test_a_client_that_dies_while_brought_in_blocks_no_other(void **state)
 {
     struct model model;
 
@@ -230,7 +230,7 @@ static void refuse(struct model *model, struct tenant *tenant)
     client_of(model, tenant)->demand.short_bytes = 0;
 }
 
-static void test_who_gives_nothing_is_waited_for_only_so_long(void **state)
+static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **state)
 {
     struct model model;
 
@@ -269,7 +269,7 @@ static void test_memory_of_one_that_ended_is_waited_for(void **state)
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_LAST);
 }
 
-static void test_who_gives_nothing_does_as_soon_as_it_can(void **state)
+static void test_a_client_that_gave_nothing_gives_as_soon_as_it_can(void **state)
 {
     struct model model;
 
@@ -285,7 +285,7 @@ static void test_who_gives_nothing_does_as_soon_as_it_can(void **state)
     assert_true(one->worked_ms > 20000 && other->worked_ms > 20000); /* to wait was no moving: turns are no longer */
 }
 
-static void test_others_are_asked_in_place_of_who_gives_nothing(void **state)
+static void test_others_are_asked_instead_of_a_client_that_gives_nothing(void **state)
 {
     struct model model;
 
@@ -322,7 +322,7 @@ static void test_the_step_asks_to_be_called_when_patience_ends(void **state)
 }
 
 /* A program that allocates step by step, as most do, is not thrown out at each step. */
-static void test_who_grows_in_its_turn_has_it_at_once(void **state)
+static void test_a_client_that_grows_in_its_turn_gets_memory_at_once(void **state)
 {
     struct model model;
 
@@ -357,21 +357,21 @@ static void test_places_are_bounded_and_used_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody_gives_way_while_all_fits),
+        cmocka_unit_test(test_no_client_gives_way_while_all_fit),
         cmocka_unit_test(test_sets_that_do_not_fit_take_turns_and_moving_takes_little),
         cmocka_unit_test(test_without_turns_moving_takes_most),
         cmocka_unit_test(test_turns_are_longer_by_weight),
         cmocka_unit_test(test_three_of_them_all_go_on),
-        cmocka_unit_test(test_who_is_idle_gives_way_at_once),
-        cmocka_unit_test(test_who_is_frozen_gives_way_and_does_not_come_in),
-        cmocka_unit_test(test_a_death_while_it_is_brought_in_holds_nobody_up),
-        cmocka_unit_test(test_who_gives_nothing_is_waited_for_only_so_long),
+        cmocka_unit_test(test_an_idle_client_gives_way_at_once),
+        cmocka_unit_test(test_a_frozen_client_gives_way_and_stays_out),
+        cmocka_unit_test(test_a_client_that_dies_while_brought_in_blocks_no_other),
+        cmocka_unit_test(test_the_wait_for_a_client_that_gives_nothing_is_bounded),
         cmocka_unit_test(test_memory_of_one_that_ended_is_waited_for),
-        cmocka_unit_test(test_who_gives_nothing_does_as_soon_as_it_can),
-        cmocka_unit_test(test_others_are_asked_in_place_of_who_gives_nothing),
+        cmocka_unit_test(test_a_client_that_gave_nothing_gives_as_soon_as_it_can),
+        cmocka_unit_test(test_others_are_asked_instead_of_a_client_that_gives_nothing),
         cmocka_unit_test(test_without_an_end_of_patience_it_is_waited_for),
         cmocka_unit_test(test_the_step_asks_to_be_called_when_patience_ends),
-        cmocka_unit_test(test_who_grows_in_its_turn_has_it_at_once),
+        cmocka_unit_test(test_a_client_that_grows_in_its_turn_gets_memory_at_once),
         cmocka_unit_test(test_places_are_bounded_and_used_again),
     };
 

@@ -177,7 +177,7 @@ static void test_long_launch_is_published_as_time_passes(void **state)
 }
 
 /* The measured time of small launches beside a long one is published at once. */
-static void test_long_launch_holds_up_nobody(void **state)
+static void test_a_long_launch_delays_no_other_client(void **state)
 {
     facet_settle_init(&settle, 1 * S);
     add_by_hand(0, false, FACET_MILLI_WHOLE);
@@ -193,7 +193,7 @@ static void test_long_launch_holds_up_nobody(void **state)
     }
 }
 
-static void test_who_takes_no_turns_shares_by_what_was_measured(void **state)
+static void test_clients_without_turns_share_by_measured_time(void **state)
 {
     facet_settle_init(&settle, 1 * S);
     add_by_hand(0, false, FACET_MILLI_WHOLE);
@@ -329,8 +329,8 @@ int main(void)
         cmocka_unit_test(test_sum_is_never_more_than_the_time),
         cmocka_unit_test(test_alone_nothing_is_lost),
         cmocka_unit_test(test_long_launch_is_published_as_time_passes),
-        cmocka_unit_test(test_long_launch_holds_up_nobody),
-        cmocka_unit_test(test_who_takes_no_turns_shares_by_what_was_measured),
+        cmocka_unit_test(test_a_long_launch_delays_no_other_client),
+        cmocka_unit_test(test_clients_without_turns_share_by_measured_time),
         cmocka_unit_test(test_part_of_a_device_counts_as_that_part),
         cmocka_unit_test(test_idle_lease_is_not_published),
         cmocka_unit_test(test_charge_that_is_taken_back_is_given_out_once),

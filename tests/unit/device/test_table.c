@@ -213,7 +213,7 @@ static void an_unknown_device_lists_those_there_are(void **state)
     facet_device_table_close(table);
 }
 
-static void no_device_at_all_says_who_was_refused(void **state)
+static void a_table_without_devices_names_the_refused_provider(void **state)
 {
     struct facet_device_table *table = open_table(fixture("refuses"), 0);
     const struct facet_device_record *device = NULL;
@@ -339,7 +339,7 @@ int main(void)
         cmocka_unit_test(a_device_is_found_by_id_uuid_and_place),
         cmocka_unit_test(what_takes_no_programs_stands_last),
         cmocka_unit_test(an_unknown_device_lists_those_there_are),
-        cmocka_unit_test(no_device_at_all_says_who_was_refused),
+        cmocka_unit_test(a_table_without_devices_names_the_refused_provider),
         cmocka_unit_test(a_provider_without_devices_is_named),
         cmocka_unit_test(json_has_what_was_measured_and_nothing_else),
         cmocka_unit_test(json_of_providers_has_the_reason_of_a_refusal),

@@ -342,7 +342,7 @@ static void a_partition_that_vanished_is_noticed_by_the_next_create(void **state
     assert_int_equal(played->parts[again.row.slice.start].length, 2);
 }
 
-static void who_lost_a_partition_in_use_is_told(void **state)
+static void a_vgpu_that_lost_a_partition_in_use_has_a_warning(void **state)
 {
     struct vgpu_info info;
 
@@ -461,7 +461,7 @@ static void a_provider_that_comes_back_is_reconciled(void **state)
     assert_string_equal(info.warning, "");
 }
 
-static void a_place_that_somebody_took_is_said(void **state)
+static void a_place_that_was_taken_is_reported(void **state)
 {
     struct vgpu_info info;
 
@@ -519,7 +519,7 @@ static void a_partition_in_use_stays_with_its_vgpu(void **state)
     assert_string_equal(after, before);
 }
 
-static void partitions_of_nobody_are_left_alone(void **state)
+static void partitions_without_an_owner_are_left_alone(void **state)
 {
     struct facet_partition_info info = {0};
     char owner[FACET_NAME_SIZE];
@@ -555,7 +555,7 @@ int main(void)
         MODES_TEST(a_partition_that_vanished_is_made_again),
         MODES_TEST(a_uuid_that_comes_again_is_not_taken_for_ours),
         MODES_TEST(a_partition_that_vanished_is_noticed_by_the_next_create),
-        MODES_TEST(who_lost_a_partition_in_use_is_told),
+        MODES_TEST(a_vgpu_that_lost_a_partition_in_use_has_a_warning),
         MODES_TEST(two_vgpus_never_have_the_same_partition),
         MODES_TEST(a_partition_of_a_missing_device_is_not_forgotten),
         MODES_TEST(only_what_can_swap_is_oversubscribed),
@@ -563,10 +563,10 @@ int main(void)
         MODES_TEST(a_missing_device_keeps_no_daemon),
         MODES_TEST(what_never_comes_back_can_be_forgotten_by_force),
         MODES_TEST(a_provider_that_comes_back_is_reconciled),
-        MODES_TEST(a_place_that_somebody_took_is_said),
+        MODES_TEST(a_place_that_was_taken_is_reported),
         MODES_TEST(a_lost_provider_is_said_and_blocks_only_what_needs_it),
         MODES_TEST(a_partition_in_use_stays_with_its_vgpu),
-        MODES_TEST(partitions_of_nobody_are_left_alone),
+        MODES_TEST(partitions_without_an_owner_are_left_alone),
     };
 
     return cmocka_run_group_tests_name("modes", tests, NULL, NULL);

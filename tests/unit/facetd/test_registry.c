@@ -196,7 +196,7 @@ static void what_is_held_is_not_destroyed_without_force(void **state)
     close(hold);
 }
 
-static void an_ephemeral_one_goes_when_nobody_has_it(void **state)
+static void an_ephemeral_vgpu_ends_without_a_holder(void **state)
 {
     const uint64_t later = facet_clock_now_ns() + 3600 * FACET_NS_PER_S;
     struct vgpu_info info = create("{\"name\":\"brief\",\"ephemeral\":true}");
@@ -338,7 +338,7 @@ static void forget_row(const char *id)
     store_close(store);
 }
 
-static void strays_are_swept_unless_somebody_has_them(void **state)
+static void strays_are_swept_unless_a_process_holds_them(void **state)
 {
     char path[FACET_PATH_SIZE + 16], half[128];
     struct vgpu_info held = create("{}"), left = create("{}");
@@ -379,14 +379,14 @@ int main(void)
         REGISTRY_TEST(guarantees_above_the_whole_are_said),
         REGISTRY_TEST(limits_above_the_whole_are_said_once),
         REGISTRY_TEST(what_is_held_is_not_destroyed_without_force),
-        REGISTRY_TEST(an_ephemeral_one_goes_when_nobody_has_it),
+        REGISTRY_TEST(an_ephemeral_vgpu_ends_without_a_holder),
         REGISTRY_TEST(an_ephemeral_one_survives_a_restart_while_it_is_held),
         REGISTRY_TEST(a_removal_that_fails_is_tried_again),
         REGISTRY_TEST(a_missing_segment_is_made_anew),
         REGISTRY_TEST(a_corrupt_segment_is_moved_aside),
         REGISTRY_TEST(a_device_that_has_gone_leaves_its_vgpu_waiting),
         REGISTRY_TEST(a_segment_that_cannot_be_made_keeps_its_vgpu),
-        REGISTRY_TEST(strays_are_swept_unless_somebody_has_them),
+        REGISTRY_TEST(strays_are_swept_unless_a_process_holds_them),
     };
 
     return cmocka_run_group_tests_name("registry", tests, NULL, NULL);

@@ -291,7 +291,7 @@ static void a_device_cut_by_others_is_no_longer_offered_as_one(void **state)
 }
 
 /* A provider that breaks its promises about one device is no reason to refuse the others. */
-static void partitions_that_cannot_be_told_apart_are_in_nobodys_way(void **state)
+static void partitions_without_identity_block_no_others(void **state)
 {
     static const struct {
         const char *uuid, *template_id;
@@ -519,7 +519,7 @@ int main(void)
         TEST(a_device_that_has_gone_is_told_and_kept),
         TEST(a_lost_provider_grants_nothing_and_takes_nothing),
         TEST(a_device_cut_by_others_is_no_longer_offered_as_one),
-        TEST(partitions_that_cannot_be_told_apart_are_in_nobodys_way),
+        TEST(partitions_without_identity_block_no_others),
         TEST(a_device_whose_partitions_are_unknown_is_not_offered),
         TEST(no_order_of_things_grants_too_much_or_loses_anything),
         TEST(what_a_hard_vgpu_has_is_not_granted),

@@ -106,7 +106,7 @@ static void test_of_which_device_it_is_may_turn_out_later(void **state)
     facet_pending_leave();
 }
 
-static void test_who_comes_while_it_is_shut_waits_outside(void **state)
+static void test_a_thread_that_comes_while_the_gate_is_shut_waits(void **state)
 {
     struct facet_pending left;
     struct other other;
@@ -208,7 +208,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_pending_where_no_thread_is),
         cmocka_unit_test(test_pending_bytes_are_told_and_waited_for_once),
         cmocka_unit_test(test_of_which_device_it_is_may_turn_out_later),
-        cmocka_unit_test(test_who_comes_while_it_is_shut_waits_outside),
+        cmocka_unit_test(test_a_thread_that_comes_while_the_gate_is_shut_waits),
         cmocka_unit_test(test_growth_is_explained_by_what_has_gone_through),
         cmocka_unit_test(test_a_thread_that_is_pending_again_has_gone_through),
         cmocka_unit_test(test_a_reader_sees_both_sides_agree),

@@ -43,7 +43,7 @@ static void test_one_at_a_time(void **state)
     facet_timed_lock_end(&look_lock);
 }
 
-static void test_who_has_it_is_told_so(void **state)
+static void test_a_second_taker_does_not_get_the_turn(void **state)
 {
     assert_true(facet_timed_lock_take(&look_lock, 0));
     assert_false(facet_timed_lock_take(&look_lock, FACET_NS_PER_S));
@@ -72,7 +72,7 @@ static uintptr_t from_another(uint64_t most_ns)
     return (uintptr_t)result;
 }
 
-static void test_nobody_waits_without_end(void **state)
+static void test_no_thread_waits_without_end(void **state)
 {
     assert_true(facet_timed_lock_take(&look_lock, 0));
     assert_int_equal(from_another(0), 2);
@@ -100,8 +100,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_at_a_time),
-        cmocka_unit_test(test_who_has_it_is_told_so),
-        cmocka_unit_test(test_nobody_waits_without_end),
+        cmocka_unit_test(test_a_second_taker_does_not_get_the_turn),
+        cmocka_unit_test(test_no_thread_waits_without_end),
         cmocka_unit_test(test_a_child_finds_it_free),
     };
 

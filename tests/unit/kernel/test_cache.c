@@ -316,7 +316,7 @@ static void processes_that_want_the_same_compile_it_once(void **state)
     assert_int_equal(compiles(), 1);
 }
 
-static void who_dies_while_compiling_holds_up_nobody(void **state)
+static void a_process_that_dies_while_compiling_blocks_no_other(void **state)
 {
     char path[256];
     int status;
@@ -370,7 +370,7 @@ static void *keep_often(void *argument)
     return NULL;
 }
 
-static void who_keeps_the_same_at_once_leaves_one_whole_entry(void **state)
+static void concurrent_writers_of_one_key_leave_one_whole_entry(void **state)
 {
     const struct facet_compiler_options options = {.size = sizeof options, .cache_dir = folder};
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_BYPASS, 0);
@@ -418,8 +418,8 @@ int main(void)
         PLACED(the_least_recently_used_go),
         PLACED(threads_that_want_the_same_compile_it_once),
         PLACED(processes_that_want_the_same_compile_it_once),
-        PLACED(who_dies_while_compiling_holds_up_nobody),
-        PLACED(who_keeps_the_same_at_once_leaves_one_whole_entry),
+        PLACED(a_process_that_dies_while_compiling_blocks_no_other),
+        PLACED(concurrent_writers_of_one_key_leave_one_whole_entry),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

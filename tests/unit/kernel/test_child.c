@@ -55,7 +55,7 @@ static void time_that_others_have_is_not_its_own(void **state)
     free(child.output);
 }
 
-static void who_works_or_writes_without_end_is_ended(void **state)
+static void a_child_that_works_or_writes_without_end_is_ended(void **state)
 {
     struct facet_child child = {0};
     struct facet_error error = {0};
@@ -72,7 +72,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_writes_and_how_it_ends_is_told),
         cmocka_unit_test(time_that_others_have_is_not_its_own),
-        cmocka_unit_test(who_works_or_writes_without_end_is_ended),
+        cmocka_unit_test(a_child_that_works_or_writes_without_end_is_ended),
     };
     return cmocka_run_group_tests_name("child", tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static void earlier_compiles_leave_no_trace(void **state)
 
 /* --- fast functions ----------------------------------------------------------------------------------------------- */
 
-static void fast_functions_are_for_who_asks(void **state)
+static void fast_functions_are_used_only_on_request(void **state)
 {
     static const struct {
         const char *call, *ptx;
@@ -222,7 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kernel_is_there_once),
-        cmocka_unit_test(fast_functions_are_for_who_asks),
+        cmocka_unit_test(fast_functions_are_used_only_on_request),
         cmocka_unit_test(other_functions_stay_what_they_are),
         cmocka_unit_test(work_groups_copy_on_every_target),
         cmocka_unit_test(inline_functions_have_bodies_at_all_levels),

@@ -117,7 +117,7 @@ static struct facet_owner_slot first_slot(const struct fixture *fixture)
 /*
  * A scheduler takes a waiting process without recent signs for stopped: after a rest that would be every first launch.
  */
-static void test_who_waits_or_launches_after_a_rest_gives_a_sign(void **state)
+static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -475,7 +475,7 @@ int main(void)
         TEST(test_open_gate_costs_no_wait),
         TEST(test_refused_launch_counts_as_none),
         TEST(test_closed_gate_waits_until_opened),
-        TEST(test_who_waits_or_launches_after_a_rest_gives_a_sign),
+        TEST(test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign),
         TEST(test_waiting_and_draining_ring_the_bell),
         TEST(test_depth_is_bounded_while_leased),
         TEST(test_one_kernel_longer_than_the_depth_goes),

@@ -295,7 +295,7 @@ static void test_what_is_no_file_is_damage(void **state)
     adopt(fixture);
 }
 
-static void test_nobody_else_may_write_it(void **state)
+static void test_only_its_owner_may_write_it(void **state)
 {
     struct fixture *fixture = *state;
     struct stat info;
@@ -316,7 +316,7 @@ int main(void)
         TEST(test_without_its_file_it_begins_anew),
         TEST(test_a_machine_that_was_started_again),
         TEST(test_what_is_no_file_is_damage),
-        TEST(test_nobody_else_may_write_it),
+        TEST(test_only_its_owner_may_write_it),
         TEST(test_a_larger_quota_is_kept_at_once),
         TEST(test_a_damaged_quota_makes_no_peak_believed),
         TEST(test_no_other_damage_makes_a_negative_peak_believed),

@@ -285,7 +285,7 @@ static void test_processes_are_known_by_number_and_start(void **state)
 }
 
 /* A link in the place of a segment's folder may lead to another user's files. */
-static void test_nobody_reads_through_a_link(void **state)
+static void test_segments_are_not_read_through_a_link(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_segment_process processes[FACET_SEGMENT_SLOTS];
@@ -368,7 +368,7 @@ int main(void)
         TEST(test_damage_is_noticed),
         TEST(test_totals_are_read_from_outside),
         TEST(test_processes_are_known_by_number_and_start),
-        TEST(test_nobody_reads_through_a_link),
+        TEST(test_segments_are_not_read_through_a_link),
         TEST(test_processes_of_other_namespaces_are_known),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);

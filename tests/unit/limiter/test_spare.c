@@ -33,7 +33,7 @@ static void set_quota(struct fixture *fixture, uint64_t bytes)
     facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
 }
 
-static void test_spare_regions_are_nobodys(void **state)
+static void test_spare_regions_are_charged_to_no_process(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
 
@@ -115,7 +115,7 @@ static void end_child(pid_t pid)
 }
 
 /* No process waits for one that is stopped. */
-static void test_who_would_be_refused_takes_them_back(void **state)
+static void test_a_process_about_to_be_refused_takes_them_back(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -131,7 +131,7 @@ static void test_who_would_be_refused_takes_them_back(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_who_lost_them_asks_as_others_do(void **state)
+static void test_a_process_that_lost_them_asks_as_others_do(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
 
@@ -370,11 +370,11 @@ static void test_never_exceeded_by_racing_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_spare_regions_are_nobodys),
+        TEST(test_spare_regions_are_charged_to_no_process),
         TEST(test_few_are_kept_and_none_below_zero),
         TEST(test_a_process_fills_the_quota_beside_its_own),
-        TEST(test_who_would_be_refused_takes_them_back),
-        TEST(test_who_lost_them_asks_as_others_do),
+        TEST(test_a_process_about_to_be_refused_takes_them_back),
+        TEST(test_a_process_that_lost_them_asks_as_others_do),
         TEST(test_they_stay_while_there_is_room),
         TEST(test_a_killed_process_gives_both_back),
         TEST(test_a_neighbour_takes_both_from_the_dead),

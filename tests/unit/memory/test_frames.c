@@ -61,7 +61,7 @@ static void test_the_last_chunk_may_be_a_part(void **state)
 }
 
 /* Memory that another space had is marked to be cleared; a space's own is not. */
-static void test_who_had_it_last(void **state)
+static void test_memory_of_another_space_is_cleared(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 1);
@@ -194,7 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chunks_come_and_go),
         cmocka_unit_test(test_the_last_chunk_may_be_a_part),
-        cmocka_unit_test(test_who_had_it_last),
+        cmocka_unit_test(test_memory_of_another_space_is_cleared),
         cmocka_unit_test(test_plans_end_in_the_least_chunks),
         cmocka_unit_test(test_one_chunk_slides_together),
         cmocka_unit_test(test_only_one_space),

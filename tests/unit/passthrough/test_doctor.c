@@ -117,13 +117,13 @@ static void a_lost_device_stops_the_others_not(void **state)
     machine_remove(&at.machine);
 }
 
-static void who_sleeps_does_not_answer(void **state)
+static void a_sleeping_accelerator_does_not_answer(void **state)
 {
     expect_of("sleeping", "accelerators", FACET_DOCTOR_WARNING, "1 of 4 are without power");
     expect_of("ready", "accelerators", FACET_DOCTOR_GOOD, "2, and all answer");
 }
 
-static void who_could_not_be_asked_does_not_answer(void **state)
+static void an_accelerator_that_could_not_be_asked_does_not_answer(void **state)
 {
     struct visit at;
 
@@ -239,11 +239,16 @@ static void wrong_arguments_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_looked_at_is_unknown), cmocka_unit_test(an_empty_machine_promises_nothing),
-        cmocka_unit_test(a_driver_that_hangs_is_named),      cmocka_unit_test(a_lost_device_stops_the_others_not),
-        cmocka_unit_test(who_sleeps_does_not_answer),        cmocka_unit_test(who_could_not_be_asked_does_not_answer),
-        cmocka_unit_test(the_console_is_named_with_its_gpu), cmocka_unit_test(an_iommu_is_named_or_missed),
-        cmocka_unit_test(versions_decide_about_iommufd),     cmocka_unit_test(memory_is_measured_against_the_machine),
+        cmocka_unit_test(what_was_not_looked_at_is_unknown),
+        cmocka_unit_test(an_empty_machine_promises_nothing),
+        cmocka_unit_test(a_driver_that_hangs_is_named),
+        cmocka_unit_test(a_lost_device_stops_the_others_not),
+        cmocka_unit_test(a_sleeping_accelerator_does_not_answer),
+        cmocka_unit_test(an_accelerator_that_could_not_be_asked_does_not_answer),
+        cmocka_unit_test(the_console_is_named_with_its_gpu),
+        cmocka_unit_test(an_iommu_is_named_or_missed),
+        cmocka_unit_test(versions_decide_about_iommufd),
+        cmocka_unit_test(memory_is_measured_against_the_machine),
         cmocka_unit_test(wrong_arguments_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

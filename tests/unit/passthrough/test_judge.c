@@ -268,7 +268,7 @@ static void a_group_is_for_one_virtual_machine(void **state)
 
 /* ---- values that were not measured ---- */
 
-static void nobody_looked_for_holders(void **state)
+static void holders_were_not_looked_for(void **state)
 {
     struct question question;
 
@@ -319,7 +319,7 @@ static void what_was_skipped_is_never_yes(void **state)
     end(&question);
 }
 
-static void the_console_may_be_behind_bars_that_nobody_read(void **state)
+static void the_console_may_be_behind_bars_that_were_not_read(void **state)
 {
     struct question question;
 
@@ -449,10 +449,10 @@ int main(void)
         cmocka_unit_test(of_bridges_only_the_port_driver_passes),
         cmocka_unit_test(a_driver_of_an_isa_bridge_spoils_a_group),
         cmocka_unit_test(a_group_is_for_one_virtual_machine),
-        cmocka_unit_test(nobody_looked_for_holders),
+        cmocka_unit_test(holders_were_not_looked_for),
         cmocka_unit_test(what_is_not_read_is_never_yes),
         cmocka_unit_test(what_was_skipped_is_never_yes),
-        cmocka_unit_test(the_console_may_be_behind_bars_that_nobody_read),
+        cmocka_unit_test(the_console_may_be_behind_bars_that_were_not_read),
         cmocka_unit_test(memory_is_counted_for_the_set),
         cmocka_unit_test(far_is_of_known_nodes_only),
         cmocka_unit_test(the_screen_stays_unless_none_is_wanted),

@@ -327,7 +327,7 @@ static void a_machine_that_changes_is_seen_before_or_after(void **state)
     machine_remove(&machine);
 }
 
-static void a_container_does_not_see_who_uses_what(void **state)
+static void a_container_does_not_see_the_users_of_functions(void **state)
 {
     static const struct {
         const char *number;
@@ -351,7 +351,7 @@ static void a_container_does_not_see_who_uses_what(void **state)
 }
 
 /* The fabric manager has all switches open; no file says which number is whose. */
-static void who_holds_a_switch_of_gpus_is_found(void **state)
+static void the_holder_of_a_gpu_switch_is_found(void **state)
 {
     struct machine machine;
 
@@ -375,8 +375,8 @@ static void who_holds_a_switch_of_gpus_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_holds_a_switch_of_gpus_is_found),
-        cmocka_unit_test(a_container_does_not_see_who_uses_what),
+        cmocka_unit_test(the_holder_of_a_gpu_switch_is_found),
+        cmocka_unit_test(a_container_does_not_see_the_users_of_functions),
         cmocka_unit_test(functions_come_by_address_and_are_found),
         cmocka_unit_test(kinds_are_by_class_or_model),
         cmocka_unit_test(distance_counts_the_bridges_between),

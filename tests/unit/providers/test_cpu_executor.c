@@ -297,7 +297,7 @@ static void cancelling_stops_between_groups_and_drops_the_rest(void **state)
 }
 
 /* A job that never began is reported by the thread that cancels it, before that returns. */
-static void what_never_began_is_told_by_who_cancels(void **state)
+static void a_job_that_never_began_is_reported_by_the_canceller(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -314,7 +314,7 @@ static void what_never_began_is_told_by_who_cancels(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void pausing_returns_when_nobody_is_inside(void **state)
+static void pausing_returns_when_no_unit_is_inside(void **state)
 {
     atomic_uint ran = 0;
     struct cpu_executor *executor = executor_of(2, NULL);
@@ -482,8 +482,8 @@ int main(void)
         cmocka_unit_test_setup(a_stream_of_high_priority_goes_first, world_reset),
         cmocka_unit_test_setup(a_stream_of_low_priority_waits, world_reset),
         cmocka_unit_test_setup(cancelling_stops_between_groups_and_drops_the_rest, world_reset),
-        cmocka_unit_test_setup(what_never_began_is_told_by_who_cancels, world_reset),
-        cmocka_unit_test_setup(pausing_returns_when_nobody_is_inside, world_reset),
+        cmocka_unit_test_setup(a_job_that_never_began_is_reported_by_the_canceller, world_reset),
+        cmocka_unit_test_setup(pausing_returns_when_no_unit_is_inside, world_reset),
         cmocka_unit_test_setup(waits_end, world_reset),
         cmocka_unit_test_setup(destroying_a_stream_ends_what_runs, world_reset),
         cmocka_unit_test_setup(the_last_records_are_kept, world_reset),

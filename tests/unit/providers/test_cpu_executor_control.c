@@ -150,7 +150,7 @@ static void waits_of_many_streams_end(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void who_waits_for_a_stream_that_goes_waits_no_more(void **state)
+static void a_wait_for_a_stream_ends_with_the_stream(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -313,7 +313,7 @@ int main(void)
         cmocka_unit_test_setup(both_bounds_of_units_hold, world_reset),
         cmocka_unit_test_setup(a_stream_waits_for_another, world_reset),
         cmocka_unit_test_setup(waits_of_many_streams_end, world_reset),
-        cmocka_unit_test_setup(who_waits_for_a_stream_that_goes_waits_no_more, world_reset),
+        cmocka_unit_test_setup(a_wait_for_a_stream_ends_with_the_stream, world_reset),
         cmocka_unit_test_setup(one_of_several_is_cancelled, world_reset),
         cmocka_unit_test_setup(a_wait_is_cancelled_like_any, world_reset),
         cmocka_unit_test_setup(without_preemption_a_launch_keeps_its_unit, world_reset),

@@ -111,7 +111,7 @@ static void cancelled_between_phases_is_cancelled(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void who_fails_ends_all_phases(void **state)
+static void a_failed_group_ends_all_phases(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -135,7 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_phase_begins_when_the_one_before_has_ended, world_reset),
         cmocka_unit_test_setup(cancelled_between_phases_is_cancelled, world_reset),
-        cmocka_unit_test_setup(who_fails_ends_all_phases, world_reset),
+        cmocka_unit_test_setup(a_failed_group_ends_all_phases, world_reset),
     };
 
     return cmocka_run_group_tests_name("executor phases", tests, NULL, NULL);

@@ -310,7 +310,7 @@ static struct facet_launch_record record_of(uint64_t context, uint64_t stream)
 }
 
 /* Whose priority is high does not wait for the end of a product that takes a thousand times as long. */
-static void who_goes_before_gets_in_between_tiles(void **state)
+static void a_launch_of_higher_priority_runs_between_tiles(void **state)
 {
     uint64_t other = world_context(&world, "urgent"), stream = world_stream(&world, other);
     struct facet_math slow = long_gemm(world.context), quick = large_gemm(other, 256);
@@ -414,7 +414,7 @@ int main(void)
         cmocka_unit_test(without_the_library_it_says_what_to_install),
         cmocka_unit_test_setup_teardown(one_operation_is_one_launch, math_begin, math_end),
         cmocka_unit_test_setup_teardown(what_is_freed_stays_until_it_is_complete, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(who_goes_before_gets_in_between_tiles, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(a_launch_of_higher_priority_runs_between_tiles, math_begin, math_end),
         cmocka_unit_test_setup_teardown(cancelled_in_the_middle, math_begin, math_end),
         cmocka_unit_test_setup_teardown(shares_hold_between_operations, begin_with_one_unit, math_end),
         cmocka_unit_test_setup_teardown(a_context_ends_with_operations_queued, math_begin, math_end),

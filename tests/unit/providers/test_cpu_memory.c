@@ -53,7 +53,7 @@ static void the_device_holds(void **state)
     assert_int_equal(world_used(&world, other), 4096);
 }
 
-static void what_is_promised_nobody_else_gets(void **state)
+static void promised_memory_goes_to_no_other(void **state)
 {
     uint64_t address = 1;
     (void)state;
@@ -214,7 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_given_back_is_zero_for_the_next, begin, end),
         cmocka_unit_test_setup_teardown(the_device_holds, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_promised_nobody_else_gets, begin, end),
+        cmocka_unit_test_setup_teardown(promised_memory_goes_to_no_other, begin, end),
         cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, begin, end),
         cmocka_unit_test_setup_teardown(a_mapping_is_cut_anywhere, begin, end),
         cmocka_unit_test_setup_teardown(memory_freed_under_a_kernel_stays_until_it_ends, begin, end),

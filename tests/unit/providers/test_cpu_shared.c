@@ -49,7 +49,7 @@ static void pages_are_ones_own_until_they_are_shared(void **state)
 }
 
 /* The worker that shared them pays, with its context gone and with its limit; a worker that maps them does not. */
-static void who_shared_pages_pays_to_the_last(void **state)
+static void shared_pages_stay_charged_to_their_creator(void **state)
 {
     uint64_t address = 0, pages, owner, at;
     (void)state;
@@ -129,7 +129,7 @@ static void *use_shared(void *argument)
     return NULL;
 }
 
-static void an_owner_ends_under_those_who_map(void **state)
+static void a_creator_ends_while_others_map_its_pages(void **state)
 {
     const struct timespec pause = {.tv_nsec = 3000000};
     (void)state;
@@ -160,9 +160,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pages_are_ones_own_until_they_are_shared, begin, end),
-        cmocka_unit_test_setup_teardown(who_shared_pages_pays_to_the_last, begin, end),
+        cmocka_unit_test_setup_teardown(shared_pages_stay_charged_to_their_creator, begin, end),
         cmocka_unit_test_setup_teardown(a_worker_of_nothing_but_pages_is_listed, begin, end),
-        cmocka_unit_test_setup_teardown(an_owner_ends_under_those_who_map, begin, end),
+        cmocka_unit_test_setup_teardown(a_creator_ends_while_others_map_its_pages, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

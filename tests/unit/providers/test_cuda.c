@@ -116,7 +116,7 @@ static void any_part_is_mapped_and_unmapped(void **state)
     provider->device->close(instance);
 }
 
-static void shared_pages_outlive_who_made_them(void **state)
+static void shared_pages_outlive_their_creator(void **state)
 {
     const struct facet_memory_ops *ops = provider->memory;
     struct facet_provider_instance *instance = open_fake();
@@ -239,7 +239,7 @@ int main(void)
         cmocka_unit_test(an_old_driver_has_what_it_has),
         cmocka_unit_test(devices_are_named_as_the_interposer_knows_them),
         cmocka_unit_test(any_part_is_mapped_and_unmapped),
-        cmocka_unit_test(shared_pages_outlive_who_made_them),
+        cmocka_unit_test(shared_pages_outlive_their_creator),
         cmocka_unit_test(a_full_device_gives_all_or_nothing),
         cmocka_unit_test(what_the_driver_has_not_got_is_cancelled),
         cmocka_unit_test(measured_time_is_the_devices),

@@ -289,7 +289,7 @@ static void device_time_goes_by_weight(void **state)
     provider->device->close(instance);
 }
 
-static void a_cap_holds_for_who_is_alone(void **state)
+static void a_cap_holds_for_a_vgpu_alone(void **state)
 {
     struct world world = open_world();
     uint64_t began = now_ns();
@@ -367,7 +367,7 @@ int main(void)
         cmocka_unit_test(what_mps_does_not_say_is_all),
         cmocka_unit_test(a_percentage_has_a_point_in_every_locale),
         cmocka_unit_test(device_time_goes_by_weight),
-        cmocka_unit_test(a_cap_holds_for_who_is_alone),
+        cmocka_unit_test(a_cap_holds_for_a_vgpu_alone),
         cmocka_unit_test(bounds_hold_and_go),
         cmocka_unit_test(a_bound_is_within_the_workers_limit),
         cmocka_unit_test(what_runs_is_paused_at_its_end),

@@ -161,7 +161,7 @@ static void threads_do_not_mix_their_children_up(void **state)
 }
 
 /* As the first process of a container does: orphans become this process's children, and none is left for it to reap. */
-static void who_adopts_orphans_is_left_none(void **state)
+static void a_process_that_adopts_orphans_is_left_none(void **state)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     live();

@@ -84,7 +84,7 @@ static void role_few_of_each(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
-static void test_who_keeps_one_block_of_each_slab_pays_for_the_slabs(void **state)
+static void test_a_slab_stays_charged_while_one_block_is_held(void **state)
 {
     machine_run(role_few_of_each, MACHINE_CONTEXT + SMALL_QUOTA);
 }
@@ -145,7 +145,7 @@ static void role_small_threads(void *argument)
     CHECK(test_segment_totals(&machine.segments[0]).memory_peak_bytes <= MACHINE_CONTEXT + 32 * MIB);
 }
 
-static void test_slabs_are_charged_once_whoever_begins_and_ends_them(void **state)
+static void test_slabs_are_charged_once_across_threads(void **state)
 {
     machine_run(role_small_threads, MACHINE_CONTEXT + 32 * MIB);
 }
@@ -509,7 +509,7 @@ static void role_shares(void *argument)
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * MIB);
 }
 
-static void test_shared_memory_is_charged_to_who_made_it(void **state)
+static void test_shared_memory_is_charged_to_its_creator(void **state)
 {
     machine_run(role_shares, 2 * GIB);
 }
@@ -518,9 +518,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_memory_is_charged_as_the_driver_takes_it),
-        cmocka_unit_test(test_who_keeps_one_block_of_each_slab_pays_for_the_slabs),
+        cmocka_unit_test(test_a_slab_stays_charged_while_one_block_is_held),
         cmocka_unit_test(test_a_first_small_block_beyond_the_quota_does_not_reach_the_driver),
-        cmocka_unit_test(test_slabs_are_charged_once_whoever_begins_and_ends_them),
+        cmocka_unit_test(test_slabs_are_charged_once_across_threads),
         cmocka_unit_test(test_pitched_and_managed_memory_is_charged_in_full_and_host_memory_is_not),
         cmocka_unit_test(test_arrays_are_charged_by_their_rows),
         cmocka_unit_test(test_what_is_beyond_the_quota_is_refused_to_the_byte),
@@ -532,7 +532,7 @@ int main(void)
         cmocka_unit_test(test_a_reset_gives_back_what_was_alive),
         cmocka_unit_test(test_a_quota_without_room_for_a_context_refuses_it),
         cmocka_unit_test(test_each_gpu_has_its_own_quota),
-        cmocka_unit_test(test_shared_memory_is_charged_to_who_made_it),
+        cmocka_unit_test(test_shared_memory_is_charged_to_its_creator),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,7 +252,7 @@ static void role_attached(void *argument)
     CHECK_EQUAL(machine_own(0), 0);
 }
 
-static void test_a_context_ends_with_the_last_who_is_attached(void **state)
+static void test_the_last_detach_ends_a_context(void **state)
 {
     machine_run(role_attached, GIB);
 }
@@ -414,7 +414,7 @@ int main(void)
         cmocka_unit_test(test_without_nvml_processes_of_a_vgpu_begin_one_after_another),
         cmocka_unit_test(test_without_nvml_what_a_neighbour_holds_is_bounded),
         cmocka_unit_test(test_where_nvml_does_not_list_us_what_a_neighbour_holds_is_not_ours),
-        cmocka_unit_test(test_a_context_ends_with_the_last_who_is_attached),
+        cmocka_unit_test(test_the_last_detach_ends_a_context),
         cmocka_unit_test(test_a_green_context_pays_for_itself_and_the_primary_one),
     };
 

@@ -143,7 +143,7 @@ static void role_host_pool(void *argument)
     CHECK_EQUAL(charged(0), MACHINE_CONTEXT + 32 * MIB);
 }
 
-static void test_the_pool_of_the_host_is_charged_to_nobody(void **state)
+static void test_the_host_pool_is_not_charged(void **state)
 {
     machine_run(role_host_pool, GIB);
 }
@@ -246,7 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
         cmocka_unit_test(test_pools_of_managed_memory_are_charged_on_each_gpu),
-        cmocka_unit_test(test_the_pool_of_the_host_is_charged_to_nobody),
+        cmocka_unit_test(test_the_host_pool_is_not_charged),
         cmocka_unit_test(test_what_the_tiles_of_an_array_hold_stays_charged),
         cmocka_unit_test(test_what_is_bound_to_a_multicast_object_stays_charged),
     };

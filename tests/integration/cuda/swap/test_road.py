@@ -53,7 +53,7 @@ def without_the_option_the_second_is_refused_memory():
 
 
 @test
-def who_is_not_made_room_for_is_told():
+def a_vgpu_that_others_make_no_room_for_has_a_warning():
     with Place(real=True) as place:
         machine(place)
         equal(place.facet("vgpu", "create", "--name", "one", "-d", "cuda:0", "-m", "96M", "--oversubscribe").stderr, "")

@@ -164,7 +164,7 @@ static void test_four_processes_in_two_vgpus(void **state)
         assert_int_equal(world_wait(pids[i]), 0);
 }
 
-static void test_who_fits_is_never_moved(void **state)
+static void test_programs_that_fit_are_never_moved(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t pids[] = {start(one, "48", "1000000", KERNEL), start(other, "48", "1000000", KERNEL)};
@@ -181,7 +181,7 @@ static void test_who_fits_is_never_moved(void **state)
 }
 
 /* At moments that differ, so that it hits every step of moving. */
-static void test_one_that_is_killed_while_it_moves_holds_nobody_up(void **state)
+static void test_a_program_killed_while_it_moves_blocks_no_other(void **state)
 {
     int victim = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t survivor = start(other, SET, "1000000", KERNEL);
@@ -403,8 +403,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_two_of_three_quarters_both_keep_every_word),
         IN_WORLD(test_four_processes_in_two_vgpus),
-        IN_WORLD(test_who_fits_is_never_moved),
-        IN_WORLD(test_one_that_is_killed_while_it_moves_holds_nobody_up),
+        IN_WORLD(test_programs_that_fit_are_never_moved),
+        IN_WORLD(test_a_program_killed_while_it_moves_blocks_no_other),
         cmocka_unit_test_setup_teardown(test_a_host_without_memory_refuses_and_nothing_is_lost,
                                         open_world_without_host_memory, close_world),
         IN_WORLD(test_a_device_that_others_hold_refuses),

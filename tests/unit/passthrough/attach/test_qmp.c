@@ -102,7 +102,7 @@ static void in_and_out(void **state)
     }
 }
 
-static void one_that_somebody_else_plugged_is_found_by_its_address(void **state)
+static void a_device_plugged_by_another_tool_is_found_by_its_address(void **state)
 {
     const struct facet_attach_function function = FUNCTION(AT(0xaa, 0, 0)), other = FUNCTION(AT(0xaa, 0, 1));
     struct facet_qmp *qmp = NULL;
@@ -344,7 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(in_and_out),
-        TEST(one_that_somebody_else_plugged_is_found_by_its_address),
+        TEST(a_device_plugged_by_another_tool_is_found_by_its_address),
         TEST(a_guest_that_keeps_it_is_told_apart),
         TEST(a_paused_guest_uses_nothing),
         TEST(more_than_there_are_ports_is_refused_before_anything_is_done),

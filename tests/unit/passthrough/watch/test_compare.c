@@ -169,7 +169,7 @@ static void a_counter_that_went_back_began_anew(void **state)
     assert_string_equal(changes_since(*state, before, &(struct told){0}), "1:correctable 0>3; ");
 }
 
-static void who_has_heard_enough_hears_no_more(void **state)
+static void a_callback_that_ends_the_watch_gets_no_more_changes(void **state)
 {
     struct told told = {.most = 1};
     struct facet_pci_snapshot *before = look(*state);
@@ -294,7 +294,7 @@ int main(void)
         WITH_MACHINE(what_hangs_is_told_and_that_it_came_back),
         WITH_MACHINE(what_could_not_be_read_has_not_changed),
         WITH_MACHINE(a_counter_that_went_back_began_anew),
-        WITH_MACHINE(who_has_heard_enough_hears_no_more),
+        WITH_MACHINE(a_callback_that_ends_the_watch_gets_no_more_changes),
         cmocka_unit_test(every_kind_has_a_name),
         WITH_MACHINE(a_wait_that_ends_without_a_change_says_so),
         WITH_MACHINE(a_change_ends_the_wait_once),
