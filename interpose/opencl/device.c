@@ -20,7 +20,7 @@
 static _Atomic(cl_platform_id) found_platform;
 static _Atomic(cl_device_id) found_whole, found_device;
 
-/* What the walk over all devices looks for: the address is a stem and how many devices of that stem come before. */
+/* The target of the walk over all devices: an address is a stem, and the number of devices of that stem before it. */
 struct search {
     struct facet_opencl_place place;
     unsigned passed;

@@ -14,8 +14,8 @@
 
 struct facet_cl_device {
     cl_platform_id platform;
-    cl_device_id id;    /* what the program sees */
-    cl_device_id whole; /* the root device: `id` itself, or what it was cut out of */
+    cl_device_id id;    /* the device that the program sees */
+    cl_device_id whole; /* the root device: `id` itself, or the device that it is a part of */
 };
 
 /* The vGPU's device; false when there is no vGPU to be used or its device is not on this machine. */

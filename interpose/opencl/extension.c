@@ -43,7 +43,7 @@ void *facet_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, co
     return swap_address(name, facet_cl_target.clGetExtensionFunctionAddressForPlatform(platform, name));
 }
 
-/* One launch, whatever it holds: its commands were checked when they were recorded and run only through here. */
+/* A command buffer is one launch: its commands were checked when they were recorded, and run only through here. */
 cl_int facet_clEnqueueCommandBufferKHR(cl_uint num_queues, cl_command_queue *queues, cl_command_buffer_khr buffer,
                                        cl_uint num_waits, const cl_event *waits, cl_event *event)
 {

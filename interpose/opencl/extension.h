@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the list of extension functions the layer changes, and the driver's own address of each.
- * Never: invents one: the driver is asked first, and what it does not have stays absent.
+ * Never: invents one: the driver is asked first, and a function that it lacks stays absent.
  */
 #ifndef FACET_OPENCL_EXTENSION_H
 #define FACET_OPENCL_EXTENSION_H
@@ -21,8 +21,7 @@
     X(clEnqueueMemFillINTEL)                                                                                           \
     X(clEnqueueMigrateMemINTEL)
 
-/* The hook, and the driver's function: written by the lookup that hands out the hook, so always before its first call.
- */
+/* The hook and the driver's function, which the lookup writes before it hands out the hook. */
 #define FACET_CL_DECLARE_EXTENSION(name)                                                                               \
     extern __typeof__(*(name##_fn)0) facet_##name;                                                                     \
     extern _Atomic(name##_fn) facet_cl_real_##name;

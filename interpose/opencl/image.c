@@ -121,7 +121,7 @@ static uint64_t image_bytes(const cl_image_format *format, const cl_image_desc *
     return facet_cl_memory_times(total, at_least(desc->num_samples, 1));
 }
 
-/* ---- what the quota refuses, and the driver may refuse anyway ---- */
+/* ---- calls that the quota refuses, and the driver may refuse anyway ---- */
 
 /* With `desc`; by the function of old where `of_old` says how many dimensions that has. */
 struct image {
@@ -193,7 +193,7 @@ static bool admit_image(const struct image *image, facet_cl_charge *ret_charge, 
                                  errcode_ret);
 }
 
-/* Drivers pad: what the image really takes is known only now. */
+/* Drivers pad, so the real size of the image is known only now. */
 static cl_mem bind_image(cl_mem image, bool own_memory, facet_cl_charge charge, cl_int *errcode_ret)
 {
     size_t bytes = 0;

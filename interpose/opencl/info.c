@@ -5,7 +5,7 @@
  * Never: changes names, versions or limits that the quota does not touch.
  *
  * Programs size what they allocate by any of these answers, so each agrees with the quota as those of a device with so
- * little memory would: what is kept in the device's memory is no larger than it, and an image of one pixel in all
+ * little memory would: no object in the device's memory is larger than it, and an image of one pixel in all
  * directions but one fits in every format.
  */
 #include <string.h>
@@ -61,7 +61,7 @@ static struct bound bound_of(cl_device_id device, cl_device_info param_name)
     }
 }
 
-/* The driver answers first, so that its checks and sizes are exact; then what it wrote is bounded. */
+/* The driver answers first, so that its checks and sizes are exact; then its answer is bounded. */
 static void bound_number(void *value, size_t width, uint64_t limit)
 {
     cl_ulong wide;

@@ -3,7 +3,7 @@
  * The layer as a whole: the dispatch table below it, and the list of entry points it changes.
  *
  * Owns: the one list of hooked names. Dispatch assembly, prototypes and extension lookup are made from it.
- * Never: hooks an entry it does not change: what passes through costs nothing.
+ * Never: hooks an entry it does not change: other calls cost nothing.
  */
 #ifndef FACET_OPENCL_LAYER_H
 #define FACET_OPENCL_LAYER_H
@@ -86,7 +86,7 @@
 FACET_CL_HOOKS(FACET_CL_DECLARE)
 #undef FACET_CL_DECLARE
 
-/* What is below us: the loader's own dispatch, or the next layer. Set once, before any hook can be called. */
+/* The dispatch below us: the loader's own, or the next layer's. Set once, before any hook can be called. */
 extern cl_icd_dispatch facet_cl_target;
 
 /* Writes an OpenCL error code where the program asked for it. */

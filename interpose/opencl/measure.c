@@ -57,7 +57,7 @@ void facet_cl_measure_rests(void)
     pthread_mutex_unlock(&facet_cl_account_lock);
 }
 
-/* What a command took, and how much of it nobody has reported. */
+/* The time of a command, and the part of it that has not been reported. */
 struct taken {
     uint64_t length_ns, added_ns;
 };

@@ -14,13 +14,13 @@
 
 /*
  * Reserves `bytes` for an object about to be created; on refusal writes `errcode_ret` and returns false. `judge` makes
- * a small one of its kind with the program's other arguments (facet_cl_memory_judged()): what the driver refuses anyway
- * is refused in its words.
+ * a small one of its kind with the program's other arguments (facet_cl_memory_judged()): a call that the driver refuses
+ * anyway is refused with its error.
  */
 bool facet_cl_memory_admit(uint64_t bytes, cl_int (*judge)(const void *asked), const void *asked,
                            facet_cl_charge *ret_charge, cl_int *errcode_ret);
 
-/* What the driver said of an object that was made only for that, which goes. */
+/* The driver's verdict on an object that was created only to ask for it, and is released. */
 cl_int facet_cl_memory_judged(cl_mem object, cl_int result);
 
 /*

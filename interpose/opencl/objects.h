@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the layer remembers about objects of the program: a small map from a handle or pointer to one word.
+ * The layer's record of objects of the program: a small map from a handle or pointer to one word.
  *
  * Owns: the maps (SVM and USM pointers, programs, queues) under one lock.
  * Never: keeps an object alive, or calls OpenCL.

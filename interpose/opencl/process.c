@@ -58,7 +58,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&attach_lock);
 }
 
-/* The slot and what it holds are the parent's. The child pays for what it makes itself, from its first call on. */
+/* The slot and its charges are the parent's. The child is charged for its own objects, from its first call on. */
 static void after_fork_in_child(void)
 {
     if (atomic_load(&facet_cl_process.state) == STATE_ATTACHED)

@@ -47,7 +47,7 @@ typedef uint64_t facet_cl_charge;
 cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge);
 
 /*
- * The same before the driver has judged the call: what the quota refuses is not counted as denied, as the driver may
+ * The same before the driver has judged the call: a refusal by the quota is not counted as denied, as the driver may
  * refuse the call anyway. The caller asks it for little of the same, and tells facet_cl_charge_refuse() what it said:
  * `judged`, or `refusal`, counted, where that is CL_SUCCESS.
  */

@@ -36,7 +36,7 @@ static uint64_t global_bytes(cl_program program)
     return largest;
 }
 
-/* Charges what is not charged yet. Two threads may do this at once: each old charge is dropped by who displaced it. */
+/* Charges what is not charged yet. Two threads may do this at once: the thread that replaces an old charge drops it. */
 static cl_int charge_program(cl_program program)
 {
     facet_cl_charge charge, earlier = 0;

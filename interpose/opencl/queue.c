@@ -119,7 +119,7 @@ static uint64_t with_profiling(const struct wish *wish, cl_queue_properties *lis
     return PROFILING_HIDDEN | (wish->flags_word ? 0 : PAIR_ADDED) | (wish->list ? 0 : LIST_ADDED);
 }
 
-/* What the device will set aside for a queue of its own. */
+/* The memory that the device sets aside for a queue of its own. */
 static uint64_t device_queue_bytes(const struct wish *wish, cl_device_id device)
 {
     cl_uint bytes = wish->size;
@@ -206,7 +206,7 @@ cl_command_queue facet_clCreateCommandQueueWithPropertiesKHR(cl_context context,
                             errcode_ret);
 }
 
-/* The last reference goes: what is remembered goes first, because the address may be another queue's afterwards. */
+/* The last reference goes: the layer's record goes first, because the address may be another queue's afterwards. */
 cl_int facet_clReleaseCommandQueue(cl_command_queue queue)
 {
     facet_cl_charge charge = 0;

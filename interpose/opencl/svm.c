@@ -118,7 +118,7 @@ cl_int facet_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *point
         put_back(queued, pointers);
         return result;
     }
-    /* Who refuses to tell us keeps the charge: an error on the side of the quota. */
+    /* If the driver refuses the callback, the charge stays: an error on the side of the quota. */
     if (facet_cl_target.clSetEventCallback(*out, CL_COMPLETE, on_freed, queued) != CL_SUCCESS)
         free(queued);
     if (!event)

@@ -21,7 +21,7 @@
 
 #define LAZY_NS   (10 * FACET_NS_PER_MS)  /* between looks while alone on the device; each costs its kernels a little */
 #define POLL_NS   (100 * FACET_NS_PER_US) /* between looks while nothing can safely be waited for */
-#define LINGER_NS (50 * FACET_NS_PER_MS)  /* stays half awake after work, so that the next launch wakes nobody */
+#define LINGER_NS (50 * FACET_NS_PER_MS)  /* stays half awake after work, so that the next launch need not wake it */
 #define DEEP_NS   (3600 * FACET_NS_PER_S)
 
 #define SUPERVISE_NS    (4 * FACET_NS_PER_MS)
@@ -72,7 +72,7 @@ void facet_cl_track_want_time(void)
     atomic_store_explicit(&track.wants_time, 1, memory_order_relaxed);
 }
 
-/* What a number of completions add up to. */
+/* The sums over a number of completions. */
 struct batch {
     uint32_t count;
     uint64_t estimate_ns, busy_ns;
@@ -116,7 +116,7 @@ void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_
     report_batch(tenant, &batch, now_ns);
 }
 
-/* What one look over the ring found. */
+/* The findings of one look over the ring. */
 struct look {
     uint32_t tail;        /* how far it went */
     bool left;            /* something is in flight */
@@ -128,8 +128,8 @@ struct look {
 };
 
 /*
- * Waiting in the driver is safe only for what will end without the program's help: what runs, or is handed to the
- * device and waits for no event. Of several (one per queue) the one expected to be shortest is waited for.
+ * Waiting in the driver is safe only for commands that end without the program's help: they run, or were handed to the
+ * device and wait for no event. Of several (one per queue) the one expected to be shortest is waited for.
  */
 static void consider_command(struct look *look, const struct facet_cl_command *command, uint32_t at, cl_int status)
 {
@@ -142,7 +142,8 @@ static void consider_command(struct look *look, const struct facet_cl_command *c
     }
 }
 
-/* What runs began after it was last seen to wait, or after it was not there yet. A driver may say late that it runs. */
+/* A running command began after it was last seen waiting or, if it never was, after the last whole look. A driver may
+ * report late that it runs. */
 static void note_begin(struct look *look, struct facet_cl_command *command, cl_int status, uint64_t now_ns)
 {
     if (status != CL_RUNNING)
@@ -153,7 +154,7 @@ static void note_begin(struct look *look, struct facet_cl_command *command, cl_i
         look->since_ns = command->waited_ns;
 }
 
-/* Some of what was not visited may run for long: then nothing is said of it but what was reported. */
+/* Tells when the oldest running command began, unless the look missed some: one of those may have begun earlier. */
 static void tell_begin(struct facet_tenant *tenant, const struct look *look, uint64_t now_ns)
 {
     facet_tenant_supervise(tenant, now_ns); /* the helper may be waiting in the driver meanwhile */
@@ -178,7 +179,7 @@ static void flush_command(struct facet_cl_command *command)
         facet_cl_target.clFlush(queue);
 }
 
-/* What a look is for: NULL and no events are the helper's, or who waits for all there is. */
+/* The aim of a look. No queue and no events: all commands, for the helper or a thread that waits for them. */
 struct wanted {
     cl_command_queue queue;
     cl_uint count;
@@ -277,7 +278,7 @@ static void sleep_for(uint32_t how, uint32_t seen_wakes, uint32_t seen_tail, uin
     atomic_store_explicit(&track.sleep, AWAKE, memory_order_relaxed);
 }
 
-/* Alone on the device nobody waits for our reports; when somebody comes, the gate changes, and that wakes us. */
+/* Alone on the device, no vGPU waits for our reports; when another comes, the gate changes, and that wakes us. */
 static void watch_gate(const struct facet_tenant *tenant)
 {
     uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_acquire);
@@ -473,7 +474,7 @@ static bool wait_for_room(void)
 /*
  * No room, because thousands of commands wait for something the program may do only after this one. It is charged what
  * such a command usually takes, and followed no further. All of them together are never charged more than an hour ahead
- * of the time that there was: nobody would believe it (limiter/belief.c).
+ * of the time that there was: the limiter would not believe it (limiter/belief.c).
  */
 static void charge_unseen(struct facet_tenant *tenant, const struct facet_cl_command *command)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following launches to their end: what completed, and how much device time it took.
+ * Following launches to their end: which are complete, and how much device time they took.
  *
  * Owns: a ring of commands in flight and the one helper thread that reaps it.
  * Never: makes a program wait forever, hang at exit, or see a signal it did not expect.
  *
- * While others want the device the thread waits in the driver for what is running and reports its end at once, because
- * the device is handed on at that moment. While this vGPU is alone it looks a hundred times a second and costs nothing.
- * A program's thread that waited for commands reports them itself before it goes on: its next step may be to end the
- * process.
+ * While others want the device the thread waits in the driver for the running command and reports its end at once,
+ * because the device is handed on at that moment. While this vGPU is alone it looks a hundred times a second and costs
+ * nothing. A program's thread that waited for commands reports them itself before it goes on: its next step may be to
+ * end the process.
  */
 #ifndef FACET_OPENCL_TRACK_H
 #define FACET_OPENCL_TRACK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the calls by which a program learns that commands are complete: what it learned is reported before it goes on.
+ * Owns: the calls by which a program learns that commands are complete; those are reported before it goes on.
  * Never: waits for more than the driver did, or calls a command complete that the driver does not.
  */
 #include <stdatomic.h>
