@@ -106,7 +106,7 @@ enum facet_status journal_load(struct bind_host *host, const char *name, struct 
     return FACET_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- all journals ---- */
 
 struct walk {
     char (*names)[JOURNAL_NAME_SIZE];
