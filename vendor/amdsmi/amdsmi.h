@@ -2,8 +2,8 @@
 /*
  * AMD SMI's C interface, as far as it is used here: sockets and processors, identity, readings, events, partitions.
  *
- * Owns: declarations that are the same for everybody who speaks to the library or imitates it.
- * Never: is included beside the vendor's own amdsmi.h; holds code; guesses: what no public source says is not here.
+ * Owns: declarations that are the same for code that calls the library or imitates it.
+ * Never: is included beside the vendor's own amdsmi.h; holds code; guesses: each declaration has a public source.
  *
  * Source: AMD SMI C API reference, ROCm 6.0 to 7.x. The library is libamd_smi.so.24 (ROCm 6.0 to 6.3), .25 (6.4) and
  * .26 (7). Between them structs changed their layout, and enumerations their numbers. So two kinds are kept apart: what
@@ -41,7 +41,7 @@ enum {
     AMDSMI_STATUS_SETTING_UNAVAILABLE = 55,
 };
 
-/* --- what every release has alike --- */
+/* --- declarations that every release shares --- */
 
 #define AMDSMI_INIT_AMD_GPUS (UINT64_C(1) << 1)
 #define AMDSMI_GPU_UUID_SIZE 38
@@ -94,7 +94,7 @@ amdsmi_status_t amdsmi_stop_gpu_event_notification(amdsmi_processor_handle proce
 amdsmi_status_t amdsmi_get_gpu_compute_partition(amdsmi_processor_handle processor, char *mode, uint32_t size);
 amdsmi_status_t amdsmi_get_gpu_memory_partition(amdsmi_processor_handle processor, char *mode, uint32_t size);
 
-/* --- what is so since VENDOR_AMDSMI_STRUCTS --- */
+/* --- declarations since VENDOR_AMDSMI_STRUCTS --- */
 
 #define AMDSMI_MAX_STRING_LENGTH 256
 

@@ -3,7 +3,7 @@
  * The CUDA driver API's checkpoints of processes (driver 570 and newer): what a process has on its devices goes to its
  * own host memory, and back.
  *
- * Owns: declarations, as vendor/cuda/driver.h says. All arguments may be NULL, for the defaults; what is reserved is 0.
+ * Owns: declarations, as vendor/cuda/driver.h says. All arguments may be NULL, for the defaults; reserved fields are 0.
  */
 #ifndef VENDOR_CUDA_CHECKPOINT_H
 #define VENDOR_CUDA_CHECKPOINT_H

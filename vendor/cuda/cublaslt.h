@@ -19,7 +19,7 @@ enum {
     CUBLAS_STATUS_NOT_SUPPORTED = 15,
 };
 
-/* What is multiplied and added in. PEDANTIC: no tensor cores. */
+/* The type of products and sums. PEDANTIC: no tensor cores. */
 typedef int cublasComputeType_t;
 enum {
     CUBLAS_COMPUTE_32F = 68,

@@ -2,8 +2,8 @@
 /*
  * cuDNN, as far as convolution, activation, softmax and batch normalization need it.
  *
- * Owns: declarations, as vendor/cuda/driver.h says; of versions 8 and 9. Enumerations are int here. What begins with
- * cudnnBackend builds graphs: descriptors with attributes, of which a plan is made that is executed.
+ * Owns: declarations, as vendor/cuda/driver.h says; of versions 8 and 9. Enumerations are int here. Functions named
+ * cudnnBackend... build graphs: descriptors with attributes, of which a plan is made that is executed.
  */
 #ifndef VENDOR_CUDA_CUDNN_H
 #define VENDOR_CUDA_CUDNN_H
@@ -125,7 +125,7 @@ enum {
     CUDNN_BACKEND_TENSOR_DESCRIPTOR = 17,
 };
 
-/* What an attribute is made of. */
+/* The element type of an attribute. */
 enum {
     CUDNN_TYPE_HANDLE = 0,
     CUDNN_TYPE_DATA_TYPE = 1,

@@ -2,7 +2,7 @@
 /*
  * The CUDA driver API: types, results, devices, contexts and the lookup of entry points.
  *
- * Owns: declarations that are the same for everybody who speaks to the driver, is taken for it, or imitates it.
+ * Owns: declarations that are the same for code that calls the driver, stands in for it, or imitates it.
  * Never: is included beside the vendor's own cuda.h; holds code.
  *
  * Source: CUDA Driver API reference, 13.0. Where a function has several forms, the name here is the exported symbol
@@ -65,11 +65,11 @@ enum {
     CUDA_ERROR_UNKNOWN = 999,
 };
 
-/* Streams that are no objects: what a NULL stream means depends on the form of the function (_ptsz: per thread). */
+/* Streams that are no objects: the meaning of a NULL stream depends on the form of the function (_ptsz: per thread). */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
-/* cuGetProcAddress: flags of a request, and what became of it. */
+/* cuGetProcAddress: flags of a request, and its result. */
 enum {
     CU_GET_PROC_ADDRESS_DEFAULT = 0,
     CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
@@ -116,7 +116,7 @@ enum {
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 };
 
-/* What a context keeps for its kernels. */
+/* Resources that a context keeps for its kernels. */
 typedef int CUlimit;
 enum { CU_LIMIT_STACK_SIZE = 0, CU_LIMIT_PRINTF_FIFO_SIZE = 1, CU_LIMIT_MALLOC_HEAP_SIZE = 2 };
 

@@ -2,8 +2,8 @@
 /*
  * The CUDA driver API's execution: streams, events, modules, launches, graphs.
  *
- * Owns: declarations, as vendor/cuda/driver.h says. What has a form for the per-thread default stream is declared with
- * it: name_ptsz, the same but for what a NULL stream means.
+ * Owns: declarations, as vendor/cuda/driver.h says. A function with a form for the per-thread default stream is
+ * declared with it: name_ptsz, which differs only in the meaning of a NULL stream.
  */
 #ifndef VENDOR_CUDA_EXECUTION_H
 #define VENDOR_CUDA_EXECUTION_H
@@ -171,7 +171,7 @@ CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
 VENDOR_CUDA_BOTH(cuEventRecord, CUevent event, CUstream stream);
 VENDOR_CUDA_BOTH(cuEventRecordWithFlags, CUevent event, CUstream stream, unsigned flags);
 
-/* What cuLaunchKernel's `extra` may name: arguments as they lie in memory. */
+/* Keys of cuLaunchKernel's `extra`: arguments as they lie in memory. */
 #define CU_LAUNCH_PARAM_END            ((void *)0x0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)0x2)
@@ -182,7 +182,8 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
-/* What cuModuleGetLoadingMode says: whether a function's code is loaded with its module, or when it is asked for. */
+/* The result of cuModuleGetLoadingMode: whether a function's code is loaded with its module, or when it is asked for.
+ */
 enum { CU_MODULE_EAGER_LOADING = 1, CU_MODULE_LAZY_LOADING = 2 };
 
 /* Modules, libraries, functions. */

@@ -19,7 +19,7 @@ enum {
     CU_GRAPH_NODE_TYPE_MEM_FREE = 11,
 };
 
-/* Instantiated so, what a graph allocated and did not free is freed when it is launched again. */
+/* Instantiated so, a graph frees at its next launch the memory that it allocated and did not free. */
 enum { CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2 };
 enum { CUDA_GRAPH_INSTANTIATE_SUCCESS = 0, CUDA_GRAPH_INSTANTIATE_ERROR = 1 };
 

@@ -18,7 +18,7 @@ typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
-/* Where memory is, and who may reach it. */
+/* Where memory is, and which devices may access it. */
 typedef int CUmemLocationType;
 enum {
     CU_MEM_LOCATION_TYPE_INVALID = 0,
@@ -200,7 +200,7 @@ typedef struct CUipcMemHandle_st {
     char reserved[64];
 } CUipcMemHandle;
 
-/* What a pointer is. */
+/* Attributes of a pointer. */
 typedef int CUmemorytype;
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_ARRAY = 3, CU_MEMORYTYPE_UNIFIED = 4 };
 
@@ -246,7 +246,7 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t bytes, int type,
                                        unsigned long long flags);
 
-/* Plain, pitched, managed. cuMemFree takes what any of them gave, and what cuMemAllocAsync gave. */
+/* Plain, pitched, managed. cuMemFree takes pointers from any of them, and from cuMemAllocAsync. */
 CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes);
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes);
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigned width, unsigned height, unsigned element);
@@ -319,7 +319,7 @@ CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
                                         CUmemAllocationHandleType type);
 
-/* Tiles of sparse arrays, and whole deferred ones, in memory made for that. What is mapped or bound is held without a
+/* Tiles of sparse arrays, and whole deferred ones, in memory made for that. Mapped or bound memory is held without a
  * handle, until it is unmapped, unbound, or the array or object is gone. */
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned count, CUstream stream);
 CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned count, CUstream stream);

@@ -3,11 +3,12 @@
  * NVIDIA's management library (NVML): results, devices, memory, processes, metrics, events, links. MIG is in
  * nvml_mig.h.
  *
- * Owns: declarations that are the same for everybody who speaks to the library, is taken for it, or imitates it.
+ * Owns: declarations that are the same for code that calls the library, stands in for it, or imitates it.
  * Never: is included beside the vendor's own nvml.h; holds code.
  *
- * Source: NVML API reference, 12 and 13, as remembered: no nvml.h was at hand. What is marked "unsure" was not seen in
- * two places. A function's name here is the exported symbol, never what a macro of the vendor's header makes of it.
+ * Source: NVML API reference, 12 and 13, as remembered: no nvml.h was at hand. A declaration marked "unsure" was not
+ * seen in two places. A function's name here is the exported symbol, never what a macro of the vendor's header makes of
+ * it.
  *
  * A structure with a `version` carries size and version in that field (VENDOR_NVML_VERSION); the size of each other one
  * is pinned below, for a new form of it comes with a function of a new name.
@@ -408,7 +409,7 @@ nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned *g
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned *width);
 nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned *count);
 
-/* Accounting: what ended processes took. */
+/* Accounting: the usage of ended processes. */
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids);
 
 #endif

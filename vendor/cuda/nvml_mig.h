@@ -7,7 +7,7 @@
  *
  * A GPU is cut into GPU instances, each a run of memory slices with compute slices beside them; a GPU instance into
  * compute instances. Each compute instance is a device with a handle and a UUID of its own. A profile is asked for by
- * its place in the list of profiles; what is answered has the number by which it is created.
+ * its place in the list of profiles; the answer has the number by which it is created.
  */
 #ifndef VENDOR_CUDA_NVML_MIG_H
 #define VENDOR_CUDA_NVML_MIG_H

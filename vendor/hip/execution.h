@@ -2,8 +2,8 @@
 /*
  * The HIP runtime's execution: streams, events, modules, launches, graphs, copies in stream order.
  *
- * Owns: declarations, as vendor/hip/runtime.h says. What has a form for the per-thread default stream is declared with
- * it: name_spt, the same but for what a NULL stream means.
+ * Owns: declarations, as vendor/hip/runtime.h says. A function with a form for the per-thread default stream is
+ * declared with it: name_spt, which differs only in the meaning of a NULL stream.
  */
 #ifndef VENDOR_HIP_EXECUTION_H
 #define VENDOR_HIP_EXECUTION_H
@@ -138,7 +138,7 @@ hipError_t hipEventElapsedTime(float *milliseconds, hipEvent_t start, hipEvent_t
 VENDOR_HIP_BOTH(hipEventRecord, hipEvent_t event, hipStream_t stream);
 hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream, unsigned flags);
 
-/* What a launch's `extra` may name: arguments as they lie in memory. */
+/* Keys of a launch's `extra`: arguments as they lie in memory. */
 #define HIP_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
 #define HIP_LAUNCH_PARAM_BUFFER_SIZE    ((void *)0x2)
 #define HIP_LAUNCH_PARAM_END            ((void *)0x3)
@@ -166,8 +166,8 @@ hipError_t hipLibraryGetKernel(hipKernel_t *kernel, hipLibrary_t library, const 
 hipError_t hipLibraryGetKernelCount(unsigned *count, hipLibrary_t library);
 
 /*
- * What hipcc's output calls: its code objects are registered when the program starts, each kernel by the address of its
- * host symbol, which hipLaunchKernel() is then given.
+ * Functions that hipcc's output calls: its code objects are registered when the program starts, each kernel by the
+ * address of its host symbol, which hipLaunchKernel() is then given.
  */
 void **__hipRegisterFatBinary(const void *wrapper);
 void __hipUnregisterFatBinary(void **modules);
@@ -181,7 +181,7 @@ hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, hi
 void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
                              unsigned alignment);
 
-/* What is asked of a kernel, or a variable, by its host symbol. */
+/* Queries of a kernel or a variable by its host symbol. */
 struct hipFuncAttributes; /* not looked into */
 hipError_t hipFuncGetAttributes(struct hipFuncAttributes *attributes, const void *host);
 hipError_t hipGetSymbolAddress(void **address, const void *host);

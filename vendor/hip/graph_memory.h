@@ -26,7 +26,7 @@ enum {
     hipGraphMemAttrReservedMemHigh = 3,
 };
 
-/* Instantiated so, what a graph allocated and did not free is freed when it is launched again. */
+/* Instantiated so, a graph frees at its next launch the memory that it allocated and did not free. */
 enum { hipGraphInstantiateFlagAutoFreeOnLaunch = 1, hipGraphInstantiateFlagUpload = 2 };
 enum { hipGraphInstantiateSuccess = 0, hipGraphInstantiateError = 1 };
 

@@ -3,7 +3,7 @@
  * hipBLASLt, as far as products of matrices need it.
  *
  * Owns: declarations, as vendor/hip/runtime.h says; of versions 0.7 (ROCm 6.1) to 1.x (ROCm 7). Enumerations are int
- * here, and what is opaque has a struct of its own where the vendor has void and arrays of numbers.
+ * here, and opaque types have a struct of their own where the vendor has void and arrays of numbers.
  *
  * Source: hipblaslt/hipblaslt.h (functions, attributes, hipblasLtMatmulAlgo_t and what contains it),
  * hipblas-common/hipblas-common.h (hipblasStatus_t, hipblasOperation_t, hipblasComputeType_t), hip/library_types.h
@@ -26,7 +26,7 @@ enum {
     HIPBLAS_STATUS_ARCH_MISMATCH = 8,
 };
 
-/* What is multiplied and added in. */
+/* The type of products and sums. */
 typedef int hipblasComputeType_t;
 enum {
     HIPBLAS_COMPUTE_32F = 2,

@@ -43,7 +43,7 @@ enum {
     hipMemcpyDefault = 4,
 };
 
-/* What a pointer is. ROCm 5 numbered the types from 0 (host), as in parentheses, and called the field memoryType. */
+/* Memory types of pointers. ROCm 5 numbered them from 0 (host), as in parentheses, and called the field memoryType. */
 typedef int hipMemoryType;
 enum {
     hipMemoryTypeUnregistered = 0,
@@ -192,7 +192,7 @@ hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *size, hipDevicept
 hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer);
 hipError_t hipPointerGetAttribute(void *data, hipPointer_attribute attribute, hipDeviceptr_t pointer);
 
-/* Plain, pitched, managed. hipFree takes what any of them gave, and what hipMallocAsync gave. */
+/* Plain, pitched, managed. hipFree takes pointers from any of them, and from hipMallocAsync. */
 hipError_t hipMalloc(void **pointer, size_t bytes);
 hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned flags);
 hipError_t hipMallocManaged(void **pointer, size_t bytes, unsigned flags);

@@ -114,7 +114,7 @@ miopenStatus_t miopenDestroyConvolutionDescriptor(miopenConvolutionDescriptor_t 
 miopenStatus_t miopenInitConvolutionDescriptor(miopenConvolutionDescriptor_t convolution, int mode, int pad_h,
                                                int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w);
 miopenStatus_t miopenSetConvolutionGroupCount(miopenConvolutionDescriptor_t convolution, int groups);
-/* What is known to work, best first; and one of that, run. */
+/* The solutions known to work, best first; and running one. */
 miopenStatus_t miopenConvolutionForwardGetSolution(miopenHandle_t handle, miopenTensorDescriptor_t w_tensor,
                                                    miopenTensorDescriptor_t x_tensor,
                                                    miopenConvolutionDescriptor_t convolution,

@@ -2,7 +2,7 @@
 /*
  * The HIP runtime's C interface for AMD GPUs: types, results, devices, contexts and the lookup of entry points.
  *
- * Owns: declarations that are the same for everybody who speaks to the runtime, is taken for it, or imitates it.
+ * Owns: declarations that are the same for code that calls the runtime, stands in for it, or imitates it.
  * Never: is included beside the vendor's own hip_runtime_api.h; holds code.
  *
  * Source: HIP runtime API reference, ROCm 5.2 to 7.2; exported symbols (libamdhip64.so, entry_points.txt). Where a
@@ -200,7 +200,7 @@ typedef struct hipDeviceProp_tR0600 {
     int isLargeBar, asicRevision;
 } hipDeviceProp_tR0600;
 
-/* What a lookup says. */
+/* The result of a lookup. */
 typedef int hipDriverProcAddressQueryResult;
 enum {
     HIP_GET_PROC_ADDRESS_SUCCESS = 0,
