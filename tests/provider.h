@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A built provider, as tests load it, and what fake libraries tell of themselves.
+ * A built provider, as tests load it, and the counters of fake libraries.
  *
  * Owns: loading a provider from FACET_LIB_DIR into `provider`, and asking a library that it has opened as well.
- * Never: opens an instance. Included once by each test; it brings what cmocka.h wants before it.
+ * Never: opens an instance. Included once by each test; it includes the headers that cmocka.h needs before it.
  */
 #ifndef TEST_PROVIDER_H
 #define TEST_PROVIDER_H
@@ -39,7 +39,7 @@ static inline void load_provider(const char *name)
     assert_int_equal(entry(&host, &provider), FACET_OK);
 }
 
-/* What the library that `variable` names saw. */
+/* The counters of the library that `variable` names. */
 static inline int seen(const char *variable, const char *function)
 {
     int (*ask)(void);

@@ -2,8 +2,8 @@
 /*
  * Folders and files of tests, in memory where there is such a place, which a killed test does not leave for good.
  *
- * Owns: a folder is locked by who made it, and by its children, while one of them lives; who makes the next of its kind
- * removes those that nobody has locked. A file has no name: it goes with the last process that has it open.
+ * Owns: a folder is locked by its creator and its children while one of them lives; the process that makes the next of
+ * its kind removes the unlocked ones. A file has no name: it goes with the last process that has it open.
  * Never: removes a folder of a test that lives, whatever process numbers it sees: the lock is the kernel's.
  *
  * A folder is made and locked, and others are removed, by one process at a time, which has the place itself locked.
@@ -51,7 +51,7 @@ static inline bool scratch_lock(int fd, int how)
     return true;
 }
 
-/* Those of this kind that nobody has locked. What is another user's stays. */
+/* Removes unlocked folders of this kind. Another user's stay. */
 static inline void scratch_sweep(int place, const char *where, const char *kind)
 {
     char prefix[64], path[512];

@@ -273,7 +273,7 @@ __kernel void large(__global const int *in, __global int *out)
     out[i] = sum;
 }
 
-/* Fields that are stored, and stored again: what is stored last stays, whatever else is stored beside it. */
+/* Fields that are stored, and stored again: the last value stays, despite stores beside it. */
 __kernel void fields_again(__global const float *in, __global float2 *pairs, __global float4 *fours)
 {
     size_t i = get_global_id(0);

@@ -200,7 +200,7 @@ PROGRAMS = {
 
 @contextlib.contextmanager
 def silence():
-    """Of ourselves and of who inherits our output, which is TAP."""
+    """Of ourselves and of the processes that inherit our output, which is TAP."""
     sys.stdout.flush()
     kept, sink = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
@@ -214,7 +214,7 @@ def silence():
 
 
 def count(names):
-    """What run-tests counts for a project of these programs."""
+    """The counts of run-tests for a project of these programs."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         lines = ["project('made-up', 'c')", "option = get_option('tests')", "shell = find_program('sh')"]
