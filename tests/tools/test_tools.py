@@ -170,7 +170,7 @@ def test_coverage_adds_up_what_programs_run():
             subprocess.run([build / program, *words], cwd=build, check=False)
             seen.append(tool.measured(build)["src/room"])
         assert seen[0][1] == 0 and seen[0][0] == seen[-1][0], seen
-        assert 0 < seen[1][1] < seen[2][1] == seen[3][1] < seen[3][0], seen
+        assert 0 < seen[1][1] < seen[2][1] == seen[3][1] == seen[3][0], seen
         assert set(tool.measured(build)) == {"src/room"}, seen
 
 
