@@ -258,21 +258,9 @@ static enum facet_status check_order(const char *list, uint32_t index, const str
     return FACET_OK;
 }
 
-static enum facet_status check_device(const struct facet_published *driver, uint32_t index, struct facet_error *error)
-{
-    const struct facet_driver_device *device = &driver->device[index];
-    const struct order order = {"memory_used_bytes", "memory_bytes", device->memory_used_bytes, device->memory_bytes};
-
-    for (uint32_t i = 0; i < index; i++)
-        if (strcmp(driver->device[i].id, device->id) == 0)
-            return facet_error_set(error, FACET_CORRUPT, "devices[%u].id: '%s', that of devices[%u], too", index,
-                                   device->id, i);
-    return check_order("devices", index, &order, 1, error);
-}
-
 /*
  * Numbers that the driver reads together. The sum of the shares is no rule: a share is a weight, and vGPUs may be
- * promised more than the whole.
+ * promised more than the whole. Nor are devices: a driver may have one twice, and other programs use its memory, too.
  */
 static enum facet_status check_vgpu(const struct facet_published *driver, uint32_t index, struct facet_error *error)
 {
@@ -281,7 +269,6 @@ static enum facet_status check_vgpu(const struct facet_published *driver, uint32
         {"request_milli", "limit_milli", vgpu->request_milli, vgpu->limit_milli},
         {"completed_total", "launched_total", vgpu->completed_total, vgpu->launched_total},
         {"memory_reserved_bytes", "memory_peak_bytes", vgpu->memory_reserved_bytes, vgpu->memory_peak_bytes},
-        {"memory_reserved_bytes", "memory_limit_bytes", vgpu->memory_reserved_bytes, vgpu->memory_limit_bytes},
     };
 
     if (vgpu->device >= driver->devices)
@@ -298,8 +285,6 @@ static enum facet_status check_sense(const struct facet_published *driver, struc
 {
     enum facet_status status = FACET_OK;
 
-    for (uint32_t i = 0; i < driver->devices && status == FACET_OK; i++)
-        status = check_device(driver, i, error);
     for (uint32_t i = 0; i < driver->vgpus && status == FACET_OK; i++)
         status = check_vgpu(driver, i, error);
     return status;

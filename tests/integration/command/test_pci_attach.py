@@ -61,7 +61,7 @@ def what_makes_no_sense_is_not_printed_as_if_it_did():
         host = machine(place)
         done = place.facet("pci", "attach", "--root", host, "--qemu", "--managed", "01:00.0")
         equal((done.returncode, done.stdout), (2, ""))
-        contains(done.stderr, "--managed is for --libvirt")
+        contains(done.stderr, "--managed needs --libvirt")
         done = place.facet("pci", "attach", "--root", host, "--libvirt", "--iommufd", "01:00.0")
         equal((done.returncode, done.stdout), (1, ""))
         contains(done.stderr, "which libvirt it is was not said")

@@ -195,7 +195,7 @@ int main(void)
         cmocka_unit_test(a_program_may_wait_for_all_its_children),
         cmocka_unit_test(no_signal_and_no_child_is_noticed),
         cmocka_unit_test(threads_do_not_mix_their_children_up),
-        cmocka_unit_test(who_adopts_orphans_is_left_none),
+        cmocka_unit_test(a_process_that_adopts_orphans_is_left_none),
         cmocka_unit_test(a_supervisor_that_is_killed_takes_its_child_along),
     };
 
