@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <facet/limits.h>
 
@@ -65,13 +66,14 @@ static enum facet_status parse_size(const struct facet_setting *setting, const c
 static enum facet_status parse_level(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
                                      struct facet_error *error)
 {
-    enum facet_log_level level;
-
-    if (!facet_log_level_parse(text, &level))
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
-                                    "%s '%.64s': expected error, warning, info or debug", setting->variable, text);
-    *ret_value = level;
-    return FACET_OK;
+    for (int level = 0; level < FACET_LOG_LEVELS; level++) {
+        if (strcmp(text, facet_log_level_name((enum facet_log_level)level)) == 0) {
+            *ret_value = (uint64_t)level;
+            return FACET_OK;
+        }
+    }
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
+                                "%s '%.64s': expected error, warning, info or debug", setting->variable, text);
 }
 
 /* Folders must not depend on where a program happens to stand: the daemon stands elsewhere than the command. */

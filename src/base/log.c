@@ -12,26 +12,6 @@
 
 #include "base/config.h"
 
-static const char *const level_names[] = {
-    [FACET_LOG_ERROR] = "error",
-    [FACET_LOG_WARNING] = "warning",
-    [FACET_LOG_INFO] = "info",
-    [FACET_LOG_DEBUG] = "debug",
-};
-
-enum { LEVEL_COUNT = sizeof level_names / sizeof level_names[0] };
-
-bool facet_log_level_parse(const char *text, enum facet_log_level *ret_level)
-{
-    for (unsigned i = 0; i < LEVEL_COUNT; i++) {
-        if (strcmp(text, level_names[i]) == 0) {
-            *ret_level = (enum facet_log_level)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 bool facet_log_enabled(enum facet_log_level level)
 {
     uint64_t most;
@@ -58,7 +38,7 @@ void facet_log(enum facet_log_level level, const char *format, ...)
         return;
 
     int saved = errno;
-    int head = snprintf(line, sizeof line, "%.64s: %s: ", program_invocation_short_name, level_names[level]);
+    int head = snprintf(line, sizeof line, "%.64s: %s: ", program_invocation_short_name, facet_log_level_name(level));
     va_start(arguments, format);
     vsnprintf(line + head, sizeof line - (size_t)head - 1, format, arguments);
     va_end(arguments);

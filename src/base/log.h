@@ -21,8 +21,19 @@ enum facet_log_level {
     FACET_LOG_DEBUG,
 };
 
-/* Reads a level's name; false when there is none such. */
-bool facet_log_level_parse(const char *text, enum facet_log_level *ret_level);
+#define FACET_LOG_LEVELS (FACET_LOG_DEBUG + 1)
+
+static inline const char *facet_log_level_name(enum facet_log_level level)
+{
+    static const char *const names[FACET_LOG_LEVELS] = {
+        [FACET_LOG_ERROR] = "error",
+        [FACET_LOG_WARNING] = "warning",
+        [FACET_LOG_INFO] = "info",
+        [FACET_LOG_DEBUG] = "debug",
+    };
+
+    return names[level];
+}
 
 /* Whether $FACET_LOG lets `level` through: to spare the cost of preparing a message. */
 bool facet_log_enabled(enum facet_log_level level);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/need.h"
@@ -25,6 +26,8 @@
 #define INTERVAL_DEFAULT  UINT64_C(1000000000)
 /* Addresses that spaces of one memory have beyond their first limits' need; each takes a sixteenth of the rest. */
 #define ADDRESSES_MOST (UINT64_C(1) << 44)
+#define END_NS         (2 * FACET_NS_PER_S) /* how long an end waits for launches that should have been over before */
+#define LOOK_NS        FACET_NS_PER_MS
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
@@ -200,20 +203,6 @@ enum facet_status facet_memory_open_host(const struct facet_memory_config *confi
     return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
 }
 
-struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_t serial)
-{
-    struct facet_space *space;
-
-    pthread_mutex_lock(&memory->lock);
-    LIST_FOREACH (space, &memory->spaces, in_memory)
-        if (space->serial == serial)
-            break;
-    if (space)
-        pthread_mutex_lock(&space->lock);
-    pthread_mutex_unlock(&memory->lock);
-    return space;
-}
-
 /* --- a space ------------------------------------------------------------------------------------------------------ */
 
 /* Four times as many addresses as memory: pages are found anywhere, addresses must lie in a row. */
@@ -370,11 +359,40 @@ static void unlink_space(struct facet_space *space)
     pthread_mutex_unlock(&space->lock);
 }
 
+bool facet_space_vacate(struct facet_space *space)
+{
+    facet_runs_clear(space);
+    facet_pools_clear(space);
+    (void)facet_space_unmap_freed(space);
+    return !facet_space_awaits_unmap(space);
+}
+
+/*
+ * A device that is lost, or that no longer knows the context, will never unmap. Any other refusal ends with the
+ * addresses.
+ */
+static bool may_unmap_later(enum facet_status status)
+{
+    return status == FACET_BUSY || status == FACET_BAD_STATE;
+}
+
+/* Frees all of its allocations, and waits a bounded time for the device. Returns why some stay mapped, if a later try
+ * may help. */
+static enum facet_status vacate_and_wait(struct facet_space *space)
+{
+    const struct timespec step = facet_ns_timespec(LOOK_NS);
+    uint64_t end = facet_clock_now_ns() + END_NS;
+
+    while (!facet_space_vacate(space) && space->unmap_queue.kept_by == FACET_BUSY && facet_clock_now_ns() < end)
+        nanosleep(&step, NULL);
+    return may_unmap_later(space->unmap_queue.kept_by) ? space->unmap_queue.kept_by : FACET_OK;
+}
+
 enum facet_status facet_space_destroy(struct facet_space *space, struct facet_error *error)
 {
     if (!space)
         return FACET_OK;
-    enum facet_status status = facet_unmap_queue_wait(space);
+    enum facet_status status = vacate_and_wait(space);
 
     if (status != FACET_OK)
         return facet_error_set(error, status,
@@ -395,7 +413,7 @@ void facet_memory_close(struct facet_memory *memory)
     while (!LIST_EMPTY(&memory->spaces)) {
         struct facet_space *space = LIST_FIRST(&memory->spaces);
 
-        (void)facet_unmap_queue_wait(space); /* the provider keeps its pages for launches that still run */
+        (void)vacate_and_wait(space); /* the provider keeps its pages for launches that still run */
         unlink_space(space);
         clear_space(space);
     }

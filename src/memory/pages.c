@@ -28,16 +28,6 @@ static uint32_t row_here(const struct facet_space *space, uint32_t first, uint32
     return row;
 }
 
-uint32_t facet_space_row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count)
-{
-    uint32_t chunk = space->memory->frames.chunk_frames, row = 1;
-    uint32_t frame = facet_entry_frame(entry_of(space, first));
-
-    while (row < count && (frame + row) % chunk && facet_entry_frame(entry_of(space, first + row)) == frame + row)
-        row++;
-    return row;
-}
-
 /* --- taking memory away ------------------------------------------------------------------------------------------- */
 
 /* The device unmaps the page if no work uses it; or it stays as it is. */

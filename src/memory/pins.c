@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: pins, and bringing in pinned pages: the choice of pages that are sent out for them, the queue of waiting pins,
+ * Owns: pins, and bringing in pinned pages: the choice of pages that are sent out for them,
  * and how long a space may keep the pages that it brought in.
  * Never: sends out a pinned page; lets a later pin overtake an earlier one; holds a lock while it waits.
  *
@@ -46,84 +46,6 @@ struct arrival {
 static uint64_t now_ns(const struct facet_memory *memory)
 {
     return memory->backend.now_ns(memory->backend.data);
-}
-
-/* --- the queue ---------------------------------------------------------------------------------------------------- */
-
-void facet_queue_init(struct facet_queue *queue)
-{
-    pthread_condattr_t clock;
-
-    pthread_mutex_init(&queue->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&queue->changed, &clock);
-    pthread_condattr_destroy(&clock);
-    TAILQ_INIT(&queue->waiters);
-}
-
-void facet_queue_clear(struct facet_queue *queue)
-{
-    pthread_cond_destroy(&queue->changed);
-    pthread_mutex_destroy(&queue->lock);
-}
-
-void facet_queue_wake(struct facet_queue *queue)
-{
-    if (!atomic_load(&queue->waiting))
-        return;
-    pthread_mutex_lock(&queue->lock);
-    queue->changes++;
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-static uint64_t changes_of(struct facet_queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    uint64_t changes = queue->changes;
-    pthread_mutex_unlock(&queue->lock);
-    return changes;
-}
-
-static void leave_queue(struct facet_queue *queue, struct facet_waiter *waiter)
-{
-    pthread_mutex_lock(&queue->lock);
-    if (TAILQ_FIRST(&queue->waiters) == waiter)
-        atomic_fetch_add(&queue->heads, 1);
-    TAILQ_REMOVE(&queue->waiters, waiter, in_queue);
-    atomic_fetch_sub(&queue->waiting, 1);
-    queue->changes++;
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-/* Until it is at the head. False: the time is over; it is in the queue all the same. */
-static bool enter_queue(struct facet_queue *queue, struct facet_waiter *waiter, uint64_t end_ns)
-{
-    const struct timespec end = facet_ns_timespec(end_ns);
-    int waited = 0;
-
-    pthread_mutex_lock(&queue->lock);
-    TAILQ_INSERT_TAIL(&queue->waiters, waiter, in_queue);
-    atomic_fetch_add(&queue->waiting, 1);
-    while (TAILQ_FIRST(&queue->waiters) != waiter && waited != ETIMEDOUT)
-        waited = pthread_cond_timedwait(&queue->changed, &queue->lock, &end);
-    bool first = TAILQ_FIRST(&queue->waiters) == waiter;
-    pthread_mutex_unlock(&queue->lock);
-    return first;
-}
-
-/* Until something has changed since, or the time has come. */
-static void wait_for_change(struct facet_queue *queue, uint64_t changes, uint64_t until_ns)
-{
-    const struct timespec until = facet_ns_timespec(until_ns);
-    int waited = 0;
-
-    pthread_mutex_lock(&queue->lock);
-    while (queue->changes == changes && waited != ETIMEDOUT)
-        waited = pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
-    pthread_mutex_unlock(&queue->lock);
 }
 
 /* --- sending out -------------------------------------------------------------------------------------------------- */
@@ -323,7 +245,7 @@ static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uin
 {
     struct facet_space *space = arrival->space;
     struct facet_memory *memory = space->memory;
-    uint64_t changes = changes_of(&memory->queue), again;
+    uint64_t changes = facet_queue_changes(&memory->queue), again;
 
     *ret_count = 0;
     pthread_mutex_lock(&space->lock);
@@ -339,7 +261,7 @@ static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uin
         return facet_error_set(error, FACET_TIMEOUT,
                                "vGPU %u ('%s'): others kept the device's memory for as long as it was to wait",
                                space->id, space->name);
-    wait_for_change(&memory->queue, changes, again < arrival->end_ns ? again : arrival->end_ns);
+    facet_queue_wait(&memory->queue, changes, again < arrival->end_ns ? again : arrival->end_ns);
     arrival->waited_ns += now_ns(memory) - start;
     return FACET_OK;
 }
@@ -425,7 +347,7 @@ static enum facet_status arrive_in_turn(struct arrival *arrival, struct facet_er
     struct facet_memory *memory = arrival->space->memory;
     struct facet_waiter waiter;
     uint64_t start = now_ns(memory);
-    bool first = enter_queue(&memory->queue, &waiter, arrival->end_ns);
+    bool first = facet_queue_enter(&memory->queue, &waiter, arrival->end_ns);
     enum facet_status status = FACET_OK;
 
     arrival->waited_ns = now_ns(memory) - start;
@@ -440,7 +362,7 @@ static enum facet_status arrive_in_turn(struct arrival *arrival, struct facet_er
         if (status != FACET_OK)
             end_arrival(arrival);
     }
-    leave_queue(&memory->queue, &waiter);
+    facet_queue_leave(&memory->queue, &waiter);
     return status;
 }
 

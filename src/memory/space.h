@@ -23,6 +23,7 @@
 #include "memory/slab.h"
 #include "memory/swap.h"
 #include "memory/table.h"
+#include "memory/wait_queue.h"
 
 #define FACET_POOL_ARENAS_MOST 16u
 #define FACET_ALIGN_MOST       (UINT64_C(1) << 30)
@@ -102,19 +103,6 @@ struct facet_space {
 
 struct facet_defragmenter;
 
-/* A pin that waits for pages, in the order of arrival. */
-struct facet_waiter {
-    TAILQ_ENTRY(facet_waiter) in_queue;
-};
-struct facet_queue {
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* the head changed, or pages were unpinned or freed */
-    TAILQ_HEAD(, facet_waiter) waiters;
-    uint64_t changes;
-    _Atomic uint32_t waiting;
-    _Atomic uint64_t heads; /* that have come and gone */
-};
-
 struct facet_memory {
     struct facet_page_backend backend;
     struct facet_frames frames;
@@ -143,8 +131,10 @@ static inline uint64_t facet_memory_most_bytes(const struct facet_memory *memory
 enum facet_status facet_memory_open(const struct facet_page_backend *backend, const struct facet_memory_config *config,
                                     struct facet_memory **ret_memory, struct facet_error *error);
 
-/* The space with that serial, its lock held; NULL: it is gone. */
+/* spaces.c: the space with that serial, its lock held; NULL: it was destroyed. */
 struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_t serial);
+/* How many of the pages lie in a row in one chunk: such frames are mapped, and given back, at once. */
+uint32_t facet_space_row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count);
 
 /* pages.c: memory for pages that facet_table_take gave, and back; with the space's lock held. Backing all of them or
  * none: FACET_QUOTA, FACET_NO_SPACE; then their addresses are given back, or leave. */
@@ -158,8 +148,6 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
                                        struct facet_error *error);
 /* The other way, for a page that has memory and no pins. */
 enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error);
-/* How many of the pages lie in a row in one chunk: such frames are mapped, and given back, at once. */
-uint32_t facet_space_row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count);
 /*
  * unmap_queue.c: from now on they await unmapping, with their addresses: until facet_space_unmap_freed(), which is
  * called without the lock.
@@ -172,14 +160,10 @@ static inline uint64_t facet_space_address(const struct facet_space *space, uint
 }
 
 /* pins.c: pages that are away; see facet/memory.h. */
-void facet_queue_init(struct facet_queue *queue);
-void facet_queue_clear(struct facet_queue *queue);
 /* Pins the pages of a range of addresses that was checked, for a transfer. */
 enum facet_status facet_space_pin_range(struct facet_space *space, uint64_t address, uint64_t bytes,
                                         struct facet_error *error);
 void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64_t bytes);
-/* Frames or pins are free: wakes the waiting pins. */
-void facet_queue_wake(struct facet_queue *queue);
 
 /* pools.c: blocks. */
 enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
@@ -205,13 +189,8 @@ enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address,
 /* Gives all of them back. With no lock held. */
 void facet_runs_clear(struct facet_space *space);
 
-/*
- * unmap_queue.c: the end of a space. facet_unmap_queue_wait() frees all its allocations and waits a bounded time for
- * the device; it returns why some stay mapped, if a later try may help. facet_unmap_queue_clear() gives their frames
- * back once the addresses are gone.
- */
+/* unmap_queue.c. Clearing gives the frames back once the addresses are gone. */
 void facet_unmap_queue_init(struct facet_unmap_queue *queue);
-enum facet_status facet_unmap_queue_wait(struct facet_space *space);
 void facet_unmap_queue_clear(struct facet_space *space);
 
 /* defragmenter.c: a background thread defragments the memory above `milli`, until it is stopped. */

@@ -6,13 +6,7 @@
  */
 #include "memory/unmap_queue.h"
 
-#include <time.h>
-
-#include "base/clock.h"
 #include "memory/space.h"
-
-#define END_NS  (2 * FACET_NS_PER_S) /* how long an end waits for launches that should have been over before */
-#define LOOK_NS FACET_NS_PER_MS
 
 static struct facet_entry *entry_of(const struct facet_space *space, uint32_t page)
 {
@@ -209,38 +203,11 @@ void facet_space_try_unmap_freed(struct facet_space *space)
     pthread_mutex_unlock(&space->leave_lock);
 }
 
-/* --- the end of a space ------------------------------------------------------------------------------------------- */
-
-bool facet_space_vacate(struct facet_space *space)
-{
-    facet_runs_clear(space);
-    facet_pools_clear(space);
-    (void)facet_space_unmap_freed(space);
-    return !facet_space_awaits_unmap(space);
-}
+/* --- its begin and its end ---------------------------------------------------------------------------------------- */
 
 void facet_unmap_queue_init(struct facet_unmap_queue *queue)
 {
     queue->first = queue->last = queue->unasked = FACET_PAGE_NONE;
-}
-
-/*
- * A device that is lost, or that no longer knows the context, will never unmap. Any other refusal ends with the
- * addresses.
- */
-static bool may_unmap_later(enum facet_status status)
-{
-    return status == FACET_BUSY || status == FACET_BAD_STATE;
-}
-
-enum facet_status facet_unmap_queue_wait(struct facet_space *space)
-{
-    const struct timespec step = facet_ns_timespec(LOOK_NS);
-    uint64_t end = facet_clock_now_ns() + END_NS;
-
-    while (!facet_space_vacate(space) && space->unmap_queue.kept_by == FACET_BUSY && facet_clock_now_ns() < end)
-        nanosleep(&step, NULL);
-    return may_unmap_later(space->unmap_queue.kept_by) ? space->unmap_queue.kept_by : FACET_OK;
 }
 
 void facet_unmap_queue_clear(struct facet_space *space)

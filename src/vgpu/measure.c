@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/integer.h"
 #include "device/listing.h"
 #include "memory/unmap_queue.h"
 #include "monitor/sample.h"
@@ -108,14 +109,16 @@ static struct facet_history *history_of(struct facet_vgpu *vgpu)
     return history;
 }
 
+/* A launch is known when it is over, with all of its time: one that began before the interval may fill it twice. */
 static void note_utilization(struct facet_vgpu *vgpu, const struct facet_sample *sample)
 {
+    uint32_t parallel = facet_vgpu_device_parallel(vgpu->device);
     uint64_t milli = 0;
 
     if (!vgpu->last.time_ns || !facet_sample_measure(&vgpu->last, sample, FACET_MEASURE_UTILIZATION_MILLI, 0, &milli))
         return;
     pthread_mutex_lock(&vgpu->driver->monitor);
-    vgpu->compute_milli = (uint32_t)(milli / facet_vgpu_device_parallel(vgpu->device));
+    vgpu->compute_milli = (uint32_t)facet_min_u64(milli / parallel, FACET_MILLI_WHOLE);
     vgpu->measured = true;
     pthread_mutex_unlock(&vgpu->driver->monitor);
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue of pins that wait for pages: first come, first served.
+ *
+ * Owns: the order of waiting, and waking. Never: knows what is waited for.
+ */
+#ifndef FACET_MEMORY_WAIT_QUEUE_H
+#define FACET_MEMORY_WAIT_QUEUE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* A pin that waits for pages, in the order of arrival. */
+struct facet_waiter {
+    TAILQ_ENTRY(facet_waiter) in_queue;
+};
+struct facet_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* the head changed, or pages were unpinned or freed */
+    TAILQ_HEAD(, facet_waiter) waiters;
+    uint64_t changes;
+    _Atomic uint32_t waiting;
+    _Atomic uint64_t heads; /* that have come and gone */
+};
+
+void facet_queue_init(struct facet_queue *queue);
+void facet_queue_clear(struct facet_queue *queue);
+/* Waits until the waiter is at the head. False: the time is over; it is in the queue all the same. */
+bool facet_queue_enter(struct facet_queue *queue, struct facet_waiter *waiter, uint64_t end_ns);
+void facet_queue_leave(struct facet_queue *queue, struct facet_waiter *waiter);
+/* A number that grows with each change; facet_queue_wait() returns when it is another, or the time has come. */
+uint64_t facet_queue_changes(struct facet_queue *queue);
+void facet_queue_wait(struct facet_queue *queue, uint64_t changes, uint64_t until_ns);
+/* Frames or pins are free: wakes the waiting pins. */
+void facet_queue_wake(struct facet_queue *queue);
+
+#endif
