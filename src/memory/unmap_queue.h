@@ -21,8 +21,8 @@ void facet_space_try_unmap_freed(struct facet_space *space);
 bool facet_space_awaits_unmap(const struct facet_space *space);
 
 /*
- * In memory.c. Frees all of the space's allocations, before it is destroyed. False: the device has not unmapped all of it yet. No
- * other thread may allocate or free in it any more.
+ * In memory.c. Frees all of the space's allocations, before it is destroyed. False: the device has not unmapped all of
+ * it yet. No other thread may allocate or free in it any more.
  */
 bool facet_space_vacate(struct facet_space *space);
 
