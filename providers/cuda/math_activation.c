@@ -6,8 +6,8 @@
 #include "math_library.h"
 
 #define ENGINES 8 /* that the library is asked for in each of two ways */
-#define PARTS                                                                                                          \
-    32 /* of a graph: two tensors, the function, its operation, the graph, twice heuristics and engines, and more */
+/* Of a graph: two tensors, the function, its operation and the graph; heuristics and engines, twice; plan and pack. */
+#define PARTS (5 + 2 * (1 + ENGINES) + 2)
 
 static cudnnDataType_t type_of(uint32_t type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: pins, and bringing in pinned pages: the choice of pages that are sent out for them,
- * and how long a space may keep the pages that it brought in.
+ * Owns: pins, and bringing in pinned pages: the choice of pages that are sent out for them, and how long a space may
+ * keep the pages that it brought in.
  * Never: sends out a pinned page; lets a later pin overtake an earlier one; holds a lock while it waits.
  *
  * A clock algorithm chooses the pages to send out: a hand goes round over the frames, and takes those not used since it
