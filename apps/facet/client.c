@@ -74,7 +74,7 @@ static bool asks_provider(const char *method, const char *url)
 }
 
 /* The listening process, which the kernel knows even of a stopped one. 0 when it is not known. */
-static pid_t listener(const char *path)
+static pid_t listener_pid(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct ucred peer = {0};
@@ -91,7 +91,7 @@ static pid_t listener(const char *path)
 
 static enum facet_status timeout_error(const struct client *client, struct facet_error *error)
 {
-    pid_t pid = listener(client->socket_path);
+    pid_t pid = listener_pid(client->socket_path);
 
     if (pid <= 0)
         return facet_error_set(error, FACET_TIMEOUT, "the daemon on %s does not answer", client->socket_path);
@@ -172,8 +172,8 @@ static enum facet_status exchange_once(struct client *client, const char *method
  * exchange_once(), starting a daemon when none listens: then no daemon has seen the request, so it may be made again. A
  * daemon that lost the race against another one leaves quietly, and the other may need a moment; hence the loop.
  */
-static enum facet_status exchange(struct client *client, const char *method, const char *url, const char *body,
-                                  struct http_answer *ret_answer, struct facet_error *error)
+static enum facet_status exchange_or_start(struct client *client, const char *method, const char *url, const char *body,
+                                           struct http_answer *ret_answer, struct facet_error *error)
 {
     const struct timespec pause = {.tv_nsec = POLL_NS};
     enum facet_status status = exchange_once(client, method, url, body, ret_answer, error);
@@ -230,7 +230,8 @@ static enum facet_status refuse_device(struct client *client, enum facet_status 
     return facet_error_argument(error, status, argument, "%.*s; %s", room, message, why);
 }
 
-static enum facet_status refusal(struct client *client, const struct http_answer *answer, struct facet_error *error)
+static enum facet_status take_refusal(struct client *client, const struct http_answer *answer,
+                                      struct facet_error *error)
 {
     const char *code = NULL, *argument = "", *message = NULL, *advice = "";
     CLIENT_CLEANUP_JSON json_t *json = answer->text ? json_loads(answer->text, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -246,8 +247,8 @@ static enum facet_status refusal(struct client *client, const struct http_answer
     return facet_error_argument(error, status, spoken_argument(argument), "%s", message);
 }
 
-static enum facet_status request(struct client *client, const char *method, const char *path, const json_t *body,
-                                 struct http_answer *ret_answer, struct facet_error *error)
+static enum facet_status send_request(struct client *client, const char *method, const char *path, const json_t *body,
+                                      struct http_answer *ret_answer, struct facet_error *error)
 {
     char url[FACET_PATH_SIZE];
     struct http_answer answer = {0};
@@ -258,9 +259,9 @@ static enum facet_status request(struct client *client, const char *method, cons
         return facet_error_set(error, FACET_NO_MEMORY, "cannot write a request");
     if ((size_t)snprintf(url, sizeof url, "http://facetd%s", path) >= sizeof url)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "vgpu", "'%.40s...': longer than any name", path);
-    enum facet_status status = exchange(client, method, url, text, &answer, error);
+    enum facet_status status = exchange_or_start(client, method, url, text, &answer, error);
     if (status == FACET_OK && (answer.status < 200 || answer.status > 299)) {
-        status = refusal(client, &answer, error);
+        status = take_refusal(client, &answer, error);
         free(answer.text);
     } else if (status == FACET_OK) {
         *ret_answer = answer;
@@ -271,7 +272,7 @@ static enum facet_status request(struct client *client, const char *method, cons
 enum facet_status client_text(struct client *client, const char *path, char **ret_text, struct facet_error *error)
 {
     struct http_answer answer = {0};
-    enum facet_status status = request(client, "GET", path, NULL, &answer, error);
+    enum facet_status status = send_request(client, "GET", path, NULL, &answer, error);
 
     if (status == FACET_OK && !answer.text)
         return facet_error_set(error, FACET_IO, "the daemon's answer to %s is empty", path);
@@ -285,7 +286,7 @@ enum facet_status client_call(struct client *client, const char *method, const c
 {
     struct http_answer answer = {0};
     json_error_t where;
-    enum facet_status status = request(client, method, path, body, &answer, error);
+    enum facet_status status = send_request(client, method, path, body, &answer, error);
 
     if (status != FACET_OK)
         return status;

@@ -46,7 +46,7 @@ static void print_name(FILE *file, const struct command *self)
     fprintf(file, self->name[0] ? "facet %s" : "facet", self->name);
 }
 
-static void say(const struct command *self, const char *kind, const char *format, va_list arguments)
+static void print_message(const struct command *self, const char *kind, const char *format, va_list arguments)
 {
     char line[LINE_SIZE];
 
@@ -61,7 +61,7 @@ int command_usage(const struct command *self, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    say(self, "", format, arguments);
+    print_message(self, "", format, arguments);
     va_end(arguments);
     return EXIT_USAGE;
 }
@@ -71,7 +71,7 @@ void command_warn(const struct command *self, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    say(self, "warning: ", format, arguments);
+    print_message(self, "warning: ", format, arguments);
     va_end(arguments);
 }
 
@@ -153,7 +153,7 @@ static void spell_option(int option, const struct option *words, char *ret_name,
     snprintf(ret_name, size, "-%c", option);
 }
 
-static bool repeats(const struct command *self, const char *name)
+static bool may_repeat(const struct command *self, const char *name)
 {
     for (const char *const *one = self->repeats; one && *one; one++)
         if (strcmp(*one, name) == 0)
@@ -175,7 +175,7 @@ static bool is_given_again(const struct command *self, int option, const struct 
 
     spell_option(option, words, name, sizeof name);
     for (size_t i = 0; i < count; i++)
-        if (given[i].option == option && !repeats(self, name)) {
+        if (given[i].option == option && !may_repeat(self, name)) {
             command_usage(self, "%s is given twice, '%.80s' and '%.80s'; expected it once", name, given[i].value,
                           optarg);
             return true;

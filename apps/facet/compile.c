@@ -89,8 +89,8 @@ static void print_summary(const struct facet_image *image, const char *path)
     putchar('\n');
 }
 
-static int report(const struct command *self, const struct request *request, const struct facet_image *image,
-                  const char *path)
+static int print_outcome(const struct command *self, const struct request *request, const struct facet_image *image,
+                         const char *path)
 {
     if (request->json)
         return print_result_json(self, image, path);
@@ -125,7 +125,7 @@ static bool is_source(const struct command *self, const struct request *request,
     return true;
 }
 
-static int compile(const struct command *self, const struct request *request)
+static int compile_source(const struct command *self, const struct request *request)
 {
     KERNEL_TEXT_CLEANUP struct kernel_text source = {0};
     KERNEL_IMAGE_CLEANUP struct facet_image *image = NULL;
@@ -155,7 +155,7 @@ static int compile(const struct command *self, const struct request *request)
     const void *bytes = facet_image_bytes(image, &size);
     if (kernel_text_write(path, bytes, size, &error) != FACET_OK)
         return command_refuse(self, request->json, &error, NULL);
-    return report(self, request, image, path);
+    return print_outcome(self, request, image, path);
 }
 
 static bool read_options(const struct command *self, int argc, char **argv, struct request *request, int *ret_exit)
@@ -188,7 +188,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
     return !wrong;
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_compile(const struct command *self, int argc, char **argv)
 {
     __attribute__((cleanup(request_clear))) struct request request = {0};
     int status = EXIT_DONE;
@@ -206,7 +206,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (request.output && strcmp(request.output, "-") == 0 && (request.json || request.statistics))
         return command_usage(self, "the image goes to standard output: expected neither --json nor --stats");
     request.source = argv[optind];
-    return compile(self, &request);
+    return compile_source(self, &request);
 }
 
 const struct command command_compile = {
@@ -236,5 +236,5 @@ const struct command command_compile = {
             "\n"
             "  facet compile --target ptx:sm_90 saxpy.cl -o saxpy.ptx\n",
     .repeats = (const char *const[]){KERNEL_BUILD_REPEATS, NULL},
-    .run = run,
+    .run = run_compile,
 };

@@ -211,7 +211,7 @@ static int refuse_invalid(const struct command *self)
     return status;
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_config(const struct command *self, int argc, char **argv)
 {
     bool json = false;
     int status = EXIT_DONE;
@@ -241,5 +241,5 @@ const struct command command_config = {
             "that begins with FACET_ and is none of these as unknown.\n"
             "\n"
             "  --json    print them as JSON\n",
-    .run = run,
+    .run = run_config,
 };

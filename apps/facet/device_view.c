@@ -11,7 +11,7 @@
 enum { TEXT_SIZE = 512 };
 
 /* "a, b, c" */
-static void join(const json_t *array, char *buffer, size_t size)
+static void join_texts(const json_t *array, char *buffer, size_t size)
 {
     const json_t *value;
     size_t index, used = 0;
@@ -53,7 +53,7 @@ static bool add_modes(struct libscols_table *card, const json_t *device)
 
     json_array_foreach (json_object_get(device, "modes"), index, mode) {
         const char *name = json_string_value(mode);
-        join(json_object_get(groups, name), others, sizeof others);
+        join_texts(json_object_get(groups, name), others, sizeof others);
         if (used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s%s", used ? ", " : "", name,
                                      others[0] ? " (with " : "", others, others[0] ? ")" : "");
@@ -89,7 +89,7 @@ static bool print_card(const json_t *device)
              json_is_true(json_object_get(device, "simulated")) ? "  (simulated: it does not exist)" : "");
     snprintf(health, sizeof health, "%.20s%s%.400s", view_text(device, "health"),
              view_has(device, "health_reason") ? ": " : "", view_text(device, "health_reason"));
-    join(json_object_get(device, "capabilities"), capabilities, sizeof capabilities);
+    join_texts(json_object_get(device, "capabilities"), capabilities, sizeof capabilities);
     return card && add_text(card, "id", device, "id") && add_text(card, "name", device, "name") &&
            view_card_add(card, "kind", kind) && add_text(card, "vendor", device, "vendor") &&
            add_text(card, "driver", device, "driver_version") && add_text(card, "uuid", device, "uuid") &&

@@ -139,7 +139,7 @@ static int print_one(const struct command *self, const struct facet_device_table
     return json ? command_print_json(answer) : device_print(self, answer);
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_devices(const struct command *self, int argc, char **argv)
 {
     bool json = false;
     int status = EXIT_DONE;
@@ -173,5 +173,5 @@ const struct command command_devices = {
             "\n"
             "DEVICE is an id or uuid, or a bare number, which counts the lines of the list\n"
             "from 0; the same as -d takes in 'facet run' and 'facet vgpu create'.\n",
-    .run = run,
+    .run = run_devices,
 };

@@ -118,7 +118,7 @@ struct exchange {
     bool too_long;
 };
 
-static size_t receive(char *data, size_t size, size_t count, void *context)
+static size_t receive_body(char *data, size_t size, size_t count, void *context)
 {
     struct exchange *exchange = context;
     struct http_answer *answer = &exchange->answer;
@@ -173,7 +173,7 @@ static int judge_peer(void *context, char *their_address, char *our_address, int
  * The user's proxy, .netrc and redirects have no business with a Unix socket. A connection serves one call: an open one
  * would keep a private daemon from leaving, and curl repeats a call by itself when a kept connection turns out dead.
  */
-static CURLcode prepare(struct http *http, struct exchange *exchange, struct curl_slist *headers)
+static CURLcode prepare_call(struct http *http, struct exchange *exchange, struct curl_slist *headers)
 {
     const struct http_call *call = exchange->call;
     __typeof__(http->curl.set) set = http->curl.set;
@@ -190,7 +190,7 @@ static CURLcode prepare(struct http *http, struct exchange *exchange, struct cur
     set(handle, CURLOPT_TIMEOUT_MS, call->timeout_ms);
     set(handle, CURLOPT_CUSTOMREQUEST, call->method);
     set(handle, CURLOPT_HTTPHEADER, headers);
-    set(handle, CURLOPT_WRITEFUNCTION, receive);
+    set(handle, CURLOPT_WRITEFUNCTION, receive_body);
     set(handle, CURLOPT_WRITEDATA, exchange);
     set(handle, CURLOPT_NOPROGRESS, 0L);
     set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
@@ -246,7 +246,7 @@ bool http_exchange(struct http *http, const struct http_call *call, struct http_
     CURLcode code = CURLE_OUT_OF_MEMORY;
 
     if (headers) {
-        code = prepare(http, &exchange, headers);
+        code = prepare_call(http, &exchange, headers);
         if (code == CURLE_OK)
             code = http->curl.perform(http->handle);
         http->curl.free_list(headers);

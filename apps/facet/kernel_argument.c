@@ -20,7 +20,7 @@ static const struct kernel_type types[] = {
     {"i64", 8, 'i'}, {"u8", 1, 'u'},  {"u16", 2, 'u'}, {"u32", 4, 'u'}, {"u64", 8, 'u'},
 };
 
-static enum facet_status refuse(struct facet_error *error, const char *text, const char *expected)
+static enum facet_status refuse_argument(struct facet_error *error, const char *text, const char *expected)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg", "--arg '%.80s': expected %s", text, expected);
 }
@@ -82,11 +82,12 @@ static enum facet_status read_values(const char *text, const char *list, struct 
     for (const char *at = list;; at++) {
         size_t length = strcspn(at, ",");
         if (length >= sizeof number || (count + 1) * argument->type->bytes > KERNEL_VALUE_MOST)
-            return refuse(error, text, "up to 16 numbers");
+            return refuse_argument(error, text, "up to 16 numbers");
         memcpy(number, at, length);
         number[length] = '\0';
         if (!kernel_type_read(argument->type, number, argument->value + count * argument->type->bytes))
-            return refuse(error, text, "numbers of that type that fit: f32:2.5, f32:inf, or f32:1,2,3,4 for a vector");
+            return refuse_argument(error, text,
+                                   "numbers of that type that fit: f32:2.5, f32:inf, or f32:1,2,3,4 for a vector");
         count++;
         at += length;
         if (!*at)
@@ -106,11 +107,11 @@ static enum facet_status read_buffer(const char *text, const char *rest, struct 
 
     argument->type = find_type(rest, &rest);
     if (!argument->type || rest[0] < '0' || rest[0] > '9')
-        return refuse(error, text, expected);
+        return refuse_argument(error, text, expected);
     errno = 0;
     argument->count = strtoull(rest, &end, 0);
     if (*end && *end != '=')
-        return refuse(error, text, expected);
+        return refuse_argument(error, text, expected);
     if (errno || argument->count == 0 || argument->count > BUFFER_MOST / argument->type->bytes)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "--arg",
                                     "--arg '%.80s': expected 1 to %" PRIu64 " elements", text,
@@ -131,15 +132,15 @@ enum facet_status kernel_argument_parse(const char *text, struct kernel_argument
         argument.form = KERNEL_FORM_LOCAL;
         status = facet_parse_size(text + 6, "--arg", 0, &argument.bytes, error);
         if (status == FACET_OK && argument.bytes > FACET_HOST_LOCAL_MOST)
-            status = refuse(error, text, "at most 2147483520 bytes of local memory");
+            status = refuse_argument(error, text, "at most 2147483520 bytes of local memory");
     } else if (strncmp(text, "buffer:", 7) == 0) {
         argument.form = KERNEL_FORM_BUFFER;
         status = read_buffer(text, text + 7, &argument, error);
     } else if ((argument.type = find_type(text, &rest))) {
         status = read_values(text, rest, &argument, error);
     } else {
-        status =
-            refuse(error, text, "TYPE:VALUE, buffer:TYPE:COUNT or local:BYTES; types are f32 f64 i8 .. i64 u8 .. u64");
+        status = refuse_argument(error, text,
+                                 "TYPE:VALUE, buffer:TYPE:COUNT or local:BYTES; types are f32 f64 i8 .. i64 u8 .. u64");
     }
     if (status == FACET_OK)
         *ret_argument = argument;

@@ -18,7 +18,7 @@
 enum { FILE_MOST = FACET_HOST_IMAGE_MOST, NAMES_MOST = 100 };
 
 /* Appends "prefix" "text". */
-static bool add(struct kernel_build *build, const char *prefix, const char *text)
+static bool add_argument(struct kernel_build *build, const char *prefix, const char *text)
 {
     char *argument;
     char **list = realloc(build->arguments, (build->argument_count + 2) * sizeof *list);
@@ -51,11 +51,11 @@ static bool take_word(const struct command *self, struct kernel_build *build, in
         command_usage(self, option == 'D' ? "-D '': expected NAME or NAME=VALUE" : "-I '': expected a folder");
         return false;
     }
-    return add(build, option == 'D' ? "-D" : "-I", optarg);
+    return add_argument(build, option == 'D' ? "-D" : "-I", optarg);
 }
 
 /* As options are spelled in the help. */
-static const char *spelled(int option)
+static const char *option_spelling(int option)
 {
     return option == OPTION_TARGET ? "--target"
            : option == OPTION_STD  ? "--std"
@@ -80,11 +80,11 @@ bool kernel_build_option(const struct command *self, struct kernel_build *build,
     else if (option == 'D' || option == 'I')
         fine = take_word(self, build, option);
     else if (option == OPTION_STD)
-        fine = add(build, "-cl-std=", optarg);
+        fine = add_argument(build, "-cl-std=", optarg);
     else
         return false;
     if (!build->only)
-        build->only = spelled(option);
+        build->only = option_spelling(option);
     *ret_wrong = !fine;
     return true;
 }
@@ -96,7 +96,7 @@ bool kernel_build_take_rest(struct kernel_build *build, int *argc, char **argv)
     while (end < *argc && strcmp(argv[end], "--") != 0)
         end++;
     for (int i = end + 1; i < *argc; i++)
-        if (!add(build, "", argv[i]))
+        if (!add_argument(build, "", argv[i]))
             return false;
     if (end + 1 < *argc)
         build->only = argv[end + 1];
@@ -193,7 +193,7 @@ static bool is_standard_output(const char *path)
                                       output.st_dev == file.st_dev && output.st_ino == file.st_ino);
 }
 
-static bool put(FILE *file, const void *bytes, size_t size)
+static bool write_bytes(FILE *file, const void *bytes, size_t size)
 {
     return fwrite(bytes, 1, size, file) == size && fflush(file) == 0;
 }
@@ -222,7 +222,7 @@ static FILE *open_beside(const char *path, char *ret_beside, size_t size)
 }
 
 /* All of it or nothing, in place of what may be there, whose mode it keeps. false: errno says why. */
-static bool replace(const char *path, const struct stat *old, const void *bytes, size_t size)
+static bool replace_file(const char *path, const struct stat *old, const void *bytes, size_t size)
 {
     char beside[FACET_PATH_SIZE];
     FACET_CLEANUP_FILE FILE *file = NULL;
@@ -232,7 +232,8 @@ static bool replace(const char *path, const struct stat *old, const void *bytes,
     file = open_beside(path, beside, sizeof beside);
     if (!file)
         return false;
-    if (put(file, bytes, size) && (!old || fchmod(fileno(file), old->st_mode & 0777) == 0) && rename(beside, path) == 0)
+    if (write_bytes(file, bytes, size) && (!old || fchmod(fileno(file), old->st_mode & 0777) == 0) &&
+        rename(beside, path) == 0)
         return true;
     int errnum = errno;
     unlink(beside);
@@ -246,13 +247,15 @@ enum facet_status kernel_text_write(const char *path, const void *bytes, size_t 
     bool known = stat(path, &old) == 0;
 
     if (is_standard_output(path))
-        return put(stdout, bytes, size) ? FACET_OK : facet_error_errno(error, errno, "cannot write standard output");
+        return write_bytes(stdout, bytes, size) ? FACET_OK
+                                                : facet_error_errno(error, errno, "cannot write standard output");
     if (known && !S_ISREG(old.st_mode)) {
         FACET_CLEANUP_FILE FILE *file = fopen(path, "we");
-        return file && put(file, bytes, size) ? FACET_OK : facet_error_errno(error, errno, "cannot write %s", path);
+        return file && write_bytes(file, bytes, size) ? FACET_OK
+                                                      : facet_error_errno(error, errno, "cannot write %s", path);
     }
     FACET_CLEANUP_FREE char *place = known ? realpath(path, NULL) : NULL; /* a link stays one */
-    return replace(place ? place : path, known ? &old : NULL, bytes, size)
+    return replace_file(place ? place : path, known ? &old : NULL, bytes, size)
                ? FACET_OK
                : facet_error_errno(error, errno, "cannot write %s", path);
 }

@@ -37,7 +37,7 @@ static void ask_target(struct kernel_device *device, uint32_t index)
         find_property(text, "kernel_target", device->target, sizeof device->target);
 }
 
-static enum facet_status enter(struct kernel_device *device, uint32_t index, struct facet_error *error)
+static enum facet_status create_context(struct kernel_device *device, uint32_t index, struct facet_error *error)
 {
     const struct facet_provider *provider = facet_session_provider(device->session);
     struct facet_provider_instance *instance = facet_session_instance(device->session);
@@ -61,7 +61,7 @@ static enum facet_status open_record(const struct facet_device_record *record, s
     if (status != FACET_OK)
         return status;
     ask_target(device, record->info.index);
-    return enter(device, record->info.index, error);
+    return create_context(device, record->info.index, error);
 }
 
 enum facet_status kernel_device_open(const char *text, struct kernel_device *ret_device, struct facet_error *error)

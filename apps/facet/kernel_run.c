@@ -388,8 +388,8 @@ static enum facet_status read_back(struct request *request, const struct kernel_
 
 /* --- the run ---------------------------------------------------------------------------------------------------- */
 
-static enum facet_status launch(struct request *request, const struct kernel_device *device,
-                                struct facet_kernel *kernel, struct facet_error *error)
+static enum facet_status launch_kernel(struct request *request, const struct kernel_device *device,
+                                       struct facet_kernel *kernel, struct facet_error *error)
 {
     enum facet_status status = kernel_range_complete(&request->range, first_count(request), error);
     bool at_work = false;
@@ -410,8 +410,8 @@ static enum facet_status launch(struct request *request, const struct kernel_dev
                                 request->timeout_s);
 }
 
-static enum facet_status execute(struct request *request, const struct kernel_device *device,
-                                 const struct facet_image *image, struct facet_error *error)
+static enum facet_status execute_kernel(struct request *request, const struct kernel_device *device,
+                                        const struct facet_image *image, struct facet_error *error)
 {
     struct facet_kernel *kernel = NULL;
     enum facet_status status = check_target(device, image, error);
@@ -426,7 +426,7 @@ static enum facet_status execute(struct request *request, const struct kernel_de
         status = facet_kernel_load(device->session, device->context, image, request->kernel, &kernel, error);
     if (status != FACET_OK)
         return status;
-    status = launch(request, device, kernel, error);
+    status = launch_kernel(request, device, kernel, error);
     facet_kernel_destroy(kernel);
     return status;
 }
@@ -508,8 +508,8 @@ static int print_json(const struct command *self, const struct request *request,
     return status;
 }
 
-static int report(const struct command *self, const struct request *request, const struct kernel_device *device,
-                  const struct facet_image *image)
+static int print_outcome(const struct command *self, const struct request *request, const struct kernel_device *device,
+                         const struct facet_image *image)
 {
     struct facet_launch_record record;
     bool known = kernel_device_record(device, &record) && record.start_ns >= record.queued_ns &&
@@ -535,7 +535,7 @@ static bool keeps_source(const struct command *self, const struct request *reque
     return true;
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_kernel(const struct command *self, int argc, char **argv)
 {
     __attribute__((cleanup(request_clear))) struct request request = {
         .device = "cpu:0", .print = PRINT_DEFAULT, .timeout_s = 60, .range.range.size = sizeof(struct facet_range)};
@@ -555,12 +555,12 @@ static int run(const struct command *self, int argc, char **argv)
         return EXIT_USAGE;
     if (kernel_device_open(request.device, &device, &error) != FACET_OK ||
         make_image(&request, &device, &image, &error) != FACET_OK ||
-        execute(&request, &device, image, &error) != FACET_OK) {
+        execute_kernel(&request, &device, image, &error) != FACET_OK) {
         kernel_build_blame(request.source, &error);
         status = command_refuse(self, request.json, &error, NULL);
         return request.launched ? EXIT_REFUSED : status;
     }
-    return report(self, &request, &device, image);
+    return print_outcome(self, &request, &device, image);
 }
 
 const struct command command_kernel_run = {
@@ -595,5 +595,5 @@ const struct command command_kernel_run = {
             "  facet kernel run saxpy.cl --arg f32:2 --arg buffer:f32:1024=iota \\\n"
             "      --arg buffer:f32:1024=1\n",
     .repeats = (const char *const[]){KERNEL_BUILD_REPEATS, "--arg", "--out", NULL},
-    .run = run,
+    .run = run_kernel,
 };

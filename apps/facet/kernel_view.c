@@ -22,7 +22,7 @@ static const char *severity_name(uint32_t severity)
     return severity == FACET_SEVERITY_ERROR ? "error" : severity == FACET_SEVERITY_WARNING ? "warning" : "note";
 }
 
-static bool paints(void)
+static bool paints_stderr(void)
 {
     const char *refused = getenv("NO_COLOR");
 
@@ -46,7 +46,7 @@ static const char *find_line(const struct kernel_text *source, uint32_t number, 
 }
 
 /* A source may have NULs, too. */
-static size_t show(const char *at, char *shown)
+static size_t show_character(const char *at, char *shown)
 {
     size_t used = facet_text_show(at, shown);
 
@@ -68,7 +68,7 @@ static void print_line(const struct kernel_text *source, const struct facet_diag
     for (size_t i = 0; i < length; i += used) {
         bool tab = line[i] == '\t';
 
-        used = show(line + i, shown);
+        used = show_character(line + i, shown);
         if (tab)
             memcpy(shown, "\t", sizeof "\t");
         to = stpcpy(to, shown);
@@ -76,13 +76,14 @@ static void print_line(const struct kernel_text *source, const struct facet_diag
             *under++ = tab ? '\t' : ' ';
     }
     *to = *under = '\0';
-    fprintf(stderr, "%s\n%s%s^%s\n", text, below, paints() ? "\033[1;32m" : "", paints() ? "\033[0m" : "");
+    fprintf(stderr, "%s\n%s%s^%s\n", text, below, paints_stderr() ? "\033[1;32m" : "",
+            paints_stderr() ? "\033[0m" : "");
 }
 
 static void print_remark(const struct facet_diagnostic *remark)
 {
     static const char *const colors[] = {"", "\033[1;36m", "\033[1;35m", "\033[1;31m"};
-    bool color = paints();
+    bool color = paints_stderr();
 
     if (color)
         fputs("\033[1m", stderr);

@@ -87,7 +87,7 @@ static const struct command *const verbs[] = {
 
 static const struct command root = {.name = "", .help = first_screen, .children = verbs};
 
-static int dispatch(int argc, char **argv)
+static int dispatch_command(int argc, char **argv)
 {
     if (argc < 2)
         return command_help(&root);
@@ -142,5 +142,5 @@ int main(int argc, char **argv)
     if (!facet_surroundings_open_streams())
         return EXIT_REFUSED;
     keep_output_error();
-    return close_output(dispatch(argc, argv));
+    return close_output(dispatch_command(argc, argv));
 }

@@ -130,7 +130,7 @@ static bool take_option(const struct command *self, struct options *options, int
     }
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_metrics(const struct command *self, int argc, char **argv)
 {
     static const struct option words[] = {
         COMMAND_OPTION_HELP,
@@ -190,5 +190,5 @@ const struct command command_metrics = {
             "      --pci                accelerators on PCI, and what shares their groups:\n"
             "                           links, errors, power, holders, passthrough\n",
     .repeats = (const char *const[]){"--device", "--cgroup", "--pid", NULL},
-    .run = run,
+    .run = run_metrics,
 };

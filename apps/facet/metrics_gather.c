@@ -31,7 +31,7 @@ struct watched {
     uint32_t count;
 };
 
-static void drop(struct watched *watched)
+static void close_watched(struct watched *watched)
 {
     for (uint32_t i = 0; i < watched->count; i++) {
         facet_subject_destroy(watched->view[i].subject);
@@ -42,8 +42,8 @@ static void drop(struct watched *watched)
     facet_device_table_close(watched->devices);
 }
 
-static enum facet_status create(const struct metrics_subject *wanted, const char *id,
-                                struct facet_subject **ret_subject, struct facet_error *error)
+static enum facet_status create_subject(const struct metrics_subject *wanted, const char *id,
+                                        struct facet_subject **ret_subject, struct facet_error *error)
 {
     const struct facet_subject_config config = {
         .size = sizeof config, .kind = wanted->kind, .points = POINTS, .id = id};
@@ -60,7 +60,7 @@ static enum facet_status open_directory(struct watched *watched, const struct me
 
     if (directory < 0)
         return facet_error_errno(error, errno, "'%.200s'", path);
-    enum facet_status status = create(wanted, wanted->name, &view.subject, error);
+    enum facet_status status = create_subject(wanted, wanted->name, &view.subject, error);
 
     if (status != FACET_OK)
         return status;
@@ -91,7 +91,7 @@ static enum facet_status open_device(struct watched *watched, const struct metri
         return status;
     status = metrics_device_open(record, &view.device, error);
     if (status == FACET_OK)
-        status = create(wanted, record->id, &view.subject, error);
+        status = create_subject(wanted, record->id, &view.subject, error);
     if (status == FACET_OK)
         watched->view[watched->count++] = view;
     else
@@ -107,8 +107,8 @@ static bool all_gone(const struct facet_measurement *measurements, uint32_t coun
     return true;
 }
 
-static enum facet_status measure(const struct view *view, bool first, struct facet_measurement *measurements,
-                                 uint32_t *count, struct facet_error *error)
+static enum facet_status measure_view(const struct view *view, bool first, struct facet_measurement *measurements,
+                                      uint32_t *count, struct facet_error *error)
 {
     uint64_t now_ns = facet_clock_now_ns();
 
@@ -125,12 +125,12 @@ static enum facet_status measure(const struct view *view, bool first, struct fac
     }
 }
 
-static enum facet_status look(const struct view *view, bool first, struct facet_error *error)
+static enum facet_status sample_view(const struct view *view, bool first, struct facet_error *error)
 {
     const struct metrics_subject *wanted = view->wanted;
     struct facet_measurement measurements[FACET_GATHER_MOST];
     uint32_t count = FACET_GATHER_MOST;
-    enum facet_status status = measure(view, first, measurements, &count, error);
+    enum facet_status status = measure_view(view, first, measurements, &count, error);
 
     if (status != FACET_OK)
         return status;
@@ -148,7 +148,7 @@ static enum facet_status look_at_all(const struct watched *watched, bool first, 
     enum facet_status status = FACET_OK;
 
     for (uint32_t i = 0; i < watched->count && status == FACET_OK; i++)
-        status = look(&watched->view[i], first, error);
+        status = sample_view(&watched->view[i], first, error);
     return status;
 }
 
@@ -185,7 +185,7 @@ static enum facet_status write_text(const struct watched *watched, bool json, ch
 enum facet_status metrics_gather(const struct metrics_request *request, bool json, char **ret_text,
                                  struct facet_error *error)
 {
-    __attribute__((cleanup(drop))) struct watched watched = {.count = 0};
+    __attribute__((cleanup(close_watched))) struct watched watched = {.count = 0};
     enum facet_status status = open_all(&watched, request, error);
 
     if (status == FACET_OK)

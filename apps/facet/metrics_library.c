@@ -99,7 +99,7 @@ static uint64_t value_of(const struct device_metric *metric, const void *item)
     return narrow;
 }
 
-static void begin(struct facet_prometheus *text, const struct device_metric *metric, bool *begun)
+static void begin_family(struct facet_prometheus *text, const struct device_metric *metric, bool *begun)
 {
     if (!*begun)
         facet_prometheus_family(text, metric->name, metric->type, metric->help);
@@ -125,7 +125,7 @@ static void write_device_metric(struct facet_prometheus *text, const struct devi
 
             if ((device->valid & metric->valid) != metric->valid)
                 continue;
-            begin(text, metric, &begun);
+            begin_family(text, metric, &begun);
             snprintf(names.index, sizeof names.index, "%" PRIu32, k);
             metric->write(text, labels, sizeof labels / sizeof labels[0], value_of(metric, device));
         }
@@ -150,7 +150,7 @@ static void write_vgpu_metric(struct facet_prometheus *text, const struct device
             if ((vgpu->valid & metric->valid) != metric->valid)
                 continue;
             snprintf(names.vgpu, sizeof names.vgpu, "%" PRIu32, vgpu->id);
-            begin(text, metric, &begun);
+            begin_family(text, metric, &begun);
             metric->write(text, labels, LABELS, value_of(metric, vgpu));
         }
     }

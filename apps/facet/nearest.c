@@ -7,7 +7,7 @@
 
 enum { WORD_MAX = 32, FAR = 1000 };
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned smaller_of(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -16,7 +16,7 @@ static unsigned least(unsigned a, unsigned b)
  * How many letters must be inserted, dropped, replaced or swapped with their neighbour to turn one word into the other.
  * A swap looks two rows back, so three rows are kept.
  */
-static unsigned distance(const char *from, const char *to)
+static unsigned edit_distance(const char *from, const char *to)
 {
     size_t height = strlen(from), width = strlen(to);
     unsigned rows[3][WORD_MAX + 1];
@@ -29,9 +29,9 @@ static unsigned distance(const char *from, const char *to)
         unsigned *row = rows[line % 3], *above = rows[(line + 2) % 3], *higher = rows[(line + 1) % 3];
         row[0] = (unsigned)line;
         for (size_t i = 1; i <= width; i++) {
-            row[i] = least(above[i - 1] + (from[line - 1] != to[i - 1]), least(above[i], row[i - 1]) + 1);
+            row[i] = smaller_of(above[i - 1] + (from[line - 1] != to[i - 1]), smaller_of(above[i], row[i - 1]) + 1);
             if (line > 1 && i > 1 && from[line - 1] == to[i - 2] && from[line - 2] == to[i - 1])
-                row[i] = least(row[i], higher[i - 2] + 1);
+                row[i] = smaller_of(row[i], higher[i - 2] + 1);
         }
     }
     return rows[height % 3][width];
@@ -44,7 +44,7 @@ const char *nearest_word(const char *typed, const char *(*word_at)(const void *l
     const char *word;
 
     for (unsigned i = 0; (word = word_at(list, i)); i++) {
-        unsigned slips = distance(typed, word);
+        unsigned slips = edit_distance(typed, word);
         if (slips >= best)
             continue;
         best = slips;

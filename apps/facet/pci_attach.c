@@ -78,7 +78,7 @@ static bool read_request_option(const struct command *self, int option, struct p
     }
 }
 
-/* Reads an option of functions into `chosen`. Once the operands are known, spread() copies it to them. */
+/* Reads an option of functions into `chosen`. Once the operands are known, give_common_options() copies it to them. */
 static bool read_attach_option(const struct command *self, int option, struct pci_attachment *attachment,
                                struct facet_attach_function *chosen, int *ret_exit)
 {
@@ -113,7 +113,7 @@ static bool read_attach_option(const struct command *self, int option, struct pc
 }
 
 /* Name, port, ROM and VGA are the first function's only; the other options hold for all. */
-static void spread(struct pci_attachment *attachment, const struct facet_attach_function *chosen)
+static void give_common_options(struct pci_attachment *attachment, const struct facet_attach_function *chosen)
 {
     for (uint32_t i = 0; i < attachment->request.count; i++) {
         struct facet_attach_function *function = &attachment->functions[i];
@@ -169,7 +169,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
     }
     if (!pci_attachment_operands(self, argc, argv, attachment, ret_exit))
         return false;
-    spread(attachment, &chosen);
+    give_common_options(attachment, &chosen);
     return true;
 }
 
@@ -183,8 +183,8 @@ static enum facet_status judge_mdev(const struct pci_attachment *attachment, con
     return facet_error_set(error, FACET_NOT_FOUND, "'%.60s' is not on this machine", uuid);
 }
 
-static enum facet_status judge(const struct pci_attachment *attachment, struct facet_attach_function *function,
-                               struct facet_error *error)
+static enum facet_status check_function(const struct pci_attachment *attachment, struct facet_attach_function *function,
+                                        struct facet_error *error)
 {
     char address[FACET_PCI_ADDRESS_SIZE];
     bool managed = attachment->target == PCI_TARGET_LIBVIRT && (attachment->request.flags & FACET_ATTACH_MANAGED);
@@ -220,7 +220,7 @@ static bool is_asked_for(const struct pci_attachment *attachment, const struct f
     return false;
 }
 
-/* No VM can open an IOMMU group while a host driver uses a part of it. judge() has checked the requested functions. */
+/* No VM can open an IOMMU group while a host driver uses a part of it. The requested functions are checked already. */
 static void warn_of_group(const struct command *self, const struct pci_attachment *attachment,
                           const struct facet_attach_function *function)
 {
@@ -246,7 +246,7 @@ static enum facet_status look_at_host(const struct command *self, struct pci_att
                                       struct facet_error *error)
 {
     for (uint32_t i = 0; i < attachment->request.count; i++) {
-        enum facet_status status = judge(attachment, &attachment->functions[i], error);
+        enum facet_status status = check_function(attachment, &attachment->functions[i], error);
         if (status != FACET_OK && attachment->socket)
             return status;
         if (status != FACET_OK)
@@ -369,7 +369,7 @@ static int print_reports(const struct command *self, const struct pci_attachment
     return pci_attachment_print(self, attachment, "attached", list);
 }
 
-static int apply(const struct command *self, struct pci_attachment *attachment, struct facet_error *error)
+static int attach_functions(const struct command *self, struct pci_attachment *attachment, struct facet_error *error)
 {
     struct facet_attach_report reports[FACET_ATTACH_FUNCTIONS];
 
@@ -382,7 +382,7 @@ static int apply(const struct command *self, struct pci_attachment *attachment, 
     return print_reports(self, attachment, reports);
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_attach(const struct command *self, int argc, char **argv)
 {
     PCI_CLEANUP_ATTACHMENT struct pci_attachment attachment = {.root_fd = -1, .timeout_ns = TIMEOUT_NS};
     struct facet_error error = {0};
@@ -392,7 +392,7 @@ static int run(const struct command *self, int argc, char **argv)
         return status;
     if (pci_attachment_begin(&attachment, &error) != FACET_OK || look_at_host(self, &attachment, &error) != FACET_OK)
         return command_refuse(self, attachment.json, &error, NULL);
-    return attachment.socket ? apply(self, &attachment, &error) : print_form(self, &attachment, &error);
+    return attachment.socket ? attach_functions(self, &attachment, &error) : print_form(self, &attachment, &error);
 }
 
 const struct command command_pci_attach = {
@@ -426,5 +426,5 @@ const struct command command_pci_attach = {
             "      --timeout SECONDS      for all calls to a running VM together (30)\n"
             "      --root DIR             the tree that holds sys and proc (/)\n"
             "      --json                 print JSON\n",
-    .run = run,
+    .run = run_attach,
 };

@@ -17,7 +17,7 @@ enum { ANSWER_MAX = 4 << 20, NO_CONTENT = 204, OK = 200 };
 
 /* The interval at which wait_gone() polls the device tree. */
 #define POLL_NS (50 * FACET_NS_PER_MS)
-/* The time that undo() may take beyond the deadline. */
+/* The time that remove_added() may take beyond the deadline. */
 #define UNDO_NS (2 * FACET_NS_PER_S)
 
 struct exchange {
@@ -36,7 +36,7 @@ static long left_ms(uint64_t deadline_ns)
     return deadline_ns > now + FACET_NS_PER_MS ? (long)((deadline_ns - now) / FACET_NS_PER_MS) : 1;
 }
 
-static enum facet_status broken(const struct http_failure *failure, struct facet_error *error)
+static enum facet_status fail_call(const struct http_failure *failure, struct facet_error *error)
 {
     switch (failure->kind) {
     case HTTP_LATE:
@@ -54,7 +54,7 @@ static enum facet_status broken(const struct http_failure *failure, struct facet
 }
 
 /* The body of a refusal is a JSON list of causes, or plain text. */
-static enum facet_status refused(const struct http_answer *answer, struct facet_error *error)
+static enum facet_status fail_refused(const struct http_answer *answer, struct facet_error *error)
 {
     char words[240] = "";
 
@@ -71,8 +71,8 @@ static enum facet_status refused(const struct http_answer *answer, struct facet_
                            "Cloud Hypervisor refuses (%ld): %s", answer->status, words[0] ? words : "without a reason");
 }
 
-static enum facet_status perform(const struct exchange *exchange, struct http_answer *ret_answer,
-                                 struct facet_error *error)
+static enum facet_status send_request(const struct exchange *exchange, struct http_answer *ret_answer,
+                                      struct facet_error *error)
 {
     char url[128];
     struct http *http = NULL;
@@ -89,18 +89,18 @@ static enum facet_status perform(const struct exchange *exchange, struct http_an
         return status;
     snprintf(url, sizeof url, "http://localhost/api/v1/%.60s", exchange->path);
     if (!http_exchange(http, &call, ret_answer, &failure))
-        status = broken(&failure, error);
+        status = fail_call(&failure, error);
     http_close(http);
     return status;
 }
 
-static enum facet_status call(const struct exchange *exchange, json_t **ret_json, struct facet_error *error)
+static enum facet_status call_monitor(const struct exchange *exchange, json_t **ret_json, struct facet_error *error)
 {
     struct http_answer answer = {0};
-    enum facet_status status = perform(exchange, &answer, error);
+    enum facet_status status = send_request(exchange, &answer, error);
 
     if (status == FACET_OK && answer.status != OK && answer.status != NO_CONTENT)
-        status = refused(&answer, error);
+        status = fail_refused(&answer, error);
     if (status == FACET_OK && ret_json) {
         *ret_json = json_loadb(answer.text ? answer.text : "", answer.length, 0, NULL);
         if (!*ret_json)
@@ -112,18 +112,18 @@ static enum facet_status call(const struct exchange *exchange, json_t **ret_json
 
 /* --- attach --- */
 
-static enum facet_status put(const struct pci_attachment *attachment, const char *path, const char *body,
-                             uint64_t deadline_ns, struct facet_error *error)
+static enum facet_status put_text(const struct pci_attachment *attachment, const char *path, const char *body,
+                                  uint64_t deadline_ns, struct facet_error *error)
 {
     const struct exchange exchange = {
         .socket = attachment->socket, .method = "PUT", .path = path, .body = body, .deadline_ns = deadline_ns};
 
-    return call(&exchange, NULL, error);
+    return call_monitor(&exchange, NULL, error);
 }
 
 /* Removes the first `count` functions again. Adds "; left in the VM: ..." to the error if some stay. */
-static void undo(const struct pci_attachment *attachment, const struct facet_attach_texts *removals, uint32_t count,
-                 struct facet_error *error)
+static void remove_added(const struct pci_attachment *attachment, const struct facet_attach_texts *removals,
+                         uint32_t count, struct facet_error *error)
 {
     char left[160] = "", id[FACET_ATTACH_ID_SIZE];
     uint64_t until = facet_clock_now_ns() + UNDO_NS;
@@ -132,7 +132,7 @@ static void undo(const struct pci_attachment *attachment, const struct facet_att
     for (uint32_t i = count; i > 0; i--) {
         size_t used = strlen(left);
         enum facet_status status =
-            put(attachment, "vm.remove-device", facet_attach_texts_at(removals, i - 1), until, &ignored);
+            put_text(attachment, "vm.remove-device", facet_attach_texts_at(removals, i - 1), until, &ignored);
         facet_attach_id(&attachment->functions[i - 1], id);
         /* The last one may not have been added at all. */
         if (status != FACET_OK && !(i == count && (status == FACET_BAD_STATE || status == FACET_NOT_FOUND)))
@@ -142,7 +142,7 @@ static void undo(const struct pci_attachment *attachment, const struct facet_att
         facet_error_argument(error, first.status, first.argument, "%s; left in the VM: %s", first.message, left);
 }
 
-static enum facet_status explain(const struct pci_attachment *attachment, struct facet_error *error)
+static enum facet_status name_monitor(const struct pci_attachment *attachment, struct facet_error *error)
 {
     return facet_error_prefix(error, "Cloud Hypervisor on '%.120s'", attachment->socket);
 }
@@ -174,15 +174,16 @@ enum facet_status pci_cloud_attach(const struct pci_attachment *attachment, stru
         return status;
     for (; status == FACET_OK && done < attachment->request.count; done++) {
         facet_attach_id(&attachment->functions[done], ret_reports[done].id);
-        status = put(attachment, "vm.add-device", facet_attach_texts_at(bodies, done), attachment->deadline_ns, error);
+        status =
+            put_text(attachment, "vm.add-device", facet_attach_texts_at(bodies, done), attachment->deadline_ns, error);
         if (status != FACET_OK)
             facet_error_prefix(error, "'%s'", ret_reports[done].id);
     }
     if (status == FACET_OK)
         return FACET_OK;
     /* A function that was refused is not in the VM; one whose call got no answer may be. */
-    undo(attachment, removals, status == FACET_BAD_STATE || status == FACET_NOT_FOUND ? done - 1 : done, error);
-    return explain(attachment, error);
+    remove_added(attachment, removals, status == FACET_BAD_STATE || status == FACET_NOT_FOUND ? done - 1 : done, error);
+    return name_monitor(attachment, error);
 }
 
 /* --- detach --- */
@@ -192,11 +193,11 @@ static enum facet_status get_info(const struct pci_attachment *attachment, json_
     const struct exchange exchange = {
         .socket = attachment->socket, .method = "GET", .path = "vm.info", .deadline_ns = attachment->deadline_ns};
 
-    return call(&exchange, ret_info, error);
+    return call_monitor(&exchange, ret_info, error);
 }
 
-static enum facet_status look(const struct pci_attachment *attachment, const char *id, bool *ret_there,
-                              struct facet_error *error)
+static enum facet_status find_device(const struct pci_attachment *attachment, const char *id, bool *ret_there,
+                                     struct facet_error *error)
 {
     CLIENT_CLEANUP_JSON json_t *info = NULL;
     enum facet_status status = get_info(attachment, &info, error);
@@ -247,7 +248,7 @@ static enum facet_status wait_gone(const struct pci_attachment *attachment, cons
 
     for (;;) {
         bool there = false;
-        enum facet_status status = look(attachment, id, &there, error);
+        enum facet_status status = find_device(attachment, id, &there, error);
         if (status != FACET_OK || !there)
             return status;
         if (facet_clock_now_ns() >= attachment->deadline_ns)
@@ -268,7 +269,7 @@ static enum facet_status detach_one(const struct pci_attachment *attachment,
     if (status == FACET_OK && !text)
         status = facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
     if (status == FACET_OK)
-        status = put(attachment, "vm.remove-device", text, attachment->deadline_ns, error);
+        status = put_text(attachment, "vm.remove-device", text, attachment->deadline_ns, error);
     if (status == FACET_OK)
         status = wait_gone(attachment, id, error);
     free(text);
@@ -287,5 +288,5 @@ enum facet_status pci_cloud_detach(const struct pci_attachment *attachment, stru
         return status;
     for (uint32_t i = 0; status == FACET_OK && i < attachment->request.count; i++)
         status = detach_one(attachment, &attachment->functions[i], error);
-    return status == FACET_OK ? FACET_OK : explain(attachment, error);
+    return status == FACET_OK ? FACET_OK : name_monitor(attachment, error);
 }

@@ -102,7 +102,7 @@ static int print_result(const struct command *self, const struct pci_attachment 
     return pci_attachment_print(self, attachment, "detached", list);
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_detach(const struct command *self, int argc, char **argv)
 {
     PCI_CLEANUP_ATTACHMENT struct pci_attachment attachment = {.root_fd = -1, .timeout_ns = TIMEOUT_NS};
     struct facet_error error = {0};
@@ -134,5 +134,5 @@ const struct command command_pci_detach = {
             "      --timeout SECONDS           for all of it (60)\n"
             "      --root DIR                  the tree that holds sys and proc (/)\n"
             "      --json                      print JSON\n",
-    .run = run,
+    .run = run_detach,
 };

@@ -162,7 +162,7 @@ static void print_people(const struct findings *findings)
     }
 }
 
-static int examine(const struct command *self, const struct pci_look_options *options)
+static int examine_machine(const struct command *self, const struct pci_look_options *options)
 {
     struct facet_doctor_environment environment = ask_environment(strcmp(options->root, "/") == 0);
     struct findings findings = {.count = FACET_DOCTOR_CHECKS};
@@ -204,7 +204,7 @@ static int run_doctor(const struct command *self, int argc, char **argv)
 
     if (!pci_read_look(self, argc, argv, words, 0, "", &options, &exit))
         return exit;
-    return examine(self, &options);
+    return examine_machine(self, &options);
 }
 
 const struct command command_pci_doctor = {.name = "pci doctor", .help = help, .run = run_doctor};

@@ -307,8 +307,8 @@ static const char *advice_of(const struct facet_passthrough_report *report)
     return report->outcome == FACET_PASSTHROUGH_UNDONE ? "everything is as it was before" : NULL;
 }
 
-static int execute(const struct command *self, struct pci_manager *manager, const struct facet_passthrough_plan *plan,
-                   bool json)
+static int execute_plan(const struct command *self, struct pci_manager *manager,
+                        const struct facet_passthrough_plan *plan, bool json)
 {
     struct facet_passthrough_report report = {.size = sizeof report};
     struct facet_error error = {0};
@@ -354,5 +354,5 @@ int pci_change(const struct command *self, int argc, char **argv, const struct o
     pci_finish_first();
     pci_recover_first(self, manager.manager);
     status = pci_make_plan(&manager, &wish, &plan, &error);
-    return status ? command_refuse(self, wish.json, &error, NULL) : execute(self, &manager, plan, wish.json);
+    return status ? command_refuse(self, wish.json, &error, NULL) : execute_plan(self, &manager, plan, wish.json);
 }

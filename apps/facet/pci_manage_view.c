@@ -94,7 +94,7 @@ json_t *pci_entries_json(const struct facet_passthrough_list *list)
 
 /* ---- tables ---- */
 
-static const char *shown(const char *text)
+static const char *text_or_null(const char *text)
 {
     return text[0] ? text : NULL;
 }
@@ -108,7 +108,7 @@ bool pci_print_steps(const struct facet_passthrough_plan *plan)
     for (size_t i = 0; complete && i < plan->step_count; i++) {
         const struct facet_passthrough_step *step = &plan->steps[i];
         const char *cells[] = {facet_passthrough_step_name(step->kind), step->value[0] ? step->value : "(none)",
-                               step->path[0] ? step->path : "modprobe", shown(step->before)};
+                               step->path[0] ? step->path : "modprobe", text_or_null(step->before)};
 
         complete = view_row(table, cells, 4);
     }
@@ -141,8 +141,9 @@ static bool add_entry(struct libscols_table *table, const struct facet_passthrou
     if (entry->identity.group >= 0)
         snprintf(group, sizeof group, "%d", entry->identity.group);
     return view_row(table,
-                    (const char *const[]){address, model, shown(group), facet_passthrough_state_name(entry->state),
-                                          shown(entry->driver), shown(entry->old_driver), shown(entry->node)},
+                    (const char *const[]){address, model, text_or_null(group),
+                                          facet_passthrough_state_name(entry->state), text_or_null(entry->driver),
+                                          text_or_null(entry->old_driver), text_or_null(entry->node)},
                     7);
 }
 

@@ -55,7 +55,7 @@ static enum facet_status open_rules(bool must_write, int *ret_fd, struct facet_e
 }
 
 /* True: all is open; else return *ret_exit. */
-static bool begin(struct persist *persist, bool must_write_rules, bool must_write_state, int *ret_exit)
+static bool open_persist(struct persist *persist, bool must_write_rules, bool must_write_state, int *ret_exit)
 {
     struct facet_error error = {0};
     enum facet_status status = pci_manager_open(&persist->wish, must_write_state, &persist->manager, &error);
@@ -118,7 +118,8 @@ static int run_add(const struct command *self, int argc, char **argv)
     PERSIST_CLEANUP struct persist persist = {.self = self, .directory = -1, .manager = {.root = -1, .state = -1}};
     int exit;
 
-    if (!pci_read_wish(self, argc, argv, words, true, &persist.wish, &exit) || !begin(&persist, true, false, &exit))
+    if (!pci_read_wish(self, argc, argv, words, true, &persist.wish, &exit) ||
+        !open_persist(&persist, true, false, &exit))
         return exit;
     return add_rule(&persist);
 }
@@ -129,7 +130,7 @@ static int run_remove(const struct command *self, int argc, char **argv)
     struct facet_error error = {0};
     int exit;
 
-    if (!read_plain(&persist, argc, argv, true, &exit) || !begin(&persist, false, false, &exit))
+    if (!read_plain(&persist, argc, argv, true, &exit) || !open_persist(&persist, false, false, &exit))
         return exit;
     for (size_t i = 0; i < persist.wish.count; i++)
         if (facet_passthrough_rule_remove(persist.directory, &persist.wish.addresses[i], &error) != FACET_OK)
@@ -218,7 +219,7 @@ static int run_plan(const struct command *self, int argc, char **argv)
     PERSIST_CLEANUP struct persist persist = {.self = self, .directory = -1, .manager = {.root = -1, .state = -1}};
     int exit;
 
-    if (!read_plain(&persist, argc, argv, false, &exit) || !begin(&persist, false, false, &exit))
+    if (!read_plain(&persist, argc, argv, false, &exit) || !open_persist(&persist, false, false, &exit))
         return exit;
     return run_rules(&persist, check_row, false);
 }
@@ -233,7 +234,7 @@ static int run_assert(const struct command *self, int argc, char **argv)
     PERSIST_CLEANUP struct persist persist = {.self = self, .directory = -1, .manager = {.root = -1, .state = -1}};
     int exit;
 
-    if (!read_plain(&persist, argc, argv, false, &exit) || !begin(&persist, false, false, &exit))
+    if (!read_plain(&persist, argc, argv, false, &exit) || !open_persist(&persist, false, false, &exit))
         return exit;
     return run_rules(&persist, assert_row, true);
 }
@@ -243,7 +244,7 @@ static bool begin_writing(struct persist *persist, int argc, char **argv, int *r
     static const struct option words[] = {COMMAND_OPTION_HELP, COMMAND_OPTION_JSON, COMMAND_OPTION_END};
 
     if (!pci_read_wish(persist->self, argc, argv, words, false, &persist->wish, ret_exit) ||
-        !begin(persist, false, true, ret_exit))
+        !open_persist(persist, false, true, ret_exit))
         return false;
     pci_finish_first();
     pci_recover_first(persist->self, persist->manager.manager);

@@ -70,7 +70,7 @@ static unsigned count_bars(const struct probe *probe)
     return count;
 }
 
-static void describe(const struct probe *probe, const char *name, char ret_text[PCI_PROBE_TEXT])
+static void describe_device(const struct probe *probe, const char *name, char ret_text[PCI_PROBE_TEXT])
 {
     struct facet_vfio_device_info info = facet_vfio_device_describe(probe->device);
     uint32_t msix = count_interrupts(probe, FACET_VFIO_MSIX), msi = count_interrupts(probe, FACET_VFIO_MSI);
@@ -101,7 +101,7 @@ enum facet_status pci_probe(int root, const struct facet_pci_address *address, c
     if (status == FACET_OK)
         status = map_page(&probe, error);
     if (status == FACET_OK)
-        describe(&probe, name, ret_text);
+        describe_device(&probe, name, ret_text);
     facet_vfio_device_close(probe.device);
     facet_vfio_space_close(probe.space);
     return status;

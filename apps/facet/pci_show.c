@@ -218,7 +218,7 @@ static json_t *show_json(const struct facet_pci_snapshot *snapshot, const struct
     return NULL;
 }
 
-static int show(const struct command *self, const char *text, const char *root, bool json)
+static int show_function(const struct command *self, const char *text, const char *root, bool json)
 {
     struct facet_pci_address address;
     struct facet_error error = {0};
@@ -256,7 +256,7 @@ static int run_show(const struct command *self, int argc, char **argv)
 
     if (!pci_read_look(self, argc, argv, words, 1, "ADDRESS", &options, &exit))
         return exit;
-    return show(self, argv[optind], options.root, options.json);
+    return show_function(self, argv[optind], options.root, options.json);
 }
 
 const struct command command_pci_show = {.name = "pci show", .help = help, .run = run_show};

@@ -146,7 +146,7 @@ static int watch_until(const struct command *self, struct facet_pci_watch *watch
     return EXIT_DONE;
 }
 
-static int run(const struct command *self, struct watch_options *options)
+static int watch_functions(const struct command *self, struct watch_options *options)
 {
     FACET_CLEANUP_FD int root = open(options->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct facet_pci_watch *watch = NULL;
@@ -203,7 +203,7 @@ static int run_watch(const struct command *self, int argc, char **argv)
             return command_usage(self, "%s: 0.1 to 3600 seconds were expected, not \"%s\"",
                                  option == OPTION_TIMEOUT ? "--timeout" : "--interval", optarg);
     }
-    return command_operands(self, argc, argv, 0, 0, "") ? run(self, &options) : EXIT_USAGE;
+    return command_operands(self, argc, argv, 0, 0, "") ? watch_functions(self, &options) : EXIT_USAGE;
 }
 
 const struct command command_pci_watch = {.name = "pci watch", .help = help, .run = run_watch};

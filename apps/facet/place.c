@@ -109,7 +109,7 @@ static bool is_one_of(const char *text, const char *const *names)
     return *names != NULL;
 }
 
-static enum facet_status check(const struct options *options, struct facet_error *error)
+static enum facet_status check_options(const struct options *options, struct facet_error *error)
 {
     static const char *const strategies[] = {"evenly", "fill", NULL};
     static const char *const affinities[] = {"none", "interleaved", "prefer-single-node", NULL};
@@ -130,8 +130,8 @@ static enum facet_status check(const struct options *options, struct facet_error
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-static int refuse(const struct command *self, const struct options *options, const struct facet_error *error,
-                  const struct client *client)
+static int refuse_with_advice(const struct command *self, const struct options *options,
+                              const struct facet_error *error, const struct client *client)
 {
     return command_refuse(self, options->json, error, client->advice);
 }
@@ -212,9 +212,9 @@ static int run_reserve(const struct command *self, int argc, char **argv)
         return command_usage(self, "nothing to reserve; give --slot NAME=AMOUNT, 'facet spec show' lists the slots");
     body = body_of(&options);
     suffix_of(&options, path + strlen(FOLDER) - 1, sizeof path - strlen(FOLDER) + 1);
-    if (check(&options, &error) != FACET_OK || client_open(&client, !options.no_start, &error) != FACET_OK ||
+    if (check_options(&options, &error) != FACET_OK || client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call(&client, "POST", path, body, &answer, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
+        return refuse_with_advice(self, &options, &error, &client);
     return print_answer(self, &options, answer);
 }
 
@@ -233,7 +233,7 @@ static int run_list(const struct command *self, int argc, char **argv)
         return EXIT_USAGE;
     if (client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call(&client, "GET", "/v1/reservations", NULL, &answer, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
+        return refuse_with_advice(self, &options, &error, &client);
     if (options.json)
         return command_print_json(answer);
     if (json_array_size(json_object_get(answer, "reservations")) == 0) {
@@ -259,9 +259,9 @@ static int run_show(const struct command *self, int argc, char **argv)
     if (!command_operands(self, argc, argv, 1, 1, "the reservation"))
         return EXIT_USAGE;
     suffix_of(&options, suffix, sizeof suffix);
-    if (check(&options, &error) != FACET_OK || client_open(&client, !options.no_start, &error) != FACET_OK ||
+    if (check_options(&options, &error) != FACET_OK || client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call_in(&client, "GET", FOLDER, argv[optind], suffix, NULL, &answer, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
+        return refuse_with_advice(self, &options, &error, &client);
     return print_answer(self, &options, answer);
 }
 
@@ -278,12 +278,12 @@ static int run_release(const struct command *self, int argc, char **argv)
     if (!command_operands(self, argc, argv, 1, argc, "the reservation"))
         return EXIT_USAGE;
     if (client_open(&client, !options.no_start, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
+        return refuse_with_advice(self, &options, &error, &client);
     status = EXIT_DONE;
     for (int i = optind; i < argc; i++) {
         CLIENT_CLEANUP_JSON json_t *answer = NULL;
         if (client_call_in(&client, "DELETE", FOLDER, argv[i], "", NULL, &answer, &error) != FACET_OK)
-            status = refuse(self, &options, &error, &client);
+            status = refuse_with_advice(self, &options, &error, &client);
         else if (options.json)
             command_print_json(answer);
     }

@@ -368,7 +368,7 @@ static int print_decision(const struct command *self, const struct fleet *fleet,
     return EXIT_DONE;
 }
 
-static enum facet_status decide(struct fleet *fleet, const json_t *job, json_t **ret_decision)
+static enum facet_status decide_job(struct fleet *fleet, const json_t *job, json_t **ret_decision)
 {
     struct facet_fleet_placement placement;
     struct facet_fleet_request request;
@@ -459,7 +459,7 @@ static int run_fleet(const struct command *self, int argc, char **argv)
     job = json_loads(fleet.job_text, JSON_REJECT_DUPLICATES, &where);
     if (!job)
         return command_usage(self, "--job: not JSON: %s (column %d)", where.text, where.column);
-    if (decide(&fleet, job, &decision) != FACET_OK) {
+    if (decide_job(&fleet, job, &decision) != FACET_OK) {
         error.argument[0] = '\0'; /* the message says where */
         return command_refuse(self, fleet.json, &error, NULL);
     }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum facet_status refuse(const char *path, int number, struct facet_error *error)
+static enum facet_status refuse_path(const char *path, int number, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "report", "report '%s': %s", path, strerror(number));
 }
@@ -24,7 +24,7 @@ static enum facet_status open_direct(const char *path, struct report *report, st
     if (fd >= 0 && !is_output)
         fcntl(fd, F_SETFL, 0);
     report->file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    return report->file ? FACET_OK : refuse(path, errno, error);
+    return report->file ? FACET_OK : refuse_path(path, errno, error);
 }
 
 /* The path behind a symbolic link, so that the link stays and its target is replaced. */
@@ -35,7 +35,7 @@ static enum facet_status settle_path(const char *path, struct report *report, st
 
     free(real);
     if (length < 0 || (size_t)length + 16 >= sizeof report->path)
-        return refuse(path, ENAMETOOLONG, error);
+        return refuse_path(path, ENAMETOOLONG, error);
     return FACET_OK;
 }
 
@@ -47,7 +47,7 @@ enum facet_status report_open(const char *path, struct report *ret_report, struc
     enum facet_status done;
 
     if (exists && S_ISDIR(status.st_mode))
-        return refuse(path, EISDIR, error);
+        return refuse_path(path, EISDIR, error);
     if (strcmp(path, "-") == 0 || (exists && !S_ISREG(status.st_mode))) {
         done = open_direct(path, &report, error);
         if (done == FACET_OK)
@@ -62,7 +62,7 @@ enum facet_status report_open(const char *path, struct report *ret_report, struc
     int fd = open(report.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     report.file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (!report.file)
-        return refuse(path, errno, error);
+        return refuse_path(path, errno, error);
     *ret_report = report;
     return FACET_OK;
 }
@@ -79,7 +79,7 @@ enum facet_status report_finish(struct report *report, const json_t *json, struc
         if (written)
             report->temporary[0] = '\0';
     }
-    return written ? FACET_OK : refuse(report->name, number, error);
+    return written ? FACET_OK : refuse_path(report->name, number, error);
 }
 
 void report_abandon(struct report *report)

@@ -150,7 +150,7 @@ static bool check_usage(const struct command *self, int argc, const struct optio
 }
 
 /* All checks that are possible before a daemon is asked or started. */
-static enum facet_status prepare(struct run *run, struct facet_error *error)
+static enum facet_status prepare_run(struct run *run, struct facet_error *error)
 {
     enum facet_status status = facet_path_shipped(LAYER_FILE, run->layer, sizeof run->layer, error);
 
@@ -211,7 +211,7 @@ static enum facet_status join_vgpus(struct run *run, struct facet_error *error)
     return status;
 }
 
-static void describe(const struct run *run, const json_t *vgpu)
+static void describe_vgpu(const struct run *run, const json_t *vgpu)
 {
     char memory[VIEW_SIZE], compute[VIEW_SIZE];
     uint64_t request = view_number(vgpu, "compute_request_milli"), limit = view_number(vgpu, "compute_limit_milli");
@@ -247,7 +247,7 @@ static uint32_t believed_after(const struct entered *entered, const struct facet
 }
 
 /* NULL, which is left out, for a total that cannot be believed. */
-static json_t *amount(uint32_t believed, uint32_t bit, uint64_t number)
+static json_t *amount_json(uint32_t believed, uint32_t bit, uint64_t number)
 {
     return believed & bit ? json_integer((json_int_t)number) : NULL;
 }
@@ -263,19 +263,19 @@ static json_t *report_json(const struct run *run, const struct facet_usage_total
     return json_pack("{s:s, s:s, s:s, s:I, s:o*, s:o*, s:I, s:I, s:o*, s:I, s:o*, s:o*, s:i}", "name",
                      view_text(vgpu, "name"), "device", view_text(vgpu, "device"), "mode", view_text(vgpu, "mode"),
                      "memory_limit_bytes", (json_int_t)view_number(vgpu, "memory_limit_bytes"), "memory_peak_bytes",
-                     amount(believed, FACET_BELIEVED_PEAK, after->memory_peak_bytes), "denied_allocations",
-                     amount(believed, FACET_BELIEVED_DENIED, after->denied - before->denied), "compute_request_milli",
-                     (json_int_t)view_number(vgpu, "compute_request_milli"), "compute_limit_milli",
-                     (json_int_t)view_number(vgpu, "compute_limit_milli"), "device_time_ns",
-                     amount(believed, FACET_BELIEVED_BUSY, device_time_ns), "wall_ns", (json_int_t)outcome->wall_ns,
-                     "launches", amount(believed, FACET_BELIEVED_LAUNCHES, after->launches - before->launches),
-                     "throttled_ns",
-                     amount(believed, FACET_BELIEVED_THROTTLED, after->throttled_ns - before->throttled_ns),
+                     amount_json(believed, FACET_BELIEVED_PEAK, after->memory_peak_bytes), "denied_allocations",
+                     amount_json(believed, FACET_BELIEVED_DENIED, after->denied - before->denied),
+                     "compute_request_milli", (json_int_t)view_number(vgpu, "compute_request_milli"),
+                     "compute_limit_milli", (json_int_t)view_number(vgpu, "compute_limit_milli"), "device_time_ns",
+                     amount_json(believed, FACET_BELIEVED_BUSY, device_time_ns), "wall_ns",
+                     (json_int_t)outcome->wall_ns, "launches",
+                     amount_json(believed, FACET_BELIEVED_LAUNCHES, after->launches - before->launches), "throttled_ns",
+                     amount_json(believed, FACET_BELIEVED_THROTTLED, after->throttled_ns - before->throttled_ns),
                      "exit_status", outcome->exit_status);
 }
 
 /* A program does not always say why it failed: this says whether it reached the device, and was refused memory. */
-static void summarize(const struct run *run, const struct entered *entered)
+static void print_summary(const struct run *run, const struct entered *entered)
 {
     char peak[VIEW_SIZE], name[VIEW_SIZE] = "";
     struct facet_usage_totals after;
@@ -419,14 +419,14 @@ static int run_inside(struct run *run)
     if (find_place(run, dirs, environment, &cuda, &hip, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
     for (size_t i = 0; i < run->count; i++) {
-        describe(run, run->entered[i].vgpu);
+        describe_vgpu(run, run->entered[i].vgpu);
         run_advise_before(run->self, &run->client, run->entered[i].vgpu);
     }
     run->launches = run_advise_launcher(run->self, run->command);
     if (launch_run(run->command, &place, &outcome, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
     for (size_t i = 0; i < run->count; i++) {
-        summarize(run, &run->entered[i]);
+        print_summary(run, &run->entered[i]);
         run_advise_after(run->self, run->entered[i].vgpu, &run->entered[i].before);
         if (expects_entry(run, run->entered[i].vgpu))
             run_advise_unused(run->self, run->entered[i].vgpu);
@@ -445,7 +445,7 @@ static int run_command(struct run *run)
         return command_refuse(run->self, false, &error, NULL);
     if (launch_check(run->command[0], &error) != FACET_OK)
         return refuse_command(run, &error);
-    if (prepare(run, &error) == FACET_OK &&
+    if (prepare_run(run, &error) == FACET_OK &&
         (run->options.vgpu_count ? join_vgpus(run, &error) : create_vgpu(run, &error)) == FACET_OK)
         status = run_inside(run);
     else

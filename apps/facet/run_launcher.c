@@ -149,7 +149,7 @@ static const char *const shells[] = {"sh", "bash", "dash", "ash", "zsh", "ksh"};
 /* Words of a shell behind which a command begins. */
 static const char *const before_commands[] = {"if", "then", "else", "elif", "while", "until", "do", "!", "{", "time"};
 
-static bool find(char *const *command, int depth, struct run_launcher *ret_launcher);
+static bool find_launcher(char *const *command, int depth, struct run_launcher *ret_launcher);
 static bool in_text(const char *script, int depth, struct run_launcher *ret_launcher);
 static bool in_split(const struct wrapper *env, const char *text, char *const *rest, bool cleared, int depth,
                      struct run_launcher *ret_launcher);
@@ -237,7 +237,7 @@ static bool is_env(const struct wrapper *wrapper)
     return strcmp(wrapper->name, "env") == 0;
 }
 
-static bool clears(const struct wrapper *wrapper, const char *option)
+static bool clears_environment(const struct wrapper *wrapper, const char *option)
 {
     if (is_env(wrapper))
         return strcmp(option, "-") == 0 || strcmp(option, "--ignore-environment") == 0 ||
@@ -277,7 +277,7 @@ static const char *taken_by(const struct wrapper *wrapper, char *const *words)
 {
     const char *name;
 
-    if (clears(wrapper, *words))
+    if (clears_environment(wrapper, *words))
         return is_env(wrapper) ? "env -i" : "exec -c";
     if (!is_env(wrapper))
         return NULL;
@@ -318,7 +318,7 @@ static bool with_more(char *const *command, int depth, struct run_launcher *ret_
         words[count] = command[count];
     words[count] = more;
     words[count + 1] = NULL;
-    return count && find(words, depth + 1, ret_launcher);
+    return count && find_launcher(words, depth + 1, ret_launcher);
 }
 
 /* `words`: those after the wrapper's name. */
@@ -352,7 +352,7 @@ static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, in
         return in_text(*words, depth, ret_launcher);
     if (strcmp(wrapper->name, "xargs") == 0 || strcmp(wrapper->name, "parallel") == 0)
         return with_more(words, depth, ret_launcher);
-    return find(words, depth + 1, ret_launcher);
+    return find_launcher(words, depth + 1, ret_launcher);
 }
 
 /* ---- a shell's text ---- */
@@ -406,7 +406,7 @@ static char *read_word(struct text *text)
     return word;
 }
 
-static bool leads(const char *word)
+static bool precedes_command(const char *word)
 {
     return is_assignment(word) || is_among(word, before_commands, sizeof before_commands / sizeof before_commands[0]);
 }
@@ -429,12 +429,12 @@ static bool in_command(struct text *text, int depth, struct run_launcher *ret_la
     for (skip_between(text); !is_end(text->at); skip_between(text)) {
         char *word = read_word(text);
         bool redirects = !is_file && is_redirection(word);
-        if (!is_file && !redirects && count < WORDS && (count || !leads(word)))
+        if (!is_file && !redirects && count < WORDS && (count || !precedes_command(word)))
             words[count++] = word;
         is_file = redirects && strchr("<>&", word[strlen(word) - 1]);
     }
     words[count] = NULL;
-    return find(words, depth + 1, ret_launcher);
+    return find_launcher(words, depth + 1, ret_launcher);
 }
 
 static bool in_text(const char *script, int depth, struct run_launcher *ret_launcher)
@@ -489,12 +489,13 @@ static bool in_search(char *const *words, int depth, struct run_launcher *ret_la
     static const char *const before[] = {"-exec", "-execdir", "-ok", "-okdir", "-args", "--args"};
 
     for (; *words; words++)
-        if (is_among(*words, before, sizeof before / sizeof before[0]) && find(words + 1, depth + 1, ret_launcher))
+        if (is_among(*words, before, sizeof before / sizeof before[0]) &&
+            find_launcher(words + 1, depth + 1, ret_launcher))
             return true;
     return false;
 }
 
-static bool find(char *const *command, int depth, struct run_launcher *ret_launcher)
+static bool find_launcher(char *const *command, int depth, struct run_launcher *ret_launcher)
 {
     if (!command[0] || depth > DEPTH)
         return false;
@@ -513,5 +514,5 @@ static bool find(char *const *command, int depth, struct run_launcher *ret_launc
 
 bool run_launcher_find(char *const *command, struct run_launcher *ret_launcher)
 {
-    return find(command, 0, ret_launcher);
+    return find_launcher(command, 0, ret_launcher);
 }

@@ -209,7 +209,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
     return true;
 }
 
-static bool check(const struct command *self, struct simulate *simulate)
+static bool check_options(const struct command *self, struct simulate *simulate)
 {
     if (!simulate->node_file || !simulate->job_file) {
         command_usage(self, "--%s FILE is missing; see 'facet help simulate'", simulate->node_file ? "jobs" : "nodes");
@@ -323,7 +323,7 @@ static enum facet_status check_plot(const struct simulate *simulate, struct face
     return FACET_OK;
 }
 
-static int work(const struct command *self, struct simulate *simulate)
+static int simulate_and_print(const struct command *self, struct simulate *simulate)
 {
     struct facet_error error = {0};
     enum facet_status status = read_lists(simulate, &error);
@@ -342,24 +342,24 @@ static int work(const struct command *self, struct simulate *simulate)
     return EXIT_DONE;
 }
 
-static uint32_t processors(void)
+static uint32_t count_processors(void)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
 
     return count < 1 ? 1 : count > (long)SIMULATE_THREADS_MOST ? SIMULATE_THREADS_MOST : (uint32_t)count;
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_simulate(const struct command *self, int argc, char **argv)
 {
-    struct simulate simulate = {.seeds = 10, .seed_base = SEED_BASE, .threads = processors()};
+    struct simulate simulate = {.seeds = 10, .seed_base = SEED_BASE, .threads = count_processors()};
     int status;
 
     if (!read_options(self, argc, argv, &simulate, &status))
         return status;
-    if (!command_operands(self, argc, argv, 0, 0, "") || !check(self, &simulate))
+    if (!command_operands(self, argc, argv, 0, 0, "") || !check_options(self, &simulate))
         return EXIT_USAGE;
     make_points(&simulate);
-    status = work(self, &simulate);
+    status = simulate_and_print(self, &simulate);
     free(simulate.results);
     facet_node_list_free(simulate.nodes);
     facet_job_list_free(simulate.jobs);
@@ -391,5 +391,5 @@ const struct command command_simulate = {
             "  --plot FILE        draw allocation against load, .svg or .html\n"
             "  --threads N        run so many at once; changes no result but times\n"
             "  --json             one object per policy, each on a line\n",
-    .run = run,
+    .run = run_simulate,
 };

@@ -19,7 +19,7 @@ struct work {
     struct facet_error error; /* of the first run that failed */
 };
 
-static uint64_t now(void *data)
+static uint64_t now_ns(void *data)
 {
     (void)data;
     return facet_clock_now_ns();
@@ -38,7 +38,7 @@ static enum facet_status run_one(const struct simulate *simulate, uint64_t numbe
                                            .moves = simulate->moves,
                                            .learn = simulate->learn,
                                            .stretch = simulate->stretch,
-                                           .clock = now};
+                                           .clock = now_ns};
 
     return facet_simulate(&config, &simulate->results[number], error);
 }
@@ -95,7 +95,7 @@ static void show_progress(struct work *work)
     terminal_note_end();
 }
 
-static void init(struct work *work, struct simulate *simulate)
+static void init_work(struct work *work, struct simulate *simulate)
 {
     pthread_condattr_t attributes;
 
@@ -116,7 +116,7 @@ enum facet_status simulate_all(struct simulate *simulate, struct facet_error *er
     simulate->results = calloc(simulate->policy_count * simulate->seeds, sizeof *simulate->results);
     if (!simulate->results)
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for the results");
-    init(&work, simulate);
+    init_work(&work, simulate);
     while (started < simulate->threads && started < work.total &&
            pthread_create(&threads[started], NULL, work_on, &work) == 0)
         started++;
@@ -141,7 +141,7 @@ uint32_t simulate_point(const struct simulate *simulate, uint32_t load)
     return point;
 }
 
-static double percent(uint64_t part, uint64_t whole)
+static double percent_of(uint64_t part, uint64_t whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
@@ -155,10 +155,10 @@ struct simulate_mean simulate_mean(const struct simulate *simulate, uint32_t pol
         const struct facet_simulate_result *result = simulate_result(simulate, policy, seed);
 
         for (uint32_t i = 0; i < result->load_count; i++)
-            mean.percent[i] += percent(result->loads[i].gpu_milli_used, result->gpu_milli) / seeds;
+            mean.percent[i] += percent_of(result->loads[i].gpu_milli_used, result->gpu_milli) / seeds;
         mean.unallocated_gpus += (double)(result->gpu_milli - result->gpu_milli_used) / 1000 / seeds;
-        mean.peak_percent += percent(result->gpu_milli_used, result->gpu_milli) / seeds;
-        mean.mean_percent += percent(result->gpu_milli_mean, result->gpu_milli) / seeds;
+        mean.peak_percent += percent_of(result->gpu_milli_used, result->gpu_milli) / seeds;
+        mean.mean_percent += percent_of(result->gpu_milli_mean, result->gpu_milli) / seeds;
         mean.requests += (double)result->requests / seeds;
         mean.refused += (double)result->refused / seeds;
         mean.moved += (double)result->moved / seeds;

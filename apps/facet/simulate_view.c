@@ -8,28 +8,28 @@
 #include "view.h"
 
 /* Only significant digits, so that lines stay readable. */
-static json_t *rounded(double value, double digits)
+static json_t *rounded_json(double value, double digits)
 {
     return json_real(round(value * digits) / digits);
 }
 
-static json_t *percents(const struct simulate *simulate, const struct simulate_mean *mean)
+static json_t *percents_json(const struct simulate *simulate, const struct simulate_mean *mean)
 {
     json_t *object = json_object();
     char text[16];
 
     if (simulate->departures) {
-        json_object_set_new(object, "peak", rounded(mean->peak_percent, 1e4));
-        json_object_set_new(object, "mean", rounded(mean->mean_percent, 1e4));
+        json_object_set_new(object, "peak", rounded_json(mean->peak_percent, 1e4));
+        json_object_set_new(object, "mean", rounded_json(mean->mean_percent, 1e4));
     }
     for (uint32_t i = 0; i < simulate->load_count && !simulate->departures; i++)
         json_object_set_new(object, simulate_load_text(simulate->loads[i], text, sizeof text),
-                            rounded(mean->percent[simulate_point(simulate, i)], 1e4));
+                            rounded_json(mean->percent[simulate_point(simulate, i)], 1e4));
     return object;
 }
 
 /* The input that repeats a run: seed and order of the nodes. */
-static json_t *runs(const struct simulate *simulate, uint32_t policy)
+static json_t *runs_json(const struct simulate *simulate, uint32_t policy)
 {
     json_t *array = json_array();
     char order[24];
@@ -41,7 +41,7 @@ static json_t *runs(const struct simulate *simulate, uint32_t policy)
 
         snprintf(order, sizeof order, "%016" PRIx64, result->node_order);
         json_array_append_new(array, json_pack("{s:I, s:s, s:o, s:I, s:I}", "seed", number, "node_order", order,
-                                               "allocated_percent", rounded(used, 1e4), "requests",
+                                               "allocated_percent", rounded_json(used, 1e4), "requests",
                                                (json_int_t)result->requests, "refused", (json_int_t)result->refused));
     }
     return array;
@@ -54,10 +54,10 @@ bool simulate_print_json(const struct simulate *simulate)
         json_t *object = json_pack(
             "{s:s, s:I, s:I, s:o, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o}", "policy",
             facet_placement_policy_name(simulate->policies[i]), "seeds", (json_int_t)simulate->seeds, "seed_base",
-            (json_int_t)simulate->seed_base, "allocated_percent", percents(simulate, &mean), "unallocated_gpus",
-            rounded(mean.unallocated_gpus, 1e3), "decision_ns", "p50", (json_int_t)mean.p50_ns, "p99",
-            (json_int_t)mean.p99_ns, "requests", rounded(mean.requests, 10), "refused", rounded(mean.refused, 10),
-            "moved", rounded(mean.moved, 10), "runs", runs(simulate, i));
+            (json_int_t)simulate->seed_base, "allocated_percent", percents_json(simulate, &mean), "unallocated_gpus",
+            rounded_json(mean.unallocated_gpus, 1e3), "decision_ns", "p50", (json_int_t)mean.p50_ns, "p99",
+            (json_int_t)mean.p99_ns, "requests", rounded_json(mean.requests, 10), "refused",
+            rounded_json(mean.refused, 10), "moved", rounded_json(mean.moved, 10), "runs", runs_json(simulate, i));
 
         if (!object)
             return false;

@@ -128,8 +128,8 @@ static bool read_show(const struct command *self, int argc, char **argv, struct 
 }
 
 /* The places of the devices that were named, each once. */
-static enum facet_status choose(const struct facet_device_table *devices, const struct show *show, uint32_t *ret_chosen,
-                                uint32_t *ret_count, struct facet_error *error)
+static enum facet_status choose_devices(const struct facet_device_table *devices, const struct show *show,
+                                        uint32_t *ret_chosen, uint32_t *ret_count, struct facet_error *error)
 {
     const struct facet_device_record *device;
 
@@ -166,7 +166,8 @@ static int run_show(const struct command *self, int argc, char **argv)
 
     if (!read_show(self, argc, argv, &show, &status))
         return status;
-    if (inventory_open(&devices, &error) != FACET_OK || choose(devices, &show, chosen, &count, &error) != FACET_OK ||
+    if (inventory_open(&devices, &error) != FACET_OK ||
+        choose_devices(devices, &show, chosen, &count, &error) != FACET_OK ||
         facet_node_describe(&(struct facet_node_config){.devices = devices, .chosen = chosen, .count = count}, &spec,
                             &error) != FACET_OK ||
         facet_spec_write(spec, &text, &error) != FACET_OK)

@@ -84,7 +84,7 @@ _Noreturn static void become_daemon(const char *program, int log, int ready)
 }
 
 /* Forks twice, so that init adopts the daemon and this process need not wait for it. */
-static enum facet_status detach(const char *program, int log, int ready, struct facet_error *error)
+static enum facet_status start_detached(const char *program, int log, int ready, struct facet_error *error)
 {
     pid_t middle = fork();
     int status;
@@ -167,7 +167,7 @@ enum facet_status daemon_start(struct facet_error *error)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return facet_error_errno(error, errno, "cannot start facetd");
     FACET_CLEANUP_FD int read_end = ends[0];
-    status = detach(program, log, ends[1], error);
+    status = start_detached(program, log, ends[1], error);
     close(ends[1]);
     if (status != FACET_OK)
         return status;

@@ -43,7 +43,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
     return true;
 }
 
-static enum facet_status take(struct client *client, struct top_sample *sample, struct facet_error *error)
+static enum facet_status take_sample(struct client *client, struct top_sample *sample, struct facet_error *error)
 {
     json_t *answer = NULL;
     enum facet_status status = client_call(client, "GET", "/v1/vgpus", NULL, &answer, error);
@@ -79,7 +79,7 @@ static int watch_json(const struct command *self, const struct options *options,
     int status = EXIT_DONE;
 
     do {
-        if (take(client, &sample, &error) != FACET_OK)
+        if (take_sample(client, &sample, &error) != FACET_OK)
             status = command_refuse(self, true, &error, client->advice);
         else if (!print_line(&sample))
             status = EXIT_REFUSED;
@@ -97,12 +97,12 @@ static int watch_table(const struct command *self, const struct options *options
     bool redraw = terminal_paints(STDOUT_FILENO) && !options->once;
     int status = EXIT_DONE;
 
-    if (take(client, &before, &error) != FACET_OK)
+    if (take_sample(client, &before, &error) != FACET_OK)
         return command_refuse(self, false, &error, client->advice);
     if (redraw && !top_view_print(&before, &before, true, NULL))
         status = command_out_of_memory(self);
     while (status == EXIT_DONE && pause_for(options->interval_ns, end_signals)) {
-        bool answered = take(client, &now, &error) == FACET_OK;
+        bool answered = take_sample(client, &now, &error) == FACET_OK;
         if (!answered && !redraw)
             status = command_refuse(self, false, &error, client->advice);
         else if (!top_view_print(&before, answered ? &now : &before, redraw, answered ? NULL : error.message))
@@ -120,7 +120,7 @@ static int watch_table(const struct command *self, const struct options *options
     return status;
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int run_top(const struct command *self, int argc, char **argv)
 {
     struct options options = {.interval_ns = FACET_NS_PER_S};
     struct facet_error error = {0};
@@ -154,5 +154,5 @@ const struct command command_top = {
             "      --interval SECONDS   between refreshes, 0.1 to 3600; default 1\n"
             "      --once               one table after one interval\n"
             "      --json               one line of JSON a refresh, as the daemon answers\n",
-    .run = run,
+    .run = run_top,
 };

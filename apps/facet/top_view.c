@@ -15,7 +15,7 @@
 enum { BAR_CELLS = 8, COLUMN_SHARE = 4 };
 
 /* Counters of the same vGPU one interval ago; NULL when it is new. */
-static const json_t *earlier(const struct top_sample *before, const json_t *vgpu)
+static const json_t *find_earlier(const struct top_sample *before, const json_t *vgpu)
 {
     const json_t *candidate;
     size_t index;
@@ -27,8 +27,8 @@ static const json_t *earlier(const struct top_sample *before, const json_t *vgpu
 }
 
 /* How much a counter grew, per `unit` nanoseconds of the interval; "" when that is not known. */
-static char *rate(const json_t *then, const json_t *vgpu, const char *member, uint64_t interval_ns, uint64_t unit,
-                  const char *sign, char *buffer)
+static char *print_rate(const json_t *then, const json_t *vgpu, const char *member, uint64_t interval_ns, uint64_t unit,
+                        const char *sign, char *buffer)
 {
     buffer[0] = '\0';
     if (!then || !interval_ns || !view_has(vgpu, member) || !view_has(then, member) ||
@@ -39,21 +39,21 @@ static char *rate(const json_t *then, const json_t *vgpu, const char *member, ui
     return buffer;
 }
 
-static void append(char *buffer, size_t size, const char *text)
+static void append_text(char *buffer, size_t size, const char *text)
 {
     size_t used = strlen(buffer);
 
     snprintf(buffer + used, size - used, "%s", text);
 }
 
-static char *bar(uint64_t milli, char *buffer, size_t size)
+static char *draw_bar(uint64_t milli, char *buffer, size_t size)
 {
     bool fine = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     uint64_t filled = (milli * BAR_CELLS + 500) / 1000;
 
     buffer[0] = '\0';
     for (uint64_t cell = 0; cell < BAR_CELLS; cell++)
-        append(buffer, size, cell < filled ? (fine ? "\u2588" : "#") : (fine ? "\u2591" : "."));
+        append_text(buffer, size, cell < filled ? (fine ? "\u2588" : "#") : (fine ? "\u2591" : "."));
     return buffer;
 }
 
@@ -81,12 +81,12 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu, const jso
         view_text(vgpu, "device"),
         view_text(vgpu, "state"),
         measured ? view_milli(view_number(vgpu, "share_milli"), share) : NULL,
-        measured ? bar(view_number(vgpu, "share_milli"), graph, sizeof graph) : NULL,
+        measured ? draw_bar(view_number(vgpu, "share_milli"), graph, sizeof graph) : NULL,
         request ? view_milli(request, asked) : NULL,
         limit < 1000 ? view_milli(limit, cap) : NULL,
         view_memory_of(vgpu, memory),
-        rate(then, vgpu, "throttled_ns", interval_ns, 100, "%", waited),
-        rate(then, vgpu, "launches", interval_ns, FACET_NS_PER_S, "", launches),
+        print_rate(then, vgpu, "throttled_ns", interval_ns, 100, "%", waited),
+        print_rate(then, vgpu, "launches", interval_ns, FACET_NS_PER_S, "", launches),
         view_has(vgpu, "processes") ? processes : NULL,
         view_has(vgpu, "denied_allocations") ? denied : NULL,
     };
@@ -96,7 +96,7 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu, const jso
     return !measured || scols_cell_set_color(scols_line_get_cell(line, COLUMN_SHARE), share_color(vgpu)) == 0;
 }
 
-static struct libscols_table *build(const struct top_sample *before, const struct top_sample *now)
+static struct libscols_table *build_table(const struct top_sample *before, const struct top_sample *now)
 {
     static const struct view_column columns[] = {
         {"NAME", SCOLS_FL_TRUNC},
@@ -119,7 +119,7 @@ static struct libscols_table *build(const struct top_sample *before, const struc
     size_t index;
 
     json_array_foreach (json_object_get(now->answer, "vgpus"), index, vgpu)
-        complete = complete && add_line(table, vgpu, earlier(before, vgpu), now->at_ns - before->at_ns);
+        complete = complete && add_line(table, vgpu, find_earlier(before, vgpu), now->at_ns - before->at_ns);
     if (complete)
         return table;
     scols_unref_table(table);
@@ -127,7 +127,7 @@ static struct libscols_table *build(const struct top_sample *before, const struc
 }
 
 /* Home, every line erased to its end, the rest erased: nothing blinks. */
-static void paint(const char *text)
+static void paint_screen(const char *text)
 {
     fputs("\033[H", stdout);
     for (const char *line = text; *line;) {
@@ -140,7 +140,7 @@ static void paint(const char *text)
 
 bool top_view_print(const struct top_sample *before, const struct top_sample *now, bool redraw, const char *trouble)
 {
-    VIEW_CLEANUP_TABLE struct libscols_table *table = build(before, now);
+    VIEW_CLEANUP_TABLE struct libscols_table *table = build_table(before, now);
     FACET_CLEANUP_FREE char *text = NULL;
     bool empty = table && scols_table_get_nlines(table) == 0;
 
@@ -148,7 +148,7 @@ bool top_view_print(const struct top_sample *before, const struct top_sample *no
         return false;
     const char *shown = !empty ? text : "no virtual GPUs; 'facet run' makes one";
     if (redraw)
-        paint(shown);
+        paint_screen(shown);
     else
         puts(shown);
     if (trouble)

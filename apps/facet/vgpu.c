@@ -35,13 +35,13 @@ static bool read_options(const struct command *self, int argc, char **argv, cons
     return true;
 }
 
-static int refuse(const struct command *self, const struct options *options, const struct facet_error *error,
-                  const struct client *client)
+static int refuse_with_advice(const struct command *self, const struct options *options,
+                              const struct facet_error *error, const struct client *client)
 {
     return command_refuse(self, options->json, error, client->advice);
 }
 
-static void warn(const struct command *self, const json_t *vgpu)
+static void warn_of_vgpu(const struct command *self, const json_t *vgpu)
 {
     if (view_has(vgpu, "warning"))
         command_warn(self, "%s", view_text(vgpu, "warning"));
@@ -64,8 +64,8 @@ static int run_create(const struct command *self, int argc, char **argv)
         client_open(&client, !options.no_start, &error) != FACET_OK ||
         request_body(&options.request, &client, options.request.device, &body, &error) != FACET_OK ||
         client_call(&client, "POST", "/v1/vgpus", body, &vgpu, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
-    warn(self, vgpu);
+        return refuse_with_advice(self, &options, &error, &client);
+    warn_of_vgpu(self, vgpu);
     if (options.json)
         return command_print_json(vgpu);
     puts(view_text(vgpu, "name"));
@@ -87,7 +87,7 @@ static int run_list(const struct command *self, int argc, char **argv)
         return EXIT_USAGE;
     if (client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call(&client, "GET", "/v1/vgpus", NULL, &answer, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
+        return refuse_with_advice(self, &options, &error, &client);
     if (options.json)
         return command_print_json(answer);
     if (json_array_size(json_object_get(answer, "vgpus")) == 0) {
@@ -114,7 +114,7 @@ static int run_one(const struct command *self, int argc, char **argv, const char
         return EXIT_USAGE;
     if (client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call_vgpu(&client, method, argv[optind], suffix, NULL, &vgpu, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
+        return refuse_with_advice(self, &options, &error, &client);
     if (options.json)
         return command_print_json(vgpu);
     return print ? print(self, vgpu) : EXIT_DONE;
@@ -136,8 +136,8 @@ static int run_resume(const struct command *self, int argc, char **argv)
 }
 
 /* A percentage of memory means the vGPU's own device, which only the daemon knows. */
-static enum facet_status patch(struct client *client, const char *ref, const struct request *request, json_t **ret_vgpu,
-                               struct facet_error *error)
+static enum facet_status patch_vgpu(struct client *client, const char *ref, const struct request *request,
+                                    json_t **ret_vgpu, struct facet_error *error)
 {
     CLIENT_CLEANUP_JSON json_t *body = NULL, *before = NULL;
     enum facet_status status = client_call_vgpu(client, "GET", ref, "", NULL, &before, error);
@@ -166,9 +166,9 @@ static int run_set(const struct command *self, int argc, char **argv)
         return command_usage(self, "nothing to set; give -m, -c, --priority or --idle-freeze");
     if (request_check(&options.request, &error) != FACET_OK ||
         client_open(&client, !options.no_start, &error) != FACET_OK ||
-        patch(&client, argv[optind], &options.request, &vgpu, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
-    warn(self, vgpu);
+        patch_vgpu(&client, argv[optind], &options.request, &vgpu, &error) != FACET_OK)
+        return refuse_with_advice(self, &options, &error, &client);
+    warn_of_vgpu(self, vgpu);
     return options.json ? command_print_json(vgpu) : EXIT_DONE;
 }
 
@@ -185,14 +185,14 @@ static int run_destroy(const struct command *self, int argc, char **argv)
     if (!command_operands(self, argc, argv, 1, argc, "the vGPU"))
         return EXIT_USAGE;
     if (client_open(&client, !options.no_start, &error) != FACET_OK)
-        return refuse(self, &options, &error, &client);
+        return refuse_with_advice(self, &options, &error, &client);
     for (int i = optind; i < argc; i++) {
         CLIENT_CLEANUP_JSON json_t *answer = NULL;
         if (client_call_vgpu(&client, "DELETE", argv[i], options.force ? "?force=1" : "", NULL, &answer, &error) !=
             FACET_OK)
-            status = refuse(self, &options, &error, &client);
+            status = refuse_with_advice(self, &options, &error, &client);
         else
-            warn(self, answer);
+            warn_of_vgpu(self, answer);
         if (answer && options.json)
             command_print_json(answer);
     }

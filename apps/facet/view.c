@@ -91,7 +91,7 @@ char *view_memory_of(const json_t *vgpu, char *buffer)
     return buffer;
 }
 
-static char *percent(uint64_t milli, const char *sign, char *buffer)
+static char *print_percent(uint64_t milli, const char *sign, char *buffer)
 {
     if (milli % 10)
         snprintf(buffer, VIEW_SIZE, "%" PRIu64 ".%u%s", milli / 10, (unsigned)(milli % 10), sign);
@@ -102,7 +102,7 @@ static char *percent(uint64_t milli, const char *sign, char *buffer)
 
 char *view_milli(uint64_t milli, char *buffer)
 {
-    return percent(milli, "%", buffer);
+    return print_percent(milli, "%", buffer);
 }
 
 char *view_compute(uint64_t request, uint64_t limit, char *buffer)
@@ -111,10 +111,10 @@ char *view_compute(uint64_t request, uint64_t limit, char *buffer)
     bool capped = limit < FACET_MILLI_WHOLE;
 
     if (!capped)
-        snprintf(buffer, VIEW_SIZE, "%s", request ? percent(request, "%", left) : "-");
+        snprintf(buffer, VIEW_SIZE, "%s", request ? print_percent(request, "%", left) : "-");
     else
-        snprintf(buffer, VIEW_SIZE, "%.18s:%.18s", request ? percent(request, "", left) : "-",
-                 percent(limit, "%", right));
+        snprintf(buffer, VIEW_SIZE, "%.18s:%.18s", request ? print_percent(request, "", left) : "-",
+                 print_percent(limit, "%", right));
     return buffer;
 }
 
