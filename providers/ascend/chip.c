@@ -181,8 +181,8 @@ static void describe_driver(const struct ascend_dcmi *dcmi, struct facet_device_
     FACET_KIT_TEXT(info->driver_version, version);
 }
 
-static void describe(const struct facet_provider_instance *instance, struct ascend_chip *chip,
-                     struct facet_device_info *info)
+static void describe_chip(const struct facet_provider_instance *instance, struct ascend_chip *chip,
+                          struct facet_device_info *info)
 {
     info->kind = FACET_DEVICE_NPU;
     FACET_KIT_TEXT(info->vendor, "Huawei");
@@ -215,7 +215,8 @@ static enum facet_status check_new(const struct facet_provider_instance *instanc
     return FACET_OK;
 }
 
-static enum facet_status add(struct facet_provider_instance *instance, int card, int place, struct facet_error *error)
+static enum facet_status add_chip(struct facet_provider_instance *instance, int card, int place,
+                                  struct facet_error *error)
 {
     struct facet_device_info *infos = realloc(instance->infos, (instance->count + 1) * sizeof *infos);
     if (infos)
@@ -230,7 +231,7 @@ static enum facet_status add(struct facet_provider_instance *instance, int card,
     struct ascend_chip *chip = &chips[instance->count];
     *info = (struct facet_device_info){.size = sizeof *info, .index = instance->count};
     *chip = (struct ascend_chip){.card = card, .place = place};
-    describe(instance, chip, info);
+    describe_chip(instance, chip, info);
     enum facet_status status = check_new(instance, chip, info, error);
     if (status == FACET_OK)
         instance->count++;
@@ -261,7 +262,7 @@ static enum facet_status find_on_card(struct facet_provider_instance *instance, 
                               DCMI_MAX_CHIPS);
     for (int place = 0; place < chips && status == FACET_OK; place++) {
         if (is_chip(&instance->dcmi, card, place))
-            status = add(instance, card, place, error);
+            status = add_chip(instance, card, place, error);
     }
     return status;
 }

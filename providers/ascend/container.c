@@ -18,7 +18,7 @@ static const char *const driver_files[] = {"/usr/local/Ascend/driver/lib64", "/u
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MAX_ITEMS    (2 + COUNT(shared_nodes) + COUNT(driver_files))
 
-static void fill(struct facet_container_item *item, uint32_t kind, const char *host, const char *guest)
+static void fill_item(struct facet_container_item *item, uint32_t kind, const char *host, const char *guest)
 {
     *item = (struct facet_container_item){.size = sizeof *item, .kind = kind};
     item->flags = kind == FACET_CONTAINER_MOUNT ? FACET_CONTAINER_READ_ONLY : 0;
@@ -34,21 +34,21 @@ static bool is_there(const char *file)
     return (size_t)snprintf(path, sizeof path, "%s%s", root ? root : "", file) < sizeof path && access(path, F_OK) == 0;
 }
 
-static uint32_t collect(const struct ascend_chip *chip, struct facet_container_item *items)
+static uint32_t collect_items(const struct ascend_chip *chip, struct facet_container_item *items)
 {
     char node[32], number[16];
     uint32_t count = 0;
 
     snprintf(node, sizeof node, "/dev/davinci%u", chip->physical);
     snprintf(number, sizeof number, "%u", chip->physical);
-    fill(&items[count++], FACET_CONTAINER_DEVICE_NODE, node, node);
+    fill_item(&items[count++], FACET_CONTAINER_DEVICE_NODE, node, node);
     for (size_t i = 0; i < COUNT(shared_nodes); i++)
-        fill(&items[count++], FACET_CONTAINER_DEVICE_NODE, shared_nodes[i], shared_nodes[i]);
+        fill_item(&items[count++], FACET_CONTAINER_DEVICE_NODE, shared_nodes[i], shared_nodes[i]);
     for (size_t i = 0; i < COUNT(driver_files); i++) {
         if (is_there(driver_files[i]))
-            fill(&items[count++], FACET_CONTAINER_MOUNT, driver_files[i], driver_files[i]);
+            fill_item(&items[count++], FACET_CONTAINER_MOUNT, driver_files[i], driver_files[i]);
     }
-    fill(&items[count++], FACET_CONTAINER_ENVIRONMENT, number, "ASCEND_VISIBLE_DEVICES");
+    fill_item(&items[count++], FACET_CONTAINER_ENVIRONMENT, number, "ASCEND_VISIBLE_DEVICES");
     return count;
 }
 
@@ -63,7 +63,7 @@ static enum facet_status ascend_container_items(struct facet_provider_instance *
         return status;
     if (partition_uuid && *partition_uuid)
         return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': Ascend devices have none", partition_uuid);
-    return facet_kit_list_items(found, sizeof *found, collect(&instance->chips[device], found), items, item_size,
+    return facet_kit_list_items(found, sizeof *found, collect_items(&instance->chips[device], found), items, item_size,
                                 capacity, ret_count, error);
 }
 

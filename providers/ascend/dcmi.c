@@ -92,7 +92,7 @@ void ascend_dcmi_close(struct ascend_dcmi *dcmi)
     *dcmi = (struct ascend_dcmi){0};
 }
 
-static enum facet_status start(struct ascend_dcmi *dcmi, struct facet_error *error)
+static enum facet_status start_dcmi(struct ascend_dcmi *dcmi, struct facet_error *error)
 {
     if (!dcmi->init || !dcmi->get_card_list || !dcmi->get_device_num_in_card)
         return facet_kit_fail(error, FACET_ABI_MISMATCH,
@@ -111,7 +111,7 @@ enum facet_status ascend_dcmi_open(struct ascend_dcmi *dcmi, struct facet_error 
 #define DCMI_RESOLVE(name, parameters) *(void **)&opened.name = dlsym(opened.library, "dcmi_" #name);
     DCMI_TABLE(DCMI_RESOLVE)
 #undef DCMI_RESOLVE
-    status = start(&opened, error);
+    status = start_dcmi(&opened, error);
     if (status == FACET_OK)
         *dcmi = opened;
     else

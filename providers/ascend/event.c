@@ -71,7 +71,7 @@ static void add_event(struct facet_provider_instance *instance, uint32_t device,
     facet_kit_event_add(&instance->events, device, instance->infos[device].uuid, kind, value, message);
 }
 
-static void compare(struct facet_provider_instance *instance, uint32_t device, const struct ascend_sight *now)
+static void report_changes(struct facet_provider_instance *instance, uint32_t device, const struct ascend_sight *now)
 {
     const struct ascend_sight *before = &instance->chips[device].seen;
 
@@ -93,7 +93,7 @@ static void look_at_all(struct facet_provider_instance *instance)
         if (!(instance->infos[device].capabilities & FACET_CAN_EVENTS) ||
             !ascend_chip_look(&instance->dcmi, chip, &now))
             continue;
-        compare(instance, device, &now);
+        report_changes(instance, device, &now);
         if (!now.has_ecc) { /* the count so far is kept when one reading fails */
             now.has_ecc = chip->seen.has_ecc;
             now.ecc_uncorrected = chip->seen.ecc_uncorrected;

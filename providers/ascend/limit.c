@@ -9,7 +9,7 @@
 
 #define CAN_LIMIT (FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE)
 
-static struct ascend_worker *find(const struct ascend_chip *chip, const char *name)
+static struct ascend_worker *find_worker(const struct ascend_chip *chip, const char *name)
 {
     struct ascend_worker *worker = chip->workers;
 
@@ -20,7 +20,7 @@ static struct ascend_worker *find(const struct ascend_chip *chip, const char *na
 
 struct ascend_worker *ascend_worker_take(struct ascend_chip *chip, const char *name)
 {
-    struct ascend_worker *worker = find(chip, name);
+    struct ascend_worker *worker = find_worker(chip, name);
 
     if (worker)
         return worker;
@@ -65,7 +65,7 @@ static enum facet_status grant_memory(struct facet_provider_instance *instance, 
                                       uint64_t bytes, struct facet_error *error)
 {
     struct ascend_chip *chip = &instance->chips[device];
-    const struct ascend_worker *known = find(chip, name);
+    const struct ascend_worker *known = find_worker(chip, name);
     uint64_t left = instance->infos[device].memory_bytes;
 
     if (known && known->valid & FACET_WORKER_HAS_MEMORY)
@@ -110,7 +110,7 @@ static enum facet_status grant_compute(struct facet_provider_instance *instance,
                                        uint32_t milli, struct facet_error *error)
 {
     struct ascend_chip *chip = &instance->chips[device];
-    const struct ascend_worker *known = find(chip, name);
+    const struct ascend_worker *known = find_worker(chip, name);
     uint32_t left = instance->infos[device].compute_units;
     uint32_t cores = (milli * left + FACET_MILLI_WHOLE - 1) / FACET_MILLI_WHOLE;
 
@@ -149,8 +149,8 @@ static enum facet_status ascend_limit_set_compute(struct facet_provider_instance
     return status;
 }
 
-static void describe(const struct facet_device_info *info, const struct ascend_worker *worker,
-                     struct facet_worker_limit *ret_limit)
+static void describe_limit(const struct facet_device_info *info, const struct ascend_worker *worker,
+                           struct facet_worker_limit *ret_limit)
 {
     *ret_limit = (struct facet_worker_limit){.size = sizeof *ret_limit,
                                              .valid = worker->valid,
@@ -184,17 +184,17 @@ static enum facet_status ascend_limit_get(struct facet_provider_instance *instan
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&instance->lock);
-    const struct ascend_worker *known = find(&instance->chips[device], worker);
+    const struct ascend_worker *known = find_worker(&instance->chips[device], worker);
     bool found = known && known->valid;
     if (found)
-        describe(&instance->infos[device], known, &limit);
+        describe_limit(&instance->infos[device], known, &limit);
     pthread_mutex_unlock(&instance->lock);
     return found ? facet_kit_struct(&limit, sizeof limit, ret_limit, error) : no_limit(worker, device, error);
 }
 
 /* Under the lock: all limits of a device, for the caller to free; NULL: out of memory. */
-static struct facet_worker_limit *collect(const struct facet_provider_instance *instance, uint32_t device,
-                                          uint32_t *ret_count)
+static struct facet_worker_limit *collect_limits(const struct facet_provider_instance *instance, uint32_t device,
+                                                 uint32_t *ret_count)
 {
     const struct ascend_worker *first = instance->chips[device].workers;
     size_t most = 1;
@@ -205,7 +205,7 @@ static struct facet_worker_limit *collect(const struct facet_provider_instance *
     uint32_t count = 0;
     for (const struct ascend_worker *worker = first; limits && worker; worker = worker->next) {
         if (worker->valid)
-            describe(&instance->infos[device], worker, &limits[count++]);
+            describe_limit(&instance->infos[device], worker, &limits[count++]);
     }
     *ret_count = count;
     return limits;
@@ -221,7 +221,7 @@ static enum facet_status ascend_limit_list(struct facet_provider_instance *insta
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&instance->lock);
-    struct facet_worker_limit *limits = collect(instance, device, &count);
+    struct facet_worker_limit *limits = collect_limits(instance, device, &count);
     pthread_mutex_unlock(&instance->lock);
     if (!limits)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of limits");
@@ -230,9 +230,10 @@ static enum facet_status ascend_limit_list(struct facet_provider_instance *insta
     return status;
 }
 
-static enum facet_status clear(struct ascend_chip *chip, uint32_t device, const char *name, struct facet_error *error)
+static enum facet_status clear_limit(struct ascend_chip *chip, uint32_t device, const char *name,
+                                     struct facet_error *error)
 {
-    struct ascend_worker *worker = find(chip, name);
+    struct ascend_worker *worker = find_worker(chip, name);
 
     if (!worker || !worker->valid)
         return no_limit(name, device, error);
@@ -254,7 +255,7 @@ static enum facet_status ascend_limit_clear(struct facet_provider_instance *inst
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&instance->lock);
-    status = clear(&instance->chips[device], device, worker, error);
+    status = clear_limit(&instance->chips[device], device, worker, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }

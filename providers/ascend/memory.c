@@ -13,7 +13,7 @@
 #define ALIGNMENT   256u /* as the ABI promises */
 #define CHUNK_BYTES (UINT64_C(1) << 20)
 
-static struct ascend_context *find(const struct facet_provider_instance *instance, uint64_t number)
+static struct ascend_context *find_context(const struct facet_provider_instance *instance, uint64_t number)
 {
     struct ascend_context *context = instance->contexts;
 
@@ -23,10 +23,10 @@ static struct ascend_context *find(const struct facet_provider_instance *instanc
 }
 
 /* The beginning of each operation, under the lock: finds the context and makes it current in this thread. */
-static enum facet_status enter(struct facet_provider_instance *instance, uint64_t number,
-                               struct ascend_context **ret_context, struct facet_error *error)
+static enum facet_status enter_context(struct facet_provider_instance *instance, uint64_t number,
+                                       struct ascend_context **ret_context, struct facet_error *error)
 {
-    struct ascend_context *context = find(instance, number);
+    struct ascend_context *context = find_context(instance, number);
 
     if (!context)
         return facet_kit_fail(error, FACET_NOT_FOUND, "there is no context %" PRIu64, number);
@@ -125,7 +125,7 @@ static enum facet_status ascend_memory_destroy_context(struct facet_provider_ins
     struct ascend_context *context = NULL;
 
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, number, &context, error);
+    enum facet_status status = enter_context(instance, number, &context, error);
     int code = status == FACET_OK ? close_context(instance, context) : 0;
     pthread_mutex_unlock(&instance->lock);
     return code ? ascend_acl_fail(&instance->acl, error, "taking the context down", code) : status;
@@ -162,7 +162,7 @@ static enum facet_status ascend_memory_info(struct facet_provider_instance *inst
     struct facet_memory_info info;
 
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, number, &context, error);
+    enum facet_status status = enter_context(instance, number, &context, error);
     if (status == FACET_OK)
         status = read_info(instance, context, &info, error);
     pthread_mutex_unlock(&instance->lock);
@@ -184,8 +184,8 @@ static int take_block(const struct ascend_acl *acl, uint64_t bytes, void **ret_b
     return code;
 }
 
-static enum facet_status allocate(struct facet_provider_instance *instance, struct ascend_context *context,
-                                  uint64_t bytes, uint64_t *ret_address, struct facet_error *error)
+static enum facet_status allocate_memory(struct facet_provider_instance *instance, struct ascend_context *context,
+                                         uint64_t bytes, uint64_t *ret_address, struct facet_error *error)
 {
     struct ascend_worker *worker = context->worker;
     uint64_t whole = instance->infos[context->device].memory_bytes;
@@ -220,17 +220,17 @@ static enum facet_status ascend_memory_alloc(struct facet_provider_instance *ins
     if (!ret_address)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place for it, not NULL");
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, number, &context, error);
+    enum facet_status status = enter_context(instance, number, &context, error);
     if (status == FACET_OK && bytes == 0)
         status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "0 bytes: expected at least 1");
     if (status == FACET_OK)
-        status = allocate(instance, context, bytes, ret_address, error);
+        status = allocate_memory(instance, context, bytes, ret_address, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }
 
-static enum facet_status release(struct facet_provider_instance *instance, struct ascend_context *context,
-                                 uint64_t address, struct facet_error *error)
+static enum facet_status free_memory(struct facet_provider_instance *instance, struct ascend_context *context,
+                                     uint64_t address, struct facet_error *error)
 {
     struct ascend_allocation **place = &context->allocations;
 
@@ -254,9 +254,9 @@ static enum facet_status ascend_memory_free(struct facet_provider_instance *inst
     struct ascend_context *context = NULL;
 
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, number, &context, error);
+    enum facet_status status = enter_context(instance, number, &context, error);
     if (status == FACET_OK)
-        status = release(instance, context, address, error);
+        status = free_memory(instance, context, address, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }
@@ -289,7 +289,7 @@ static enum facet_status ascend_memory_write(struct facet_provider_instance *ins
     if (!data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "data: expected bytes, not NULL");
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, number, &context, error);
+    enum facet_status status = enter_context(instance, number, &context, error);
     if (status == FACET_OK)
         status = check_range(context, address, bytes, error);
     if (status == FACET_OK && bytes)
@@ -307,7 +307,7 @@ static enum facet_status ascend_memory_read(struct facet_provider_instance *inst
     if (!ret_data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_data: expected room, not NULL");
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, number, &context, error);
+    enum facet_status status = enter_context(instance, number, &context, error);
     if (status == FACET_OK)
         status = check_range(context, address, bytes, error);
     if (status == FACET_OK && bytes)
@@ -334,8 +334,8 @@ static int copy_overlapping(const struct ascend_acl *acl, uint64_t to, uint64_t 
     return code;
 }
 
-static enum facet_status copy(const struct ascend_acl *acl, uint64_t to, uint64_t from, uint64_t bytes,
-                              struct facet_error *error)
+static enum facet_status copy_memory(const struct ascend_acl *acl, uint64_t to, uint64_t from, uint64_t bytes,
+                                     struct facet_error *error)
 {
     int code;
 
@@ -360,13 +360,13 @@ static enum facet_status ascend_memory_copy(struct facet_provider_instance *inst
     struct ascend_context *context = NULL;
 
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, number, &context, error);
+    enum facet_status status = enter_context(instance, number, &context, error);
     if (status == FACET_OK)
         status = check_range(context, to, bytes, error);
     if (status == FACET_OK)
         status = check_range(context, from, bytes, error);
     if (status == FACET_OK)
-        status = copy(&instance->acl, to, from, bytes, error);
+        status = copy_memory(&instance->acl, to, from, bytes, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }
@@ -378,7 +378,7 @@ static enum facet_status ascend_memory_fill(struct facet_provider_instance *inst
     int code = 0;
 
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, number, &context, error);
+    enum facet_status status = enter_context(instance, number, &context, error);
     if (status == FACET_OK)
         status = check_range(context, address, bytes, error);
     if (status == FACET_OK && bytes)

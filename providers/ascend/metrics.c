@@ -145,7 +145,8 @@ int ascend_processes_read(const struct ascend_dcmi *dcmi, const struct ascend_ch
  * DCMI reports the host's pids. In a container with its own pid namespace they are not the caller's; there drivers
  * report only the container's own processes.
  */
-static uint32_t convert(const struct dcmi_process *from, int count, uint32_t device, struct facet_process_metrics *to)
+static uint32_t convert_processes(const struct dcmi_process *from, int count, uint32_t device,
+                                  struct facet_process_metrics *to)
 {
     uint64_t now = facet_kit_now_ns();
     uint32_t kept = 0;
@@ -180,8 +181,8 @@ static enum facet_status ascend_metrics_processes(struct facet_provider_instance
     if (count < 0 || count > DCMI_MAX_PROCESSES)
         return facet_kit_fail(error, FACET_CORRUPT, "dcmi_get_device_resource_info: %d processes, expected 0 to %d",
                               count, DCMI_MAX_PROCESSES);
-    return facet_kit_list_items(metrics, sizeof *metrics, convert(processes, count, device, metrics), items, item_size,
-                                capacity, ret_count, error);
+    return facet_kit_list_items(metrics, sizeof *metrics, convert_processes(processes, count, device, metrics), items,
+                                item_size, capacity, ret_count, error);
 }
 
 const struct facet_metrics_ops ascend_metrics_ops = {

@@ -21,7 +21,7 @@ enum facet_status ascend_device_nodes(struct facet_provider_instance *instance, 
 }
 
 /* Translates a connection of DCMI. False: it is unknown. */
-static bool translate(int way, bool same_card, uint32_t *ret_type, uint32_t *ret_level)
+static bool translate_link(int way, bool same_card, uint32_t *ret_type, uint32_t *ret_level)
 {
     static const struct {
         int way;
@@ -58,7 +58,7 @@ static bool read_link(const struct facet_provider_instance *instance, uint32_t a
     int way = -1;
 
     if (ASCEND_DCMI(&instance->dcmi, get_topo_info_by_device_id, from->card, from->place, to->card, to->place, &way) ||
-        !translate(way, from->card == to->card, &link.type, &link.level))
+        !translate_link(way, from->card == to->card, &link.type, &link.level))
         return false;
     *ret_link = link;
     return true;
