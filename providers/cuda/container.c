@@ -24,7 +24,7 @@ struct items {
     uint32_t count;
 };
 
-static void add(struct items *items, uint32_t kind, const char *host, const char *guest)
+static void add_item(struct items *items, uint32_t kind, const char *host, const char *guest)
 {
     struct facet_container_item *item = &items->list[items->count++];
 
@@ -35,7 +35,7 @@ static void add(struct items *items, uint32_t kind, const char *host, const char
 
 static void add_node(struct items *items, const char *path)
 {
-    add(items, FACET_CONTAINER_DEVICE_NODE, path, path);
+    add_item(items, FACET_CONTAINER_DEVICE_NODE, path, path);
 }
 
 static FILE *open_capabilities(void)
@@ -86,7 +86,7 @@ static void add_common(struct items *items, const struct cuda_gpu *gpu, const ch
     add_node(items, path);
     for (size_t i = 0; i < COUNT(shared_nodes); i++)
         add_node(items, shared_nodes[i]);
-    add(items, FACET_CONTAINER_ENVIRONMENT, uuid, "NVIDIA_VISIBLE_DEVICES");
+    add_item(items, FACET_CONTAINER_ENVIRONMENT, uuid, "NVIDIA_VISIBLE_DEVICES");
 }
 
 static enum facet_status add_part(struct facet_provider_instance *instance, uint32_t device, const char *uuid,

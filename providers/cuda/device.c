@@ -99,7 +99,8 @@ static uint64_t capabilities_of(const struct cuda_nvml *nvml, struct cuda_gpu *g
     return can;
 }
 
-static enum facet_status add(struct facet_provider_instance *instance, nvmlDevice_t handle, struct facet_error *error)
+static enum facet_status add_device(struct facet_provider_instance *instance, nvmlDevice_t handle,
+                                    struct facet_error *error)
 {
     const struct cuda_nvml *nvml = &instance->nvml;
     struct facet_device_info *info = &instance->gpu.infos[instance->gpu.count];
@@ -141,7 +142,7 @@ enum facet_status cuda_gpus_find(struct facet_provider_instance *instance, struc
 
         result = nvml->nvmlDeviceGetHandleByIndex_v2(i, &handle);
         if (result == NVML_SUCCESS)
-            status = add(instance, handle, error);
+            status = add_device(instance, handle, error);
         else if (cuda_nvml_status(result) != FACET_DEVICE_LOST)
             status = cuda_nvml_fail(nvml, error, "nvmlDeviceGetHandleByIndex_v2", result);
     }

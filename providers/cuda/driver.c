@@ -11,7 +11,7 @@
 
 static const char *const places[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", NULL};
 
-static const char *missing(const struct cuda_driver *driver)
+static const char *missing_symbol(const struct cuda_driver *driver)
 {
 #define CUDA_MISSING(name)                                                                                             \
     if (!driver->name)                                                                                                 \
@@ -37,7 +37,7 @@ enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_
     CUDA_SCRATCH(CUDA_RESOLVE)
     CUDA_CHECKPOINTING(CUDA_RESOLVE)
 #undef CUDA_RESOLVE
-    const char *absent = missing(&driver);
+    const char *absent = missing_symbol(&driver);
     if (absent)
         return facet_kit_fail(error, FACET_IO, "libcuda.so.1 has no %s: expected the driver of CUDA 11.0 or newer",
                               absent);

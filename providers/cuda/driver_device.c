@@ -2,7 +2,7 @@
 /* Owns: describing a GPU by the driver. Never: makes a context for a mere listing. */
 #include "cuda.h"
 
-static int attribute(const struct facet_provider_instance *instance, const struct gpu_device *device, int which)
+static int attribute_or_zero(const struct facet_provider_instance *instance, const struct gpu_device *device, int which)
 {
     int value;
 
@@ -18,7 +18,7 @@ static size_t granule_of(const struct facet_provider_instance *instance, uint32_
     size_t granule = 0;
 
     if (!cuda_driver_maps(&instance->driver) ||
-        !attribute(instance, device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) ||
+        !attribute_or_zero(instance, device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) ||
         instance->driver.cuMemGetAllocationGranularity(&granule, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
             CUDA_SUCCESS)
         return 0;
@@ -28,15 +28,15 @@ static size_t granule_of(const struct facet_provider_instance *instance, uint32_
 static void read_bounds(const struct facet_provider_instance *instance, struct gpu_device *device)
 {
     for (int i = 0; i < 3; i++) {
-        device->grid_most[i] = (uint32_t)attribute(instance, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
-        device->group_most[i] = (uint32_t)attribute(instance, device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+        device->grid_most[i] = (uint32_t)attribute_or_zero(instance, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
+        device->group_most[i] = (uint32_t)attribute_or_zero(instance, device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
     }
-    device->items_most = (uint32_t)attribute(instance, device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    device->items_most = (uint32_t)attribute_or_zero(instance, device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
 /* Searches by bus address: the driver's numbering depends on CUDA_VISIBLE_DEVICES, and may lack the GPU. */
-static bool find(const struct facet_provider_instance *instance, const struct facet_device_info *info,
-                 struct gpu_device *device)
+static bool find_device(const struct facet_provider_instance *instance, const struct facet_device_info *info,
+                        struct gpu_device *device)
 {
     return instance->driver.library && info->valid & FACET_DEVICE_HAS_PCI &&
            instance->driver.cuDeviceGetByPCIBusId(&device->ordinal, info->pci_address) == CUDA_SUCCESS;
@@ -48,9 +48,9 @@ uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t
     struct gpu_device *device = &instance->gpu.devices[index];
     uint64_t can = FACET_CAN_MEMORY | FACET_CAN_LIMIT_MEMORY;
 
-    if (!find(instance, info, device))
+    if (!find_device(instance, info, device))
         return 0;
-    int units = attribute(instance, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    int units = attribute_or_zero(instance, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     if (units > 0) {
         info->compute_units = (uint32_t)units;
         info->valid |= FACET_DEVICE_HAS_COMPUTE_UNITS;

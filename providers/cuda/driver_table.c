@@ -15,98 +15,98 @@ static const struct cuda_driver *driver_of(const struct gpu_machine *machine)
     return &((const struct facet_provider_instance *)machine)->driver;
 }
 
-static enum facet_status check(struct gpu_machine *machine, struct facet_error *error, const char *call,
-                               CUresult result)
+static enum facet_status check_result(struct gpu_machine *machine, struct facet_error *error, const char *call,
+                                      CUresult result)
 {
     return result == CUDA_SUCCESS ? FACET_OK : cuda_driver_fail(driver_of(machine), error, call, result);
 }
 
 /* --- devices --- */
 
-static enum facet_status retain(struct gpu_machine *machine, uint32_t device, struct facet_error *error)
+static enum facet_status retain_device(struct gpu_machine *machine, uint32_t device, struct facet_error *error)
 {
     CUcontext *primary = &((struct facet_provider_instance *)machine)->primaries[device];
 
-    return check(machine, error, "cuDevicePrimaryCtxRetain",
-                 driver_of(machine)->cuDevicePrimaryCtxRetain(primary, machine->devices[device].ordinal));
+    return check_result(machine, error, "cuDevicePrimaryCtxRetain",
+                        driver_of(machine)->cuDevicePrimaryCtxRetain(primary, machine->devices[device].ordinal));
 }
 
-static enum facet_status enter(struct gpu_machine *machine, uint32_t device, struct facet_error *error)
+static enum facet_status enter_device(struct gpu_machine *machine, uint32_t device, struct facet_error *error)
 {
     CUcontext primary = ((struct facet_provider_instance *)machine)->primaries[device];
 
-    return check(machine, error, "cuCtxPushCurrent", driver_of(machine)->cuCtxPushCurrent_v2(primary));
+    return check_result(machine, error, "cuCtxPushCurrent", driver_of(machine)->cuCtxPushCurrent_v2(primary));
 }
 
-static void leave(struct gpu_machine *machine)
+static void leave_device(struct gpu_machine *machine)
 {
     CUcontext ours;
 
     driver_of(machine)->cuCtxPopCurrent_v2(&ours);
 }
 
-static void release(struct gpu_machine *machine, uint32_t device)
+static void release_device(struct gpu_machine *machine, uint32_t device)
 {
     struct cuda_math *math = &((struct facet_provider_instance *)machine)->math;
 
-    if ((math->blas[device] || math->dnn[device]) && enter(machine, device, NULL) == FACET_OK) {
+    if ((math->blas[device] || math->dnn[device]) && enter_device(machine, device, NULL) == FACET_OK) {
         cuda_math_leave(math, device);
-        leave(machine);
+        leave_device(machine);
     }
     driver_of(machine)->cuDevicePrimaryCtxRelease_v2(machine->devices[device].ordinal);
 }
 
-static enum facet_status synchronize(struct gpu_machine *machine, struct facet_error *error)
+static enum facet_status synchronize_device(struct gpu_machine *machine, struct facet_error *error)
 {
-    return check(machine, error, "cuCtxSynchronize", driver_of(machine)->cuCtxSynchronize());
+    return check_result(machine, error, "cuCtxSynchronize", driver_of(machine)->cuCtxSynchronize());
 }
 
 /* --- plain memory --- */
 
-static enum facet_status info(struct gpu_machine *machine, size_t *ret_free, size_t *ret_total,
-                              struct facet_error *error)
+static enum facet_status memory_info(struct gpu_machine *machine, size_t *ret_free, size_t *ret_total,
+                                     struct facet_error *error)
 {
-    return check(machine, error, "cuMemGetInfo", driver_of(machine)->cuMemGetInfo_v2(ret_free, ret_total));
+    return check_result(machine, error, "cuMemGetInfo", driver_of(machine)->cuMemGetInfo_v2(ret_free, ret_total));
 }
 
-static enum facet_status allocate(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
-                                  struct facet_error *error)
+static enum facet_status allocate_memory(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
+                                         struct facet_error *error)
 {
     CUdeviceptr address = 0;
     CUresult result = driver_of(machine)->cuMemAlloc_v2(&address, bytes);
 
     if (result == CUDA_SUCCESS)
         *ret_address = address;
-    return check(machine, error, "cuMemAlloc", result);
+    return check_result(machine, error, "cuMemAlloc", result);
 }
 
 static enum facet_status free_memory(struct gpu_machine *machine, uint64_t address, struct facet_error *error)
 {
-    return check(machine, error, "cuMemFree", driver_of(machine)->cuMemFree_v2(address));
+    return check_result(machine, error, "cuMemFree", driver_of(machine)->cuMemFree_v2(address));
 }
 
 static enum facet_status write_memory(struct gpu_machine *machine, uint64_t to, const void *data, uint64_t bytes,
                                       struct facet_error *error)
 {
-    return check(machine, error, "cuMemcpyHtoD", driver_of(machine)->cuMemcpyHtoD_v2(to, data, bytes));
+    return check_result(machine, error, "cuMemcpyHtoD", driver_of(machine)->cuMemcpyHtoD_v2(to, data, bytes));
 }
 
 static enum facet_status read_memory(struct gpu_machine *machine, void *to, uint64_t from, uint64_t bytes,
                                      struct facet_error *error)
 {
-    return check(machine, error, "cuMemcpyDtoH", driver_of(machine)->cuMemcpyDtoH_v2(to, from, bytes));
+    return check_result(machine, error, "cuMemcpyDtoH", driver_of(machine)->cuMemcpyDtoH_v2(to, from, bytes));
 }
 
 static enum facet_status copy_memory(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
                                      struct facet_error *error)
 {
-    return check(machine, error, "cuMemcpyDtoD", driver_of(machine)->cuMemcpyDtoD_v2(to, from, bytes));
+    return check_result(machine, error, "cuMemcpyDtoD", driver_of(machine)->cuMemcpyDtoD_v2(to, from, bytes));
 }
 
 static enum facet_status fill_memory(struct gpu_machine *machine, uint64_t address, uint8_t value, uint64_t bytes,
                                      struct facet_error *error)
 {
-    return check(machine, error, "cuMemsetD8", driver_of(machine)->cuMemsetD8_v2(address, value, bytes));
+    return check_result(machine, error, "cuMemsetD8", driver_of(machine)->cuMemsetD8_v2(address, value, bytes));
 }
 
 /* --- memory at addresses that stay --- */
@@ -119,21 +119,21 @@ CUmemAllocationProp cuda_memory_properties(const struct gpu_machine *machine, ui
     };
 }
 
-static enum facet_status reserve(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
-                                 struct facet_error *error)
+static enum facet_status reserve_addresses(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
+                                           struct facet_error *error)
 {
     CUdeviceptr address = 0;
     CUresult result = driver_of(machine)->cuMemAddressReserve(&address, bytes, 0, 0, 0);
 
     if (result == CUDA_SUCCESS)
         *ret_address = address;
-    return check(machine, error, "cuMemAddressReserve", result);
+    return check_result(machine, error, "cuMemAddressReserve", result);
 }
 
-static enum facet_status unreserve(struct gpu_machine *machine, uint64_t address, uint64_t bytes,
-                                   struct facet_error *error)
+static enum facet_status release_addresses(struct gpu_machine *machine, uint64_t address, uint64_t bytes,
+                                           struct facet_error *error)
 {
-    return check(machine, error, "cuMemAddressFree", driver_of(machine)->cuMemAddressFree(address, bytes));
+    return check_result(machine, error, "cuMemAddressFree", driver_of(machine)->cuMemAddressFree(address, bytes));
 }
 
 static enum facet_status create_memory(struct gpu_machine *machine, uint32_t device, uint64_t bytes,
@@ -145,7 +145,7 @@ static enum facet_status create_memory(struct gpu_machine *machine, uint32_t dev
 
     if (result == CUDA_SUCCESS)
         *ret_memory = handle;
-    return check(machine, error, "cuMemCreate", result);
+    return check_result(machine, error, "cuMemCreate", result);
 }
 
 static void release_memory(struct gpu_machine *machine, gpu_memory_handle memory)
@@ -153,24 +153,25 @@ static void release_memory(struct gpu_machine *machine, gpu_memory_handle memory
     driver_of(machine)->cuMemRelease(memory);
 }
 
-static enum facet_status map(struct gpu_machine *machine, uint64_t address, uint64_t bytes, gpu_memory_handle memory,
-                             struct facet_error *error)
+static enum facet_status map_memory(struct gpu_machine *machine, uint64_t address, uint64_t bytes,
+                                    gpu_memory_handle memory, struct facet_error *error)
 {
-    return check(machine, error, "cuMemMap", driver_of(machine)->cuMemMap(address, bytes, 0, memory, 0));
+    return check_result(machine, error, "cuMemMap", driver_of(machine)->cuMemMap(address, bytes, 0, memory, 0));
 }
 
-static void unmap(struct gpu_machine *machine, uint64_t address, uint64_t bytes)
+static void unmap_memory(struct gpu_machine *machine, uint64_t address, uint64_t bytes)
 {
     driver_of(machine)->cuMemUnmap(address, bytes);
 }
 
-static enum facet_status allow(struct gpu_machine *machine, uint32_t device, uint64_t address, uint64_t bytes,
-                               struct facet_error *error)
+static enum facet_status allow_access(struct gpu_machine *machine, uint32_t device, uint64_t address, uint64_t bytes,
+                                      struct facet_error *error)
 {
     const CUmemAccessDesc access = {.location = cuda_memory_properties(machine, device).location,
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
-    return check(machine, error, "cuMemSetAccess", driver_of(machine)->cuMemSetAccess(address, bytes, &access, 1));
+    return check_result(machine, error, "cuMemSetAccess",
+                        driver_of(machine)->cuMemSetAccess(address, bytes, &access, 1));
 }
 
 /* --- streams --- */
@@ -183,7 +184,7 @@ static enum facet_status create_stream(struct gpu_machine *machine, gpu_stream_h
 
     if (result == CUDA_SUCCESS)
         *ret_stream = stream;
-    return check(machine, error, "cuStreamCreate", result);
+    return check_result(machine, error, "cuStreamCreate", result);
 }
 
 static void destroy_stream(struct gpu_machine *machine, gpu_stream_handle stream)
@@ -198,7 +199,7 @@ static enum facet_status create_event(struct gpu_machine *machine, gpu_event_han
 
     if (result == CUDA_SUCCESS)
         *ret_event = event;
-    return check(machine, NULL, "cuEventCreate", result);
+    return check_result(machine, NULL, "cuEventCreate", result);
 }
 
 static void destroy_event(struct gpu_machine *machine, gpu_event_handle event)
@@ -206,13 +207,13 @@ static void destroy_event(struct gpu_machine *machine, gpu_event_handle event)
     driver_of(machine)->cuEventDestroy_v2(event);
 }
 
-static enum facet_status record(struct gpu_machine *machine, gpu_event_handle event, gpu_stream_handle stream)
+static enum facet_status record_event(struct gpu_machine *machine, gpu_event_handle event, gpu_stream_handle stream)
 {
-    return check(machine, NULL, "cuEventRecord", driver_of(machine)->cuEventRecord(event, stream));
+    return check_result(machine, NULL, "cuEventRecord", driver_of(machine)->cuEventRecord(event, stream));
 }
 
-static enum facet_status elapsed(struct gpu_machine *machine, gpu_event_handle start, gpu_event_handle end,
-                                 uint64_t *ret_ns)
+static enum facet_status elapsed_between(struct gpu_machine *machine, gpu_event_handle start, gpu_event_handle end,
+                                         uint64_t *ret_ns)
 {
     const struct cuda_driver *driver = driver_of(machine);
     float milliseconds = 0;
@@ -224,25 +225,28 @@ static enum facet_status elapsed(struct gpu_machine *machine, gpu_event_handle s
         result = driver->cuEventElapsedTime(&milliseconds, start, end);
     if (result == CUDA_SUCCESS)
         *ret_ns = milliseconds > 0 ? (uint64_t)llroundf(milliseconds * 1e6F) : 0;
-    return check(machine, NULL, "cuEventElapsedTime", result);
+    return check_result(machine, NULL, "cuEventElapsedTime", result);
 }
 
 static enum facet_status enqueue_write(struct gpu_machine *machine, uint64_t to, const void *data, uint64_t bytes,
                                        gpu_stream_handle stream)
 {
-    return check(machine, NULL, "cuMemcpyHtoDAsync", driver_of(machine)->cuMemcpyHtoDAsync_v2(to, data, bytes, stream));
+    return check_result(machine, NULL, "cuMemcpyHtoDAsync",
+                        driver_of(machine)->cuMemcpyHtoDAsync_v2(to, data, bytes, stream));
 }
 
 static enum facet_status enqueue_copy(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
                                       gpu_stream_handle stream)
 {
-    return check(machine, NULL, "cuMemcpyDtoDAsync", driver_of(machine)->cuMemcpyDtoDAsync_v2(to, from, bytes, stream));
+    return check_result(machine, NULL, "cuMemcpyDtoDAsync",
+                        driver_of(machine)->cuMemcpyDtoDAsync_v2(to, from, bytes, stream));
 }
 
 static enum facet_status enqueue_fill(struct gpu_machine *machine, uint64_t address, uint8_t value, uint64_t bytes,
                                       gpu_stream_handle stream)
 {
-    return check(machine, NULL, "cuMemsetD8Async", driver_of(machine)->cuMemsetD8Async(address, value, bytes, stream));
+    return check_result(machine, NULL, "cuMemsetD8Async",
+                        driver_of(machine)->cuMemsetD8Async(address, value, bytes, stream));
 }
 
 /* --- kernels --- */
@@ -258,8 +262,8 @@ static bool is_about_image(CUresult result)
  * Loads a module, or, if multiprocessors can be partitioned, a library, whose kernels run in any part. A library is
  * loaded when its module is requested, which is done here so that an error is reported now.
  */
-static CUresult give(const struct cuda_driver *driver, const char *text, int options[2], void *values[2],
-                     void **ret_module)
+static CUresult load_module_or_library(const struct cuda_driver *driver, const char *text, int options[2],
+                                       void *values[2], void **ret_module)
 {
     CUmodule module = NULL;
     CUlibrary library = NULL;
@@ -280,8 +284,8 @@ static CUresult give(const struct cuda_driver *driver, const char *text, int opt
 }
 
 /* The driver takes PTX as a terminated text, and describes errors in its log. */
-static enum facet_status load(struct gpu_machine *machine, const void *image, uint64_t bytes,
-                              gpu_module_handle *ret_module, struct facet_error *error)
+static enum facet_status load_module(struct gpu_machine *machine, const void *image, uint64_t bytes,
+                                     gpu_module_handle *ret_module, struct facet_error *error)
 {
     char log[LOG_BYTES] = "";
     int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -293,7 +297,7 @@ static enum facet_status load(struct gpu_machine *machine, const void *image, ui
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an image of %" PRIu64 " bytes", bytes);
     memcpy(text, image, bytes);
     text[bytes] = '\0';
-    CUresult result = give(driver_of(machine), text, options, values, &module);
+    CUresult result = load_module_or_library(driver_of(machine), text, options, values, &module);
     free(text);
     if (result == CUDA_SUCCESS)
         *ret_module = module;
@@ -302,15 +306,15 @@ static enum facet_status load(struct gpu_machine *machine, const void *image, ui
     if (is_about_image(result))
         return facet_kit_fail(error, FACET_CORRUPT,
                               "the image: expected PTX, a cubin or a fatbin for this device: %d %s", result, log);
-    return check(machine, error, "loading a module", result);
+    return check_result(machine, error, "loading a module", result);
 }
 
-static enum facet_status unload(struct gpu_machine *machine, gpu_module_handle module, struct facet_error *error)
+static enum facet_status unload_module(struct gpu_machine *machine, gpu_module_handle module, struct facet_error *error)
 {
     const struct cuda_driver *driver = driver_of(machine);
 
-    return check(machine, error, "unloading a module",
-                 cuda_driver_parts(driver) ? driver->cuLibraryUnload(module) : driver->cuModuleUnload(module));
+    return check_result(machine, error, "unloading a module",
+                        cuda_driver_parts(driver) ? driver->cuLibraryUnload(module) : driver->cuModuleUnload(module));
 }
 
 static enum facet_status find_kernel(struct gpu_machine *machine, gpu_module_handle module, const char *name,
@@ -325,7 +329,7 @@ static enum facet_status find_kernel(struct gpu_machine *machine, gpu_module_han
 
     if (result == CUDA_SUCCESS)
         *ret_kernel = of_library ? (void *)kernel : (void *)function;
-    return result == CUDA_ERROR_NOT_FOUND ? FACET_NOT_FOUND : check(machine, error, "finding a kernel", result);
+    return result == CUDA_ERROR_NOT_FOUND ? FACET_NOT_FOUND : check_result(machine, error, "finding a kernel", result);
 }
 
 static enum facet_status launch_kernel(struct gpu_machine *machine, gpu_kernel_handle kernel,
@@ -335,41 +339,41 @@ static enum facet_status launch_kernel(struct gpu_machine *machine, gpu_kernel_h
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, arguments, CU_LAUNCH_PARAM_BUFFER_SIZE, &argument_bytes,
                      CU_LAUNCH_PARAM_END};
 
-    return check(machine, NULL, "cuLaunchKernel",
-                 driver_of(machine)->cuLaunchKernel(kernel, launch->grid[0], launch->grid[1], launch->grid[2],
-                                                    launch->group[0], launch->group[1], launch->group[2],
-                                                    launch->local_bytes, stream, NULL, extra));
+    return check_result(machine, NULL, "cuLaunchKernel",
+                        driver_of(machine)->cuLaunchKernel(kernel, launch->grid[0], launch->grid[1], launch->grid[2],
+                                                           launch->group[0], launch->group[1], launch->group[2],
+                                                           launch->local_bytes, stream, NULL, extra));
 }
 
 const struct gpu_driver cuda_gpu_driver = {
     .offset_hint = "CUDA's kernels begin at 0; pass it as an argument",
-    .retain = retain,
-    .release = release,
-    .enter = enter,
-    .leave = leave,
-    .synchronize = synchronize,
-    .info = info,
-    .allocate = allocate,
+    .retain = retain_device,
+    .release = release_device,
+    .enter = enter_device,
+    .leave = leave_device,
+    .synchronize = synchronize_device,
+    .info = memory_info,
+    .allocate = allocate_memory,
     .free = free_memory,
     .write = write_memory,
     .read = read_memory,
     .copy = copy_memory,
     .fill = fill_memory,
-    .reserve = reserve,
-    .unreserve = unreserve,
+    .reserve = reserve_addresses,
+    .unreserve = release_addresses,
     .create_memory = create_memory,
     .release_memory = release_memory,
-    .map = map,
-    .unmap = unmap,
-    .allow = allow,
+    .map = map_memory,
+    .unmap = unmap_memory,
+    .allow = allow_access,
     .create_stream = create_stream,
     .destroy_stream = destroy_stream,
     .create_event = create_event,
     .destroy_event = destroy_event,
-    .record = record,
-    .elapsed = elapsed,
-    .load = load,
-    .unload = unload,
+    .record = record_event,
+    .elapsed = elapsed_between,
+    .load = load_module,
+    .unload = unload_module,
     .find_kernel = find_kernel,
     .launch = launch_kernel,
     .enqueue_write = enqueue_write,

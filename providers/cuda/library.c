@@ -58,7 +58,7 @@ static bool no_driver(nvmlReturn_t result)
     return result == NVML_ERROR_DRIVER_NOT_LOADED || result == NVML_ERROR_LIBRARY_NOT_FOUND;
 }
 
-static enum facet_status start(struct cuda_nvml *nvml, struct facet_error *error)
+static enum facet_status start_nvml(struct cuda_nvml *nvml, struct facet_error *error)
 {
 #define CUDA_CHECK(symbol)                                                                                             \
     if (!nvml->symbol)                                                                                                 \
@@ -84,7 +84,7 @@ enum facet_status cuda_nvml_open(struct cuda_nvml *ret_nvml, struct facet_error 
     CUDA_NVML_NEEDED(CUDA_RESOLVE)
     CUDA_NVML_OPTIONAL(CUDA_RESOLVE)
 #undef CUDA_RESOLVE
-    status = start(&opened, error);
+    status = start_nvml(&opened, error);
     if (status == FACET_OK)
         *ret_nvml = opened;
     return status;

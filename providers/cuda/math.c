@@ -134,7 +134,8 @@ static enum facet_status take_handles(struct cuda_math *math, uint32_t device)
     return FACET_OK;
 }
 
-static enum facet_status run(struct gpu_machine *machine, uint32_t device, gpu_stream_handle stream, const void *data)
+static enum facet_status run_operation(struct gpu_machine *machine, uint32_t device, gpu_stream_handle stream,
+                                       const void *data)
 {
     struct facet_provider_instance *instance = (struct facet_provider_instance *)machine;
     struct cuda_math *math = &instance->math;
@@ -220,9 +221,10 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
             &(struct gpu_math_libraries){"cuBLASLt", "cuDNN", instance->math.blas_library, instance->math.dnn_library},
             error);
     status = check_sizes(&operation, &operands, error);
-    return status == FACET_OK ? gpu_call_queue(&instance->gpu, context, stream, run, implementation_of(&operation),
-                                               &operation, sizeof operation, &operands, error)
-                              : status;
+    return status == FACET_OK
+               ? gpu_call_queue(&instance->gpu, context, stream, run_operation, implementation_of(&operation),
+                                &operation, sizeof operation, &operands, error)
+               : status;
 }
 
 const struct facet_math_ops cuda_math_ops = {

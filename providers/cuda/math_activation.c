@@ -16,8 +16,8 @@ static cudnnDataType_t type_of(uint32_t type)
 
 /* --- softmax --- */
 
-static cudnnStatus_t softmax(const struct cuda_math_call *call, cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
-                             CUdeviceptr input, CUdeviceptr output, const uint64_t sizes[4])
+static cudnnStatus_t run_softmax(const struct cuda_math_call *call, cudnnTensorDescriptor_t tensor,
+                                 cudnnDataType_t type, CUdeviceptr input, CUdeviceptr output, const uint64_t sizes[4])
 {
     const struct cuda_math *math = call->math;
     const float one = 1, zero = 0;
@@ -39,7 +39,7 @@ enum facet_status cuda_math_softmax(const struct cuda_math_call *call, cudnnData
 
     if (result != CUDNN_STATUS_SUCCESS)
         return cuda_dnn_status(result);
-    result = softmax(call, tensor, type, input, output, sizes);
+    result = run_softmax(call, tensor, type, input, output, sizes);
     call->math->cudnnDestroyTensorDescriptor(tensor);
     return cuda_dnn_status(result);
 }
@@ -53,7 +53,7 @@ struct graph {
     cudnnStatus_t result; /* of the first call that failed; later ones are skipped */
 };
 
-static cudnnBackendDescriptor_t add(struct graph *graph, int kind)
+static cudnnBackendDescriptor_t add_descriptor(struct graph *graph, int kind)
 {
     cudnnBackendDescriptor_t made = NULL;
 
@@ -64,14 +64,14 @@ static cudnnBackendDescriptor_t add(struct graph *graph, int kind)
     return made;
 }
 
-static void set(struct graph *graph, cudnnBackendDescriptor_t part, int attribute, int type, int64_t count,
-                const void *elements)
+static void set_attribute(struct graph *graph, cudnnBackendDescriptor_t part, int attribute, int type, int64_t count,
+                          const void *elements)
 {
     if (graph->result == CUDNN_STATUS_SUCCESS)
         graph->result = graph->math->cudnnBackendSetAttribute(part, attribute, type, count, elements);
 }
 
-static void finalize(struct graph *graph, cudnnBackendDescriptor_t part)
+static void finalize_descriptor(struct graph *graph, cudnnBackendDescriptor_t part)
 {
     if (graph->result == CUDNN_STATUS_SUCCESS)
         graph->result = graph->math->cudnnBackendFinalize(part);
@@ -85,14 +85,14 @@ static cudnnBackendDescriptor_t add_tensor(struct graph *graph, const struct fac
     const int64_t strides[] = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
     const int64_t alignment = (int64_t)(address & -address) < 16 ? (int64_t)(address & -address) : 16;
     const cudnnDataType_t type = type_of(operation->type);
-    cudnnBackendDescriptor_t tensor = add(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    cudnnBackendDescriptor_t tensor = add_descriptor(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 
-    set(graph, tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
-    set(graph, tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes);
-    set(graph, tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
-    set(graph, tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
-    set(graph, tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
-    finalize(graph, tensor);
+    set_attribute(graph, tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    set_attribute(graph, tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes);
+    set_attribute(graph, tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
+    set_attribute(graph, tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
+    set_attribute(graph, tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    finalize_descriptor(graph, tensor);
     return tensor;
 }
 
@@ -110,15 +110,15 @@ static cudnnBackendDescriptor_t add_pointwise(struct graph *graph, const struct 
     };
     const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
     const double alpha = (double)it->alpha;
-    cudnnBackendDescriptor_t pointwise = add(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    cudnnBackendDescriptor_t pointwise = add_descriptor(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
 
-    set(graph, pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &modes[it->kind]);
-    set(graph, pointwise, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
+    set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &modes[it->kind]);
+    set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
     if (it->kind == FACET_ACTIVATION_LEAKY_RELU)
-        set(graph, pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_TYPE_DOUBLE, 1, &alpha);
+        set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_TYPE_DOUBLE, 1, &alpha);
     if (it->kind == FACET_ACTIVATION_ELU)
-        set(graph, pointwise, CUDNN_ATTR_POINTWISE_ELU_ALPHA, CUDNN_TYPE_DOUBLE, 1, &alpha);
-    finalize(graph, pointwise);
+        set_attribute(graph, pointwise, CUDNN_ATTR_POINTWISE_ELU_ALPHA, CUDNN_TYPE_DOUBLE, 1, &alpha);
+    finalize_descriptor(graph, pointwise);
     return pointwise;
 }
 
@@ -128,16 +128,17 @@ static cudnnBackendDescriptor_t add_operation(struct graph *graph, cudnnHandle_t
     cudnnBackendDescriptor_t input = add_tensor(graph, operation, operation->of.activation.input, 'x');
     cudnnBackendDescriptor_t output = add_tensor(graph, operation, operation->of.activation.output, 'y');
     cudnnBackendDescriptor_t pointwise = add_pointwise(graph, &operation->of.activation);
-    cudnnBackendDescriptor_t node = add(graph, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    cudnnBackendDescriptor_t node = add_descriptor(graph, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
 
-    set(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &pointwise);
-    set(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &input);
-    set(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &output);
-    finalize(graph, node);
-    cudnnBackendDescriptor_t whole = add(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &node);
-    finalize(graph, whole);
+    set_attribute(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                  &pointwise);
+    set_attribute(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &input);
+    set_attribute(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &output);
+    finalize_descriptor(graph, node);
+    cudnnBackendDescriptor_t whole = add_descriptor(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set_attribute(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set_attribute(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &node);
+    finalize_descriptor(graph, whole);
     return whole;
 }
 
@@ -146,13 +147,13 @@ static int64_t add_engines(struct graph *graph, cudnnBackendDescriptor_t whole, 
                            cudnnBackendDescriptor_t engines[ENGINES])
 {
     int64_t found = 0;
-    cudnnBackendDescriptor_t heuristics = add(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    cudnnBackendDescriptor_t heuristics = add_descriptor(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
 
-    set(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &whole);
-    set(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    finalize(graph, heuristics);
+    set_attribute(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &whole);
+    set_attribute(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    finalize_descriptor(graph, heuristics);
     for (int i = 0; i < ENGINES; i++)
-        engines[i] = add(graph, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        engines[i] = add_descriptor(graph, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (graph->result == CUDNN_STATUS_SUCCESS)
         graph->result = graph->math->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                                               CUDNN_TYPE_BACKEND_DESCRIPTOR, ENGINES, &found, engines);
@@ -161,11 +162,11 @@ static int64_t add_engines(struct graph *graph, cudnnBackendDescriptor_t whole, 
 
 static cudnnBackendDescriptor_t try_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t engine)
 {
-    cudnnBackendDescriptor_t plan = add(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    cudnnBackendDescriptor_t plan = add_descriptor(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
 
-    set(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    set(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
-    finalize(graph, plan);
+    set_attribute(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set_attribute(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
+    finalize_descriptor(graph, plan);
     if (plan && graph->result != CUDNN_STATUS_SUCCESS) {
         graph->math->cudnnBackendDestroyDescriptor(plan);
         graph->count--;
@@ -195,14 +196,15 @@ static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t hand
     return plan;
 }
 
-static enum facet_status execute(const struct cuda_math_call *call, struct graph *graph, cudnnBackendDescriptor_t plan)
+static enum facet_status execute_plan(const struct cuda_math_call *call, struct graph *graph,
+                                      cudnnBackendDescriptor_t plan)
 {
     const struct facet_activation *it = &call->operation->of.activation;
     const int64_t ids[] = {'x', 'y'};
     const uint64_t addresses[] = {it->input, it->output};
     int64_t bytes = 0, count = 0;
     CUdeviceptr workspace = 0;
-    cudnnBackendDescriptor_t pack = add(graph, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    cudnnBackendDescriptor_t pack = add_descriptor(graph, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 
     if (graph->result == CUDNN_STATUS_SUCCESS)
         graph->result = graph->math->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
@@ -212,10 +214,10 @@ static enum facet_status execute(const struct cuda_math_call *call, struct graph
     enum facet_status status = cuda_scratch_take(call, bytes > 0 ? (uint64_t)bytes : 0, &workspace);
     if (status != FACET_OK)
         return status;
-    set(graph, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 2, ids);
-    set(graph, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 2, addresses);
-    set(graph, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-    finalize(graph, pack);
+    set_attribute(graph, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 2, ids);
+    set_attribute(graph, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 2, addresses);
+    set_attribute(graph, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    finalize_descriptor(graph, pack);
     if (graph->result == CUDNN_STATUS_SUCCESS)
         graph->result = graph->math->cudnnBackendExecute(call->dnn, plan, pack);
     cuda_scratch_give(call, workspace);
@@ -232,7 +234,7 @@ enum facet_status cuda_math_activation(const struct cuda_math_call *call)
         return cuda_math_softmax(call, type_of(call->operation->type), it->input, it->output, sizes);
     cudnnBackendDescriptor_t whole = add_operation(&graph, call->dnn, call->operation);
     cudnnBackendDescriptor_t plan = add_plan(&graph, call->dnn, whole);
-    enum facet_status status = execute(call, &graph, plan);
+    enum facet_status status = execute_plan(call, &graph, plan);
     while (graph.count > 0)
         call->math->cudnnBackendDestroyDescriptor(graph.parts[--graph.count]);
     return status;

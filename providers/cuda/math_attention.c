@@ -35,7 +35,7 @@ static enum facet_status write_mask(const struct cuda_math_call *call, uint64_t 
     return status;
 }
 
-static enum facet_status attend(const struct cuda_math_call *call, CUdeviceptr scores, CUdeviceptr mask)
+static enum facet_status run_attention(const struct cuda_math_call *call, CUdeviceptr scores, CUdeviceptr mask)
 {
     const struct facet_attention *it = &call->operation->of.attention;
     const struct facet_gemm first = gpu_attention_first(it, scores), second = gpu_attention_second(it, scores);
@@ -59,7 +59,7 @@ enum facet_status cuda_math_attention(const struct cuda_math_call *call)
     if (status == FACET_OK && call->operation->flags & FACET_MATH_CAUSAL)
         status = write_mask(call, it->queries, &mask);
     if (status == FACET_OK)
-        status = attend(call, scores, mask);
+        status = run_attention(call, scores, mask);
     cuda_scratch_give(call, mask);
     cuda_scratch_give(call, scores);
     return status;

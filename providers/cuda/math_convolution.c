@@ -74,7 +74,8 @@ static cudnnStatus_t make_convolution(const struct cuda_math *math, const struct
 }
 
 /* The library's best algorithm that multiplies in the required precision and needs at most WORKSPACE_MOST. */
-static const cudnnConvolutionFwdAlgoPerf_t *choose(const cudnnConvolutionFwdAlgoPerf_t *found, int count, bool mixed)
+static const cudnnConvolutionFwdAlgoPerf_t *choose_algorithm(const cudnnConvolutionFwdAlgoPerf_t *found, int count,
+                                                             bool mixed)
 {
     for (int i = 0; i < count; i++)
         if (found[i].status == CUDNN_STATUS_SUCCESS && found[i].memory <= WORKSPACE_MOST &&
@@ -83,7 +84,7 @@ static const cudnnConvolutionFwdAlgoPerf_t *choose(const cudnnConvolutionFwdAlgo
     return NULL;
 }
 
-static enum facet_status convolve(const struct cuda_math_call *call, const struct plan *plan)
+static enum facet_status run_convolution(const struct cuda_math_call *call, const struct plan *plan)
 {
     const struct facet_convolution *it = &call->operation->of.convolution;
     const struct cuda_math *math = call->math;
@@ -96,7 +97,7 @@ static enum facet_status convolve(const struct cuda_math_call *call, const struc
 
     if (result != CUDNN_STATUS_SUCCESS)
         return cuda_dnn_status(result);
-    const cudnnConvolutionFwdAlgoPerf_t *chosen = choose(
+    const cudnnConvolutionFwdAlgoPerf_t *chosen = choose_algorithm(
         found, count, call->operation->flags & FACET_MATH_MIXED && !(call->operation->flags & FACET_MATH_NO_TENSOR));
     if (!chosen)
         return FACET_UNSUPPORTED;
@@ -122,7 +123,7 @@ enum facet_status cuda_math_convolution(const struct cuda_math_call *call)
 
     if (result == CUDNN_STATUS_SUCCESS)
         result = make_convolution(call->math, call->operation, &plan);
-    enum facet_status status = result == CUDNN_STATUS_SUCCESS ? convolve(call, &plan) : cuda_dnn_status(result);
+    enum facet_status status = result == CUDNN_STATUS_SUCCESS ? run_convolution(call, &plan) : cuda_dnn_status(result);
     drop_plan(call->math, &plan);
     return status;
 }

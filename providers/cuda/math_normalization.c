@@ -61,7 +61,7 @@ static enum facet_status fill_in(const struct cuda_math_call *call, struct plan 
 
 /* NOLINTBEGIN: the device's addresses are pointers to the library */
 
-static cudnnStatus_t infer(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
+static cudnnStatus_t run_inference(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
 {
     const struct facet_normalization *it = &call->operation->of.normalization;
     const float one = 1, zero = 0;
@@ -76,7 +76,7 @@ static cudnnStatus_t infer(const struct cuda_math_call *call, const struct plan 
  * With a factor of 1 the running values become the computed ones. They are cleared first, because 0 times their old
  * content may be NaN. The sample's variance times (n - 1) / n is that of the elements.
  */
-static cudnnStatus_t train(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
+static cudnnStatus_t run_training(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
 {
     const struct facet_normalization *it = &call->operation->of.normalization;
     const float one = 1, zero = 0;
@@ -94,7 +94,7 @@ static cudnnStatus_t train(const struct cuda_math_call *call, const struct plan 
 
 /* NOLINTEND */
 
-static enum facet_status clear(const struct cuda_math_call *call, CUdeviceptr address)
+static enum facet_status clear_channels(const struct cuda_math_call *call, CUdeviceptr address)
 {
     CUresult result =
         call->driver->cuMemsetD32Async(address, 0, call->operation->of.normalization.channels, call->stream);
@@ -102,17 +102,17 @@ static enum facet_status clear(const struct cuda_math_call *call, CUdeviceptr ad
     return result == CUDA_SUCCESS ? FACET_OK : cuda_driver_fail(call->driver, NULL, "", result);
 }
 
-static enum facet_status normalize(const struct cuda_math_call *call, const struct plan *plan)
+static enum facet_status run_normalization(const struct cuda_math_call *call, const struct plan *plan)
 {
     const struct facet_normalization *it = &call->operation->of.normalization;
     double epsilon = it->epsilon > 0 ? (double)it->epsilon : EPSILON;
 
     if (!(call->operation->flags & FACET_MATH_TRAINING))
-        return cuda_dnn_status(infer(call, plan, epsilon));
-    enum facet_status status = clear(call, it->mean);
+        return cuda_dnn_status(run_inference(call, plan, epsilon));
+    enum facet_status status = clear_channels(call, it->mean);
     if (status == FACET_OK)
-        status = clear(call, it->variance);
-    return status == FACET_OK ? cuda_dnn_status(train(call, plan, epsilon)) : status;
+        status = clear_channels(call, it->variance);
+    return status == FACET_OK ? cuda_dnn_status(run_training(call, plan, epsilon)) : status;
 }
 
 enum facet_status cuda_math_normalization(const struct cuda_math_call *call)
@@ -123,7 +123,7 @@ enum facet_status cuda_math_normalization(const struct cuda_math_call *call)
     if (status == FACET_OK)
         status = fill_in(call, &plan);
     if (status == FACET_OK)
-        status = normalize(call, &plan);
+        status = run_normalization(call, &plan);
     cuda_scratch_give(call, plan.given);
     if (plan.elements)
         call->math->cudnnDestroyTensorDescriptor(plan.elements);

@@ -40,7 +40,7 @@ bool cuda_mps_is_used(const struct cuda_driver *driver, CUdevice ordinal)
 /* --- the control program --- */
 
 /* Its stdin is the read end of `in`, its stdout the write end of `out`. */
-static bool start(const int in[2], const int out[2], pid_t *ret_child)
+static bool start_control(const int in[2], const int out[2], pid_t *ret_child)
 {
     const char *named = getenv("FACET_CUDA_MPS_CONTROL");
     char program[4096];
@@ -89,7 +89,7 @@ static void read_answer(int from, char *text, size_t size)
  * Called after the answer or the deadline. Without a pidfd the child has ended, and the host program may have reaped
  * it, so its pid may be another process's.
  */
-static void end(pid_t child, int process)
+static void end_child(pid_t child, int process)
 {
     if (process >= 0) {
         pidfd_send_signal(process, SIGKILL, NULL, 0);
@@ -106,7 +106,7 @@ static void close_both(const int ends[2])
 }
 
 /* The program's answer to a command; empty without a program or a daemon. */
-static void ask(const char *command, char *text, size_t size)
+static void ask_daemon(const char *command, char *text, size_t size)
 {
     int in[2], out[2];
     pid_t child;
@@ -120,14 +120,14 @@ static void ask(const char *command, char *text, size_t size)
     }
     /* The reading end is open here, and a pipe has room for a command, so this neither blocks nor raises a signal. */
     bool told = write(in[1], command, strlen(command)) == (ssize_t)strlen(command);
-    bool started = told && start(in, out, &child);
+    bool started = told && start_control(in, out, &child);
     close(out[1]);
     close_both(in);
     if (started) {
         int process = pidfd_open(child, 0);
 
         read_answer(out[0], text, size);
-        end(child, process);
+        end_child(child, process);
     }
     close(out[0]);
 }
@@ -149,7 +149,7 @@ uint32_t cuda_mps_units(uint32_t all)
 {
     char answer[64];
 
-    ask("get_default_active_thread_percentage\n", answer, sizeof answer);
+    ask_daemon("get_default_active_thread_percentage\n", answer, sizeof answer);
     double most = fmin(percentage_of(answer), percentage_of(getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")));
     return (uint32_t)(all * most / 100);
 }

@@ -230,8 +230,8 @@ static const struct cuda_part *in_the_way(const struct cuda_part *parts, uint32_
     return NULL;
 }
 
-static enum facet_status remaining(const struct facet_provider_instance *instance, uint32_t device,
-                                   const struct profile *profile, unsigned *ret_count, struct facet_error *error)
+static enum facet_status count_remaining(const struct facet_provider_instance *instance, uint32_t device,
+                                         const struct profile *profile, unsigned *ret_count, struct facet_error *error)
 {
     nvmlReturn_t result = instance->nvml.nvmlDeviceGetGpuInstanceRemainingCapacity(instance->gpus[device].handle,
                                                                                    profile->info.id, ret_count);
@@ -257,7 +257,7 @@ static enum facet_status placements_locked(struct facet_provider_instance *insta
     if (status == FACET_OK)
         status = cuda_parts_read(instance, device, parts, &count, error);
     if (status == FACET_OK)
-        status = remaining(instance, device, &profile, &left, error);
+        status = count_remaining(instance, device, &profile, &left, error);
     if (status != FACET_OK)
         return status;
     for (unsigned i = 0; i < profile.place_count; i++)
@@ -270,9 +270,9 @@ static enum facet_status placements_locked(struct facet_provider_instance *insta
 }
 
 /* The requested place, or else the last free one, so that the beginning stays free for large partitions. */
-static enum facet_status choose(const struct facet_provider_instance *instance, uint32_t device,
-                                const struct profile *profile, uint32_t start, nvmlGpuInstancePlacement_t *ret_place,
-                                struct facet_error *error)
+static enum facet_status choose_placement(const struct facet_provider_instance *instance, uint32_t device,
+                                          const struct profile *profile, uint32_t start,
+                                          nvmlGpuInstancePlacement_t *ret_place, struct facet_error *error)
 {
     struct cuda_part parts[CUDA_MAX_PARTS];
     const struct cuda_part *obstacle = NULL;
@@ -282,7 +282,7 @@ static enum facet_status choose(const struct facet_provider_instance *instance, 
     enum facet_status status = cuda_parts_read(instance, device, parts, &count, error);
 
     if (status == FACET_OK)
-        status = remaining(instance, device, profile, &left, error);
+        status = count_remaining(instance, device, profile, &left, error);
     if (status != FACET_OK)
         return status;
     for (unsigned i = 0; i < profile->place_count; i++) {
@@ -329,9 +329,9 @@ static nvmlReturn_t fill_instance(const struct cuda_nvml *nvml, nvmlGpuInstance_
 }
 
 /* Makes the GPU instance with its compute instance, or nothing. */
-static enum facet_status make(const struct facet_provider_instance *instance, uint32_t device,
-                              const struct profile *profile, const nvmlGpuInstancePlacement_t *place,
-                              nvmlGpuInstance_t *ret_made, struct facet_error *error)
+static enum facet_status make_instance(const struct facet_provider_instance *instance, uint32_t device,
+                                       const struct profile *profile, const nvmlGpuInstancePlacement_t *place,
+                                       nvmlGpuInstance_t *ret_made, struct facet_error *error)
 {
     const struct cuda_nvml *nvml = &instance->nvml;
     nvmlReturn_t result = nvml->nvmlDeviceCreateGpuInstanceWithPlacement(instance->gpus[device].handle,
@@ -361,9 +361,9 @@ static enum facet_status create_locked(struct facet_provider_instance *instance,
     if (status == FACET_OK)
         status = find_profile(instance, device, template_id, &profile, error);
     if (status == FACET_OK)
-        status = choose(instance, device, &profile, start, &place, error);
+        status = choose_placement(instance, device, &profile, start, &place, error);
     if (status == FACET_OK)
-        status = make(instance, device, &profile, &place, &part.instance, error);
+        status = make_instance(instance, device, &profile, &place, &part.instance, error);
     if (status != FACET_OK)
         return status;
     nvmlReturn_t result = instance->nvml.nvmlGpuInstanceGetInfo(part.instance, &placed);
@@ -395,7 +395,7 @@ static enum facet_status list_locked(struct facet_provider_instance *instance, u
 }
 
 /* Destroys all compute instances of a GPU instance, then it. A compute instance in use stays, with its GPU instance. */
-static nvmlReturn_t unmake(const struct cuda_nvml *nvml, nvmlGpuInstance_t instance)
+static nvmlReturn_t destroy_instance(const struct cuda_nvml *nvml, nvmlGpuInstance_t instance)
 {
     for (unsigned place = 0; place < NVML_COMPUTE_INSTANCE_PROFILE_COUNT; place++) {
         nvmlComputeInstanceProfileInfo_t info;
@@ -434,7 +434,7 @@ static enum facet_status destroy_locked(struct facet_provider_instance *instance
     if (at == count)
         return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': device %" PRIu32 " has none such", uuid,
                               device);
-    nvmlReturn_t result = unmake(&instance->nvml, parts[at].instance);
+    nvmlReturn_t result = destroy_instance(&instance->nvml, parts[at].instance);
     if (result != NVML_SUCCESS)
         return cuda_nvml_fail(&instance->nvml, error, "destroying the instance", result);
     cuda_event_of_partition(instance, device, parts[at].info.uuid, false);

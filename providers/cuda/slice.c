@@ -30,8 +30,8 @@ static unsigned split_most(const struct cuda_driver *driver, const CUdevResource
 }
 
 /* The remainder of the division becomes a group of its own. */
-static void split(const struct cuda_driver *driver, const CUdevResource *whole, unsigned count, unsigned least,
-                  struct cuda_groups *groups)
+static void split_groups(const struct cuda_driver *driver, const CUdevResource *whole, unsigned count, unsigned least,
+                         struct cuda_groups *groups)
 {
     CUdevResource rest = {0};
 
@@ -55,7 +55,7 @@ static void find_groups(const struct cuda_driver *driver, CUdevice ordinal, stru
     while ((count = split_most(driver, &whole, least)) >= CUDA_MOST_GROUPS)
         least++;
     if (count)
-        split(driver, &whole, count, least, ret_groups);
+        split_groups(driver, &whole, count, least, ret_groups);
 }
 
 static uint32_t units_of(const struct cuda_groups *groups, uint64_t which)
@@ -67,7 +67,7 @@ static uint32_t units_of(const struct cuda_groups *groups, uint64_t which)
     return units;
 }
 
-static uint64_t choose(const struct cuda_groups *groups, uint64_t from, uint32_t units)
+static uint64_t choose_groups(const struct cuda_groups *groups, uint64_t from, uint32_t units)
 {
     uint64_t chosen = 0;
     uint32_t found = 0;
@@ -140,7 +140,7 @@ static enum facet_status take_green(struct gpu_machine *machine, uint32_t device
                                     struct slice **ret_slice, struct facet_error *error)
 {
     struct cuda_groups *groups = &instance_of(machine)->groups[device];
-    uint64_t chosen = choose(groups, ~groups->promised, units);
+    uint64_t chosen = choose_groups(groups, ~groups->promised, units);
 
     if (!chosen)
         return no_units(units, units_of(groups, ~groups->promised), error);
@@ -200,8 +200,9 @@ enum facet_status cuda_slice_bound(struct gpu_machine *machine, uint32_t device,
 
     if (units >= units_of(groups, all))
         return FACET_OK;
-    uint64_t chosen = within ? 0 : choose(groups, ~groups->promised, units);
-    enum facet_status status = new_green(machine, device, chosen ? chosen : choose(groups, all, units), &slice, error);
+    uint64_t chosen = within ? 0 : choose_groups(groups, ~groups->promised, units);
+    enum facet_status status =
+        new_green(machine, device, chosen ? chosen : choose_groups(groups, all, units), &slice, error);
     if (status == FACET_OK)
         *ret_slice = slice;
     return status;

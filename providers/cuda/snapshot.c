@@ -15,8 +15,8 @@
 
 #define LOCK_MS 10000u /* limit for a launch that does not end and so blocks the lock */
 
-static enum facet_status check(const struct cuda_driver *driver, const int32_t *pids, uint32_t count,
-                               struct facet_error *error)
+static enum facet_status check_processes(const struct cuda_driver *driver, const int32_t *pids, uint32_t count,
+                                         struct facet_error *error)
 {
     if (!cuda_driver_checkpoints(driver))
         return facet_kit_fail(error, FACET_UNSUPPORTED,
@@ -31,8 +31,8 @@ static enum facet_status check(const struct cuda_driver *driver, const int32_t *
 }
 
 /* Checks that the process is in the state with which the operation begins. */
-static enum facet_status expect(const struct cuda_driver *driver, int32_t pid, CUprocessState wanted,
-                                struct facet_error *error)
+static enum facet_status expect_state(const struct cuda_driver *driver, int32_t pid, CUprocessState wanted,
+                                      struct facet_error *error)
 {
     CUprocessState state = CU_PROCESS_STATE_FAILED;
 
@@ -55,7 +55,7 @@ static enum facet_status expect_all(const struct cuda_driver *driver, const int3
     enum facet_status status = FACET_OK;
 
     for (uint32_t i = 0; i < count && status == FACET_OK; i++)
-        status = expect(driver, pids[i], wanted, error);
+        status = expect_state(driver, pids[i], wanted, error);
     return status;
 }
 
@@ -107,7 +107,7 @@ static enum facet_status snapshot_processes(struct facet_provider_instance *inst
                                             uint32_t count, struct facet_error *error)
 {
     const struct cuda_driver *driver = &instance->driver;
-    enum facet_status status = check(driver, pids, count, error);
+    enum facet_status status = check_processes(driver, pids, count, error);
 
     if (status == FACET_OK)
         status = expect_all(driver, pids, count, CU_PROCESS_STATE_RUNNING, error);
@@ -118,7 +118,7 @@ static enum facet_status resume_processes(struct facet_provider_instance *instan
                                           struct facet_error *error)
 {
     const struct cuda_driver *driver = &instance->driver;
-    enum facet_status status = check(driver, pids, count, error);
+    enum facet_status status = check_processes(driver, pids, count, error);
 
     if (status == FACET_OK)
         status = expect_all(driver, pids, count, CU_PROCESS_STATE_CHECKPOINTED, error);
