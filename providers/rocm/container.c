@@ -11,7 +11,7 @@ struct items {
     uint32_t count;
 };
 
-static void add(struct items *items, uint32_t kind, const char *host, const char *guest)
+static void add_item(struct items *items, uint32_t kind, const char *host, const char *guest)
 {
     struct facet_container_item *item = &items->list[items->count++];
 
@@ -25,8 +25,8 @@ static void add_nodes(struct items *items, unsigned render)
     char path[32];
 
     snprintf(path, sizeof path, "/dev/dri/renderD%u", render);
-    add(items, FACET_CONTAINER_DEVICE_NODE, "/dev/kfd", "/dev/kfd");
-    add(items, FACET_CONTAINER_DEVICE_NODE, path, path);
+    add_item(items, FACET_CONTAINER_DEVICE_NODE, "/dev/kfd", "/dev/kfd");
+    add_item(items, FACET_CONTAINER_DEVICE_NODE, path, path);
 }
 
 /* A part has a node of its own, which the compute driver names. */

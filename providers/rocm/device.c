@@ -181,7 +181,7 @@ static bool smi_uuid(const struct rocm_smi *smi, const struct rocm_gpu *gpu, cha
  * A uuid made of the GPU's permanent number; else AMD SMI's own, which changes when the GPU is partitioned; else one of
  * the slot.
  */
-static void name(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_info *info)
+static void set_uuid(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_info *info)
 {
     char uuid[AMDSMI_GPU_UUID_SIZE + 1], text[64];
 
@@ -198,8 +198,8 @@ static void name(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct 
 
 /* --- finding GPUs --- */
 
-static void add(struct facet_provider_instance *instance, const char *pci, amdsmi_socket_handle socket,
-                amdsmi_processor_handle handle)
+static void add_device(struct facet_provider_instance *instance, const char *pci, amdsmi_socket_handle socket,
+                       amdsmi_processor_handle handle)
 {
     const struct rocm_smi *smi = &instance->smi;
     struct facet_device_info *info = &instance->gpu.infos[instance->gpu.count];
@@ -217,7 +217,7 @@ static void add(struct facet_provider_instance *instance, const char *pci, amdsm
         gpu->unique_id = unique_id;
     describe_nodes(gpu, info);
     rocm_address_of(gpu->unique_id, info->address, sizeof info->address);
-    name(smi, gpu, info);
+    set_uuid(smi, gpu, info);
     describe_pci(smi, gpu, info);
     describe_amounts(smi, gpu, info);
     describe_modes(smi, gpu, info);
@@ -254,7 +254,7 @@ static enum facet_status find_by_smi(struct facet_provider_instance *instance, s
             processor_count == 0 || smi->amdsmi_get_gpu_device_bdf(processors[0], &bdf) != AMDSMI_STATUS_SUCCESS)
             continue;
         pci_text(&bdf, pci);
-        add(instance, pci, sockets[i], processors[0]);
+        add_device(instance, pci, sockets[i], processors[0]);
     }
     return FACET_OK;
 }
@@ -267,7 +267,7 @@ enum facet_status rocm_gpus_find(struct facet_provider_instance *instance, struc
         return find_by_smi(instance, error);
     uint32_t count = rocm_gpus_list(addresses, GPU_MOST);
     for (uint32_t i = 0; i < count; i++)
-        add(instance, addresses[i], NULL, NULL);
+        add_device(instance, addresses[i], NULL, NULL);
     return FACET_OK;
 }
 
@@ -279,7 +279,7 @@ struct text {
 };
 
 /* Adds "key=value" when it fits; every value but the image of conformance is bounded, and those all fit. */
-static void put(struct text *text, const char *key, const char *value)
+static void put_pair(struct text *text, const char *key, const char *value)
 {
     size_t room = sizeof text->bytes - text->length;
     int length = snprintf(text->bytes + text->length, room, "%s=%s\n", key, value);
@@ -295,7 +295,7 @@ static void put_number(struct text *text, const char *key, uint64_t value)
     char number[32];
 
     snprintf(number, sizeof number, "%" PRIu64, value);
-    put(text, key, number);
+    put_pair(text, key, number);
 }
 
 static void put_digits(struct text *text, const char *key, uint64_t value)
@@ -303,7 +303,7 @@ static void put_digits(struct text *text, const char *key, uint64_t value)
     char digits[32];
 
     snprintf(digits, sizeof digits, "%016" PRIx64, value);
-    put(text, key, digits);
+    put_pair(text, key, digits);
 }
 
 static void put_modes(struct text *text, const struct rocm_smi *smi, const struct rocm_gpu *gpu)
@@ -312,8 +312,8 @@ static void put_modes(struct text *text, const struct rocm_smi *smi, const struc
 
     if (!rocm_modes_read(smi, gpu, &modes))
         return;
-    put(text, "compute_partition", modes.compute);
-    put(text, "memory_partition", modes.memory);
+    put_pair(text, "compute_partition", modes.compute);
+    put_pair(text, "memory_partition", modes.memory);
 }
 
 /* A version is two digits each of major, minor and step, the last written as a hexadecimal digit: 90010 is gfx90a. */
@@ -325,7 +325,7 @@ static void put_target(struct text *text, const struct rocm_gpu *gpu)
         return;
     snprintf(target, sizeof target, "amdgcn:gfx%u%u%x", gpu->target / 10000, gpu->target / 100 % 100,
              gpu->target % 100);
-    put(text, "kernel_target", target);
+    put_pair(text, "kernel_target", target);
 }
 
 /* For `facet provider check`: a code object is no text, so only the one that the environment names is published. */
@@ -335,8 +335,8 @@ static void put_conformance(struct text *text)
 
     if (!image || !*image)
         return;
-    put(text, "conformance_kernel", "store_words");
-    put(text, "conformance_image", image);
+    put_pair(text, "conformance_kernel", "store_words");
+    put_pair(text, "conformance_image", image);
 }
 
 enum facet_status rocm_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
@@ -357,16 +357,16 @@ enum facet_status rocm_device_properties(struct facet_provider_instance *instanc
         put_number(all, "compute_dies", gpu->dies);
     char uuid[AMDSMI_GPU_UUID_SIZE + 1];
     if (smi_uuid(&instance->smi, gpu, uuid))
-        put(all, "smi_uuid", uuid);
+        put_pair(all, "smi_uuid", uuid);
     put_modes(all, &instance->smi, gpu);
     if (rocm_gpu_sensor(gpu->pci, "power1_cap", &limit))
         put_number(all, "power_limit_mw", limit / 1000);
     if (rocm_gpu_sensor(gpu->pci, "temp2_crit", &limit))
         put_number(all, "temperature_limit_mc", limit);
     if (instance->smi_error[0])
-        put(all, "smi_error", instance->smi_error);
+        put_pair(all, "smi_error", instance->smi_error);
     if (instance->runtime.error[0])
-        put(all, "hip_error", instance->runtime.error);
+        put_pair(all, "hip_error", instance->runtime.error);
     put_target(all, gpu);
     if (instance->gpu.infos[device].capabilities & FACET_CAN_EXECUTE)
         put_conformance(all);

@@ -141,7 +141,7 @@ static void take_notifications(struct facet_provider_instance *instance)
 
 /* --- differences --- */
 
-static void compare(struct facet_provider_instance *instance, uint32_t device, const struct rocm_sight *now)
+static void report_changes(struct facet_provider_instance *instance, uint32_t device, const struct rocm_sight *now)
 {
     const struct rocm_sight *before = &instance->gpus[device].seen;
 
@@ -162,7 +162,7 @@ static void look_at_all(struct facet_provider_instance *instance)
 
         if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EVENTS) || !rocm_gpu_look(&instance->smi, gpu, &now))
             continue;
-        compare(instance, device, &now);
+        report_changes(instance, device, &now);
         if (!now.has_ecc) { /* the count so far is kept when one reading fails */
             now.has_ecc = gpu->seen.has_ecc;
             now.ecc_uncorrected = gpu->seen.ecc_uncorrected;

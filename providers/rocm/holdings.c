@@ -33,7 +33,7 @@ static void folder_of(char *path, size_t size)
         snprintf(path, size, "/tmp/facet-%u", (unsigned)geteuid());
 }
 
-static void parse(struct rocm_holdings *holdings)
+static void parse_record(struct rocm_holdings *holdings)
 {
     char line[LINE_SIZE] = "", *end;
     unsigned taken;
@@ -100,7 +100,7 @@ enum facet_status rocm_holdings_open(const char *pci_address, struct rocm_holdin
         close(holdings.file);
         return status;
     }
-    parse(&holdings);
+    parse_record(&holdings);
     *ret_holdings = holdings;
     return FACET_OK;
 }

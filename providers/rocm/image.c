@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <string.h>
 
-static bool fits(uint64_t start, uint64_t count, uint64_t each, uint64_t bytes)
+static bool array_fits(uint64_t start, uint64_t count, uint64_t each, uint64_t bytes)
 {
     return start <= bytes && (each == 0 || count <= (bytes - start) / each);
 }
@@ -16,7 +16,7 @@ static bool segments_are_there(const unsigned char *image, const Elf64_Ehdr *hea
         Elf64_Phdr segment;
 
         memcpy(&segment, image + head->e_phoff + i * sizeof segment, sizeof segment);
-        if (!fits(segment.p_offset, segment.p_filesz, 1, bytes))
+        if (!array_fits(segment.p_offset, segment.p_filesz, 1, bytes))
             return false;
     }
     return true;
@@ -32,6 +32,6 @@ bool rocm_image_is_whole(const void *image, uint64_t bytes)
         return false;
     memcpy(&head, image, sizeof head);
     return head.e_ident[EI_CLASS] == ELFCLASS64 && (head.e_phnum == 0 || head.e_phentsize == sizeof(Elf64_Phdr)) &&
-           fits(head.e_phoff, head.e_phnum, sizeof(Elf64_Phdr), bytes) &&
-           fits(head.e_shoff, head.e_shnum, head.e_shentsize, bytes) && segments_are_there(image, &head, bytes);
+           array_fits(head.e_phoff, head.e_phnum, sizeof(Elf64_Phdr), bytes) &&
+           array_fits(head.e_shoff, head.e_shnum, head.e_shentsize, bytes) && segments_are_there(image, &head, bytes);
 }

@@ -71,7 +71,7 @@ static bool no_driver(amdsmi_status_t result)
     return result == AMDSMI_STATUS_DRIVER_NOT_LOADED || result == AMDSMI_STATUS_NO_DRV;
 }
 
-static enum facet_status start(struct rocm_smi *smi, struct facet_error *error)
+static enum facet_status start_smi(struct rocm_smi *smi, struct facet_error *error)
 {
 #define ROCM_CHECK(symbol)                                                                                             \
     if (!smi->symbol)                                                                                                  \
@@ -101,7 +101,7 @@ enum facet_status rocm_smi_open(struct rocm_smi *ret_smi, struct facet_error *er
         ROCM_SMI_STRUCTS(ROCM_RESOLVE)
     }
 #undef ROCM_RESOLVE
-    status = start(&opened, error);
+    status = start_smi(&opened, error);
     if (status == FACET_OK && opened.library)
         *ret_smi = opened;
     return status;

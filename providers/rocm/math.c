@@ -195,7 +195,8 @@ static enum facet_status take_dnn(struct rocm_math *math, uint32_t device, hipSt
     return rocm_dnn_status(result);
 }
 
-static enum facet_status run(struct gpu_machine *machine, uint32_t device, gpu_stream_handle stream, const void *data)
+static enum facet_status run_operation(struct gpu_machine *machine, uint32_t device, gpu_stream_handle stream,
+                                       const void *data)
 {
     struct facet_provider_instance *instance = (struct facet_provider_instance *)machine;
     const struct facet_math *operation = data;
@@ -250,8 +251,8 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
     if (uses_dnn(operation.operation))
         status = gpu_math_check_sizes(&operation, &operands, "MIOpen", error);
     return status == FACET_OK
-               ? gpu_call_queue(&instance->gpu, context, stream, run, implementations[operation.operation], &operation,
-                                sizeof operation, &operands, error)
+               ? gpu_call_queue(&instance->gpu, context, stream, run_operation, implementations[operation.operation],
+                                &operation, sizeof operation, &operands, error)
                : status;
 }
 

@@ -29,7 +29,7 @@ struct work {
 static const float one = 1, zero = 0;
 
 /* to = mode(from) */
-static void apply(struct work *work, int mode, double alpha, double beta, double gamma, const void *from, void *to)
+static void apply_mode(struct work *work, int mode, double alpha, double beta, double gamma, const void *from, void *to)
 {
     const struct rocm_math *math = work->call->math;
 
@@ -40,8 +40,8 @@ static void apply(struct work *work, int mode, double alpha, double beta, double
                                                      work->tensor, to);
 }
 
-static void combine(struct work *work, int operation, float a_factor, const void *a, float b_factor, const void *b,
-                    void *to)
+static void combine_tensors(struct work *work, int operation, float a_factor, const void *a, float b_factor,
+                            const void *b, void *to)
 {
     if (work->result == miopenStatusSuccess)
         work->result = work->call->math->miopenOpTensor(work->call->dnn, operation, &a_factor, work->tensor, a,
@@ -49,18 +49,18 @@ static void combine(struct work *work, int operation, float a_factor, const void
 }
 
 /* to = factor * a * b */
-static void multiply(struct work *work, float factor, const void *a, const void *b, void *to)
+static void multiply_tensors(struct work *work, float factor, const void *a, const void *b, void *to)
 {
-    combine(work, miopenTensorOpMul, factor, a, 1, b, to);
+    combine_tensors(work, miopenTensorOpMul, factor, a, 1, b, to);
 }
 
 /* to = a + factor * b */
-static void add(struct work *work, const void *a, float factor, const void *b, void *to)
+static void add_tensors(struct work *work, const void *a, float factor, const void *b, void *to)
 {
-    combine(work, miopenTensorOpAdd, 1, a, factor, b, to);
+    combine_tensors(work, miopenTensorOpAdd, 1, a, factor, b, to);
 }
 
-static void softmax(struct work *work, const void *input, void *output)
+static void run_softmax(struct work *work, const void *input, void *output)
 {
     const struct rocm_math_call *call = work->call;
     const void *from = input;
@@ -74,12 +74,12 @@ static void softmax(struct work *work, const void *input, void *output)
         work->result = rocm_math_softmax(call, work->tensor, from, output);
 }
 
-static void silu(struct work *work, const void *input, void *output)
+static void run_silu(struct work *work, const void *input, void *output)
 {
     void *gate = work->memory[0];
 
-    apply(work, miopenActivationLOGISTIC, 0, 0, 0, input, gate);
-    multiply(work, 1, input, gate, output);
+    apply_mode(work, miopenActivationLOGISTIC, 0, 0, 0, input, gate);
+    multiply_tensors(work, 1, input, gate, output);
 }
 
 static void gelu_by_tanh(struct work *work, const void *input, void *output)
@@ -87,34 +87,34 @@ static void gelu_by_tanh(struct work *work, const void *input, void *output)
     const float slope = 1.5957691216F; /* 2 * sqrt(2 / pi) */
     void *gate = work->memory[0];
 
-    multiply(work, 0.044715F * slope, input, input, gate);
-    multiply(work, 1, gate, input, gate);
-    add(work, gate, slope, input, gate);
-    apply(work, miopenActivationLOGISTIC, 0, 0, 0, gate, gate);
-    multiply(work, 1, input, gate, output);
+    multiply_tensors(work, 0.044715F * slope, input, input, gate);
+    multiply_tensors(work, 1, gate, input, gate);
+    add_tensors(work, gate, slope, input, gate);
+    apply_mode(work, miopenActivationLOGISTIC, 0, 0, 0, gate, gate);
+    multiply_tensors(work, 1, input, gate, output);
 }
 
-static void gelu(struct work *work, const void *input, void *output)
+static void run_gelu(struct work *work, const void *input, void *output)
 {
     static const float factors[] = {1.061405429F, -1.453152027F, 1.421413741F, -0.284496736F, 0.254829592F};
     const double p = 0.3275911 * 0.70710678118654752; /* of |x|, not of |x| / sqrt(2) */
     void *size = work->memory[0], *t = work->memory[1], *sum = work->memory[2], *decay = work->memory[3];
 
-    apply(work, miopenActivationABS, 0, 0, 0, input, size);
-    apply(work, miopenActivationPOWER, 1, p, -1, size, t);
-    multiply(work, factors[0], t, t, sum);
-    add(work, sum, factors[1], t, sum);
+    apply_mode(work, miopenActivationABS, 0, 0, 0, input, size);
+    apply_mode(work, miopenActivationPOWER, 1, p, -1, size, t);
+    multiply_tensors(work, factors[0], t, t, sum);
+    add_tensors(work, sum, factors[1], t, sum);
     for (int i = 2; i < 5; i++) {
-        multiply(work, 1, sum, t, sum);
-        add(work, sum, factors[i], t, sum);
+        multiply_tensors(work, 1, sum, t, sum);
+        add_tensors(work, sum, factors[i], t, sum);
     }
-    multiply(work, -0.5F, size, size, decay);
-    apply(work, miopenActivationELU, 1, 0, 0, decay, decay); /* exp - 1 */
-    multiply(work, 1, decay, sum, decay);
-    add(work, decay, 1, sum, decay); /* erfc */
-    multiply(work, 1, size, decay, decay);
-    apply(work, miopenActivationRELU, 0, 0, 0, input, output);
-    add(work, output, -0.5F, decay, output);
+    multiply_tensors(work, -0.5F, size, size, decay);
+    apply_mode(work, miopenActivationELU, 1, 0, 0, decay, decay); /* exp - 1 */
+    multiply_tensors(work, 1, decay, sum, decay);
+    add_tensors(work, decay, 1, sum, decay); /* erfc */
+    multiply_tensors(work, 1, size, decay, decay);
+    apply_mode(work, miopenActivationRELU, 0, 0, 0, input, output);
+    add_tensors(work, output, -0.5F, decay, output);
 }
 
 static void work_on(struct work *work, const struct facet_activation *it)
@@ -126,23 +126,23 @@ static void work_on(struct work *work, const struct facet_activation *it)
 
     switch (it->kind) {
     case FACET_ACTIVATION_RELU:
-        return apply(work, miopenActivationRELU, 0, 0, 0, input, output);
+        return apply_mode(work, miopenActivationRELU, 0, 0, 0, input, output);
     case FACET_ACTIVATION_SIGMOID:
-        return apply(work, miopenActivationLOGISTIC, 0, 0, 0, input, output);
+        return apply_mode(work, miopenActivationLOGISTIC, 0, 0, 0, input, output);
     case FACET_ACTIVATION_TANH:
-        return apply(work, miopenActivationTANH, 1, 1, 0, input, output);
+        return apply_mode(work, miopenActivationTANH, 1, 1, 0, input, output);
     case FACET_ACTIVATION_GELU:
-        return gelu(work, input, output);
+        return run_gelu(work, input, output);
     case FACET_ACTIVATION_GELU_TANH:
         return gelu_by_tanh(work, input, output);
     case FACET_ACTIVATION_SILU:
-        return silu(work, input, output);
+        return run_silu(work, input, output);
     case FACET_ACTIVATION_LEAKY_RELU:
-        return apply(work, miopenActivationLEAKYRELU, (double)it->alpha, 0, 0, input, output);
+        return apply_mode(work, miopenActivationLEAKYRELU, (double)it->alpha, 0, 0, input, output);
     case FACET_ACTIVATION_ELU:
-        return apply(work, miopenActivationELU, (double)it->alpha, 0, 0, input, output);
+        return apply_mode(work, miopenActivationELU, (double)it->alpha, 0, 0, input, output);
     default:
-        return softmax(work, input, output);
+        return run_softmax(work, input, output);
     }
 }
 

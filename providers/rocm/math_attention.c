@@ -32,7 +32,7 @@ static enum facet_status write_mask(const struct rocm_math_call *call, uint64_t 
     return status;
 }
 
-static enum facet_status softmax(const struct rocm_math_call *call, const struct scratch *scratch)
+static enum facet_status run_softmax(const struct rocm_math_call *call, const struct scratch *scratch)
 {
     const struct facet_attention *it = &call->operation->of.attention;
     const struct rocm_math *math = call->math;
@@ -46,7 +46,7 @@ static enum facet_status softmax(const struct rocm_math_call *call, const struct
     return rocm_dnn_status(result);
 }
 
-static enum facet_status attend(const struct rocm_math_call *call, const struct scratch *scratch)
+static enum facet_status run_attention(const struct rocm_math_call *call, const struct scratch *scratch)
 {
     const struct facet_attention *it = &call->operation->of.attention;
     const struct facet_gemm first = gpu_attention_first(it, (uintptr_t)scratch->scores);
@@ -54,7 +54,7 @@ static enum facet_status attend(const struct rocm_math_call *call, const struct 
     enum facet_status status = rocm_math_gemm(call, &first, FACET_MATH_TRANSPOSE_B, scratch->mask);
 
     if (status == FACET_OK)
-        status = softmax(call, scratch);
+        status = run_softmax(call, scratch);
     return status == FACET_OK ? rocm_math_gemm(call, &second, 0, NULL) : status;
 }
 
@@ -72,7 +72,7 @@ enum facet_status rocm_math_attention(const struct rocm_math_call *call)
     if (status == FACET_OK && call->operation->flags & FACET_MATH_CAUSAL)
         status = write_mask(call, it->queries, &scratch.mask);
     if (status == FACET_OK)
-        status = attend(call, &scratch);
+        status = run_attention(call, &scratch);
     rocm_scratch_give(call, scratch.mask);
     rocm_scratch_give(call, scratch.weights);
     rocm_scratch_give(call, scratch.scores);

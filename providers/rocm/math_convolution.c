@@ -57,8 +57,8 @@ static miopenStatus_t make_plan(const struct rocm_math *math, const struct facet
 }
 
 /* The best solution that needs at most WORKSPACE_MOST. */
-static enum facet_status choose(const struct rocm_math_call *call, const struct plan *plan,
-                                miopenConvSolution_t *ret_chosen)
+static enum facet_status choose_solution(const struct rocm_math_call *call, const struct plan *plan,
+                                         miopenConvSolution_t *ret_chosen)
 {
     miopenConvSolution_t found[SOLUTIONS];
     size_t count = 0;
@@ -75,14 +75,14 @@ static enum facet_status choose(const struct rocm_math_call *call, const struct 
     return FACET_UNSUPPORTED;
 }
 
-static enum facet_status convolve(const struct rocm_math_call *call, const struct plan *plan)
+static enum facet_status run_convolution(const struct rocm_math_call *call, const struct plan *plan)
 {
     const struct facet_convolution *it = &call->operation->of.convolution;
     const struct rocm_math *math = call->math;
     const float one = 1, zero = 0;
     miopenConvSolution_t chosen = {0};
     void *workspace = NULL;
-    enum facet_status status = choose(call, plan, &chosen);
+    enum facet_status status = choose_solution(call, plan, &chosen);
 
     if (status == FACET_OK)
         status = rocm_scratch_take(call, chosen.workspace_size, &workspace);
@@ -104,7 +104,7 @@ enum facet_status rocm_math_convolution(const struct rocm_math_call *call)
 {
     struct plan plan = {0};
     miopenStatus_t result = make_plan(call->math, &call->operation->of.convolution, &plan);
-    enum facet_status status = result == miopenStatusSuccess ? convolve(call, &plan) : rocm_dnn_status(result);
+    enum facet_status status = result == miopenStatusSuccess ? run_convolution(call, &plan) : rocm_dnn_status(result);
 
     drop_plan(call->math, &plan);
     return status;

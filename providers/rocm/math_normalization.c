@@ -29,7 +29,7 @@ struct work {
     struct scratch scratch;
 };
 
-static enum facet_status describe(struct work *work, const struct facet_normalization *it)
+static enum facet_status describe_tensors(struct work *work, const struct facet_normalization *it)
 {
     const struct rocm_math *math = work->call->math;
     miopenStatus_t result = rocm_math_tensor(math, it->batch, it->channels, it->height, it->width, &work->whole);
@@ -50,7 +50,7 @@ static enum facet_status hip_status(const struct work *work, hipError_t result)
     return result == hipSuccess ? FACET_OK : rocm_runtime_fail(work->call->runtime, NULL, "", result);
 }
 
-static miopenStatus_t average(const struct work *work, const void *from, void *to)
+static miopenStatus_t average_channels(const struct work *work, const void *from, void *to)
 {
     return work->call->math->miopenReduceTensor(work->call->dnn, work->average, NULL, 0, work->scratch.workspace,
                                                 work->workspace_bytes, &one, work->whole, from, &zero, work->vector,
@@ -70,7 +70,7 @@ static enum facet_status measure_one(const struct work *work)
     return hip_status(work, call->runtime->hipMemsetD8Async(work->variance, 0, work->vector_bytes, call->stream));
 }
 
-static enum facet_status measure(struct work *work)
+static enum facet_status compute_moments(struct work *work)
 {
     const struct rocm_math_call *call = work->call;
     const struct rocm_math *math = call->math;
@@ -87,7 +87,7 @@ static enum facet_status measure(struct work *work)
         status = rocm_scratch_take(call, work->bytes, &work->scratch.centred);
     if (status != FACET_OK)
         return status;
-    result = average(work, work->input, work->mean);
+    result = average_channels(work, work->input, work->mean);
     if (result == miopenStatusSuccess)
         result = math->miopenOpTensor(call->dnn, miopenTensorOpAdd, &one, work->whole, work->input, &minus,
                                       work->vector, work->mean, &zero, work->whole, work->scratch.centred);
@@ -95,12 +95,12 @@ static enum facet_status measure(struct work *work)
         result = math->miopenOpTensor(call->dnn, miopenTensorOpMul, &one, work->whole, work->scratch.centred, &one,
                                       work->whole, work->scratch.centred, &zero, work->whole, work->scratch.centred);
     if (result == miopenStatusSuccess)
-        result = average(work, work->scratch.centred, work->variance);
+        result = average_channels(work, work->scratch.centred, work->variance);
     return rocm_dnn_status(result);
 }
 
 /* A missing scale is 1, a missing bias 0; an operation in place reads a copy. */
-static enum facet_status complete(struct work *work)
+static enum facet_status complete_operands(struct work *work)
 {
     const struct rocm_math_call *call = work->call;
     enum facet_status status = FACET_OK;
@@ -124,7 +124,7 @@ static enum facet_status complete(struct work *work)
     return status;
 }
 
-static void drop(struct work *work)
+static void release_work(struct work *work)
 {
     const struct rocm_math *math = work->call->math;
     void *memory[] = {work->scratch.input, work->scratch.centred, work->scratch.workspace, work->scratch.scale,
@@ -156,16 +156,16 @@ enum facet_status rocm_math_normalization(const struct rocm_math_call *call)
                         .bias = (void *)it->bias};
     /* NOLINTEND */
     float alpha = 1, beta = 0;
-    enum facet_status status = describe(&work, it);
+    enum facet_status status = describe_tensors(&work, it);
 
     if (status == FACET_OK)
-        status = complete(&work);
+        status = complete_operands(&work);
     if (status == FACET_OK && call->operation->flags & FACET_MATH_TRAINING)
-        status = measure(&work);
+        status = compute_moments(&work);
     if (status == FACET_OK)
         status = rocm_dnn_status(call->math->miopenBatchNormalizationForwardInference(
             call->dnn, miopenBNSpatial, &alpha, &beta, work.whole, work.input, work.whole, work.output, work.vector,
             work.scale, work.bias, work.mean, work.variance, (double)it->epsilon));
-    drop(&work);
+    release_work(&work);
     return status;
 }

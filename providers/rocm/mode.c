@@ -74,8 +74,8 @@ uint32_t rocm_mode_parts(const char *mode, uint32_t dies)
     return 0;
 }
 
-static enum facet_status refuse(struct facet_error *error, const struct rocm_gpu *gpu, const char *mode,
-                                enum facet_status status, const char *reason)
+static enum facet_status refuse_mode(struct facet_error *error, const struct rocm_gpu *gpu, const char *mode,
+                                     enum facet_status status, const char *reason)
 {
     if (status == FACET_BUSY)
         return facet_kit_fail(error, FACET_BUSY, "%s cannot be put into mode %s while a process uses it", gpu->pci,
@@ -91,12 +91,12 @@ static enum facet_status set_by_kernel(const struct rocm_gpu *gpu, const char *m
         return FACET_OK;
     switch (errno) {
     case EBUSY:
-        return refuse(error, gpu, mode, FACET_BUSY, "");
+        return refuse_mode(error, gpu, mode, FACET_BUSY, "");
     case EACCES:
     case EPERM:
-        return refuse(error, gpu, mode, FACET_PERMISSION, "");
+        return refuse_mode(error, gpu, mode, FACET_PERMISSION, "");
     default:
-        return refuse(error, gpu, mode, FACET_BAD_STATE, strerror(errno));
+        return refuse_mode(error, gpu, mode, FACET_BAD_STATE, strerror(errno));
     }
 }
 
@@ -118,5 +118,5 @@ enum facet_status rocm_mode_set(const struct rocm_smi *smi, const struct rocm_gp
         status = FACET_BAD_STATE;
     char reason[64];
     snprintf(reason, sizeof reason, "amdsmi_set_gpu_compute_partition: %u", (unsigned)result);
-    return refuse(error, gpu, mode, status, reason);
+    return refuse_mode(error, gpu, mode, status, reason);
 }

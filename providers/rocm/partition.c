@@ -256,8 +256,8 @@ static enum facet_status rocm_partition_placements(struct facet_provider_instanc
     return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
 }
 
-static enum facet_status pick(const struct view *view, const struct template *template, uint32_t start,
-                              uint32_t *ret_number, struct facet_error *error)
+static enum facet_status pick_place(const struct view *view, const struct template *template, uint32_t start,
+                                    uint32_t *ret_number, struct facet_error *error)
 {
     uint32_t length = template->info.length, number = start / length;
 
@@ -290,15 +290,15 @@ static enum facet_status enter_mode(struct view *view, const struct template *te
     return FACET_OK;
 }
 
-static enum facet_status take(struct view *view, const char *template_id, uint32_t start,
-                              struct facet_partition_info *ret_info, struct facet_error *error)
+static enum facet_status take_partition(struct view *view, const char *template_id, uint32_t start,
+                                        struct facet_partition_info *ret_info, struct facet_error *error)
 {
     const struct template *template = NULL;
     uint32_t number = 0;
     enum facet_status status = find_template(view, template_id, &template, error);
 
     if (status == FACET_OK)
-        status = pick(view, template, start, &number, error);
+        status = pick_place(view, template, start, &number, error);
     if (status == FACET_OK)
         status = enter_mode(view, template, error);
     if (status != FACET_OK)
@@ -324,7 +324,7 @@ static enum facet_status rocm_partition_create(struct facet_provider_instance *i
     if (!ret_info || ret_info->size < sizeof ret_info->size)
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_info: expected a struct that says its size");
     if (status == FACET_OK)
-        status = take(&view, template_id, start, &info, error);
+        status = take_partition(&view, template_id, start, &info, error);
     close_view(&view);
     if (status != FACET_OK)
         return status;

@@ -18,7 +18,7 @@ struct list {
     uint32_t count;
 };
 
-static bool append(struct list *list, const struct rocm_process *process)
+static bool append_process(struct list *list, const struct rocm_process *process)
 {
     struct rocm_process *items = realloc(list->items, (list->count + 1) * sizeof *items);
 
@@ -68,7 +68,7 @@ static amdsmi_status_t read_list(const struct rocm_smi *smi, amdsmi_processor_ha
                                                  .has_units = found[p].cu_occupancy != NOT_KNOWN,
                                                  .units =
                                                      found[p].cu_occupancy != NOT_KNOWN ? found[p].cu_occupancy : 0};
-            if (!append(list, &process))
+            if (!append_process(list, &process))
                 result = AMDSMI_STATUS_OUT_OF_RESOURCES;
         }
         free(found);
@@ -115,7 +115,8 @@ static enum facet_status read_by_kernel(const struct rocm_gpu *gpu, struct list 
 
             snprintf(path, sizeof path, "%s/%s/vram_%" PRIu32, folder, entry->d_name, nodes[i].gpu_id);
             /* A process has a file for every GPU, and may end meanwhile. */
-            if (rocm_read_number(path, &process.memory_bytes) && process.memory_bytes && !append(list, &process))
+            if (rocm_read_number(path, &process.memory_bytes) && process.memory_bytes &&
+                !append_process(list, &process))
                 status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the processes");
         }
     }
@@ -134,7 +135,7 @@ static int by_pid(const void *left, const void *right)
 }
 
 /* A process is listed once for each part of a GPU that it uses. */
-static void join(struct list *list)
+static void merge_duplicates(struct list *list)
 {
     uint32_t kept = 0;
 
@@ -170,7 +171,7 @@ enum facet_status rocm_processes_read(const struct facet_provider_instance *inst
         free(list.items);
         return status;
     }
-    join(&list);
+    merge_duplicates(&list);
     *ret_processes = list.items;
     *ret_count = list.count;
     return FACET_OK;

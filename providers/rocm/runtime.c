@@ -15,7 +15,7 @@ static const char *const places[] = {"libamdhip64.so.7",
                                      "/opt/rocm/lib/libamdhip64.so.5",
                                      NULL};
 
-static const char *missing(const struct rocm_runtime *runtime)
+static const char *missing_symbol(const struct rocm_runtime *runtime)
 {
 #define ROCM_MISSING(name)                                                                                             \
     if (!runtime->name)                                                                                                \
@@ -40,7 +40,7 @@ void rocm_runtime_open(struct rocm_runtime *ret_runtime)
         ROCM_SCRATCH(ROCM_RESOLVE)
         ROCM_MASKING(ROCM_RESOLVE)
 #undef ROCM_RESOLVE
-        const char *absent = missing(&runtime);
+        const char *absent = missing_symbol(&runtime);
         if (absent) {
             snprintf(runtime.error, sizeof runtime.error,
                      "libamdhip64.so has no %s: expected the runtime of ROCm 5.2 "

@@ -17,7 +17,7 @@ static struct facet_provider_instance *instance_of(struct gpu_machine *machine)
     return (struct facet_provider_instance *)machine;
 }
 
-static bool has(const struct rocm_units *mask, uint32_t unit)
+static bool mask_has(const struct rocm_units *mask, uint32_t unit)
 {
     return mask->words[unit / 32] >> unit % 32 & 1;
 }
@@ -30,14 +30,14 @@ static uint32_t units_of(const struct gpu_machine *machine, uint32_t device)
 }
 
 /* Selects the first units of `within` (NULL: all) that are not in `without` (NULL: none); returns their number. */
-static uint32_t choose(const struct gpu_machine *machine, uint32_t device, const struct rocm_units *within,
-                       const struct rocm_units *without, uint32_t units, struct rocm_units *ret_mask)
+static uint32_t choose_units(const struct gpu_machine *machine, uint32_t device, const struct rocm_units *within,
+                             const struct rocm_units *without, uint32_t units, struct rocm_units *ret_mask)
 {
     struct rocm_units mask = {0};
     uint32_t found = 0;
 
     for (uint32_t unit = 0; unit < units_of(machine, device); unit++) {
-        if ((within && !has(within, unit)) || (without && has(without, unit)))
+        if ((within && !mask_has(within, unit)) || (without && mask_has(without, unit)))
             continue;
         if (found++ < units)
             mask.words[unit / 32] |= UINT32_C(1) << unit % 32;
@@ -63,7 +63,7 @@ enum facet_status rocm_slice_take(struct gpu_machine *machine, uint32_t device, 
                                   gpu_slice_handle *ret_slice, uint32_t *ret_units, struct facet_error *error)
 {
     struct rocm_units *promised = &instance_of(machine)->promised[device], mask;
-    uint32_t left = choose(machine, device, NULL, promised, units, &mask);
+    uint32_t left = choose_units(machine, device, NULL, promised, units, &mask);
 
     if (units > left)
         return facet_kit_fail(error, FACET_NO_SPACE,
@@ -88,9 +88,9 @@ enum facet_status rocm_slice_bound(struct gpu_machine *machine, uint32_t device,
     if (units >= (whole ? whole->units : units_of(machine, device)))
         return FACET_OK;
     if (whole)
-        choose(machine, device, &whole->mask, NULL, units, &mask);
-    else if (choose(machine, device, NULL, promised, units, &mask) < units)
-        choose(machine, device, NULL, NULL, units, &mask);
+        choose_units(machine, device, &whole->mask, NULL, units, &mask);
+    else if (choose_units(machine, device, NULL, promised, units, &mask) < units)
+        choose_units(machine, device, NULL, NULL, units, &mask);
     return new_slice(machine, device, &mask, units, false, ret_slice, error);
 }
 

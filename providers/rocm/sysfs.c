@@ -214,7 +214,7 @@ static bool read_properties(const char *path, struct properties *ret_properties)
 }
 
 /* A location is bus, device and function, and above them the partition. */
-static void describe(const struct properties *all, uint64_t gpu_id, struct rocm_node *ret_node)
+static void describe_node(const struct properties *all, uint64_t gpu_id, struct rocm_node *ret_node)
 {
     *ret_node = (struct rocm_node){
         .gpu_id = (uint32_t)gpu_id,
@@ -250,7 +250,7 @@ uint32_t rocm_nodes_of(const char *pci_address, struct rocm_node *nodes, uint32_
             break;
         if (!rocm_path(path, sizeof path, NODES "/%u/properties", i) || !read_properties(path, &all))
             continue;
-        describe(&all, gpu_id, &nodes[count]);
+        describe_node(&all, gpu_id, &nodes[count]);
         count += strcmp(nodes[count].pci_address, pci_address) == 0;
     }
     if (count)
