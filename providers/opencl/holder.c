@@ -20,7 +20,7 @@ struct facet_opencl_holder *facet_opencl_holder_find(const struct facet_opencl_d
 }
 
 /* Inserts by start; holders without units come first. */
-static void insert(struct facet_opencl_device *device, struct facet_opencl_holder *holder)
+static void insert_holder(struct facet_opencl_device *device, struct facet_opencl_holder *holder)
 {
     struct facet_opencl_holder **link = &device->holders;
 
@@ -48,7 +48,7 @@ struct facet_opencl_holder *facet_opencl_holder_add(struct facet_opencl_device *
         return NULL;
     holder->kind = kind;
     FACET_KIT_TEXT(holder->name, name);
-    insert(device, holder);
+    insert_holder(device, holder);
     return holder;
 }
 
@@ -86,8 +86,8 @@ static bool find_stretch(const struct facet_opencl_device *device, uint32_t unit
     }
 }
 
-static enum facet_status choose(const struct facet_opencl_device *device, uint32_t units, uint32_t length,
-                                uint32_t *start, struct facet_error *error)
+static enum facet_status choose_start(const struct facet_opencl_device *device, uint32_t units, uint32_t length,
+                                      uint32_t *start, struct facet_error *error)
 {
     if (*start == FACET_PLACEMENT_ANY)
         return find_stretch(device, units, length, start)
@@ -109,7 +109,7 @@ static enum facet_status choose(const struct facet_opencl_device *device, uint32
 }
 
 /* Makes the sub-device as the layer in a tenant will, so that the driver refuses before a tenant starts. */
-static enum facet_status prove(cl_device_id device, uint32_t start, uint32_t length, struct facet_error *error)
+static enum facet_status try_sub_device(cl_device_id device, uint32_t start, uint32_t length, struct facet_error *error)
 {
     const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, start ? start : length,
                                                    start ? length : CL_DEVICE_PARTITION_BY_COUNTS_LIST_END,
@@ -137,16 +137,16 @@ enum facet_status facet_opencl_holder_place(struct facet_provider_instance *inst
                                             struct facet_error *error)
 {
     struct facet_opencl_device *target = &instance->devices[device];
-    enum facet_status status = choose(target, instance->infos[device].compute_units, length, &start, error);
+    enum facet_status status = choose_start(target, instance->infos[device].compute_units, length, &start, error);
 
     if (status == FACET_OK)
-        status = prove(target->id, start, length, error);
+        status = try_sub_device(target->id, start, length, error);
     if (status != FACET_OK)
         return status;
     take_out(target, holder);
     holder->start = start;
     holder->length = length;
-    insert(target, holder);
+    insert_holder(target, holder);
     return FACET_OK;
 }
 

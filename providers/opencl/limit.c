@@ -44,8 +44,8 @@ static enum facet_status check_free(const struct facet_provider_instance *instan
     return FACET_OK;
 }
 
-static enum facet_status grant(struct facet_provider_instance *instance, uint32_t device, const struct wish *wish,
-                               struct facet_opencl_holder *holder, struct facet_error *error)
+static enum facet_status grant_limit(struct facet_provider_instance *instance, uint32_t device, const struct wish *wish,
+                                     struct facet_opencl_holder *holder, struct facet_error *error)
 {
     uint32_t units = instance->infos[device].compute_units;
 
@@ -58,8 +58,8 @@ static enum facet_status grant(struct facet_provider_instance *instance, uint32_
 }
 
 /* Under the lock. A new worker that gets nothing is removed again. */
-static enum facet_status set(struct facet_provider_instance *instance, uint32_t device, const struct wish *wish,
-                             struct facet_error *error)
+static enum facet_status set_limit(struct facet_provider_instance *instance, uint32_t device, const struct wish *wish,
+                                   struct facet_error *error)
 {
     struct facet_opencl_device *target = &instance->devices[device];
     struct facet_opencl_holder *known = facet_opencl_holder_find(target, FACET_OPENCL_WORKER, wish->worker);
@@ -71,7 +71,7 @@ static enum facet_status set(struct facet_provider_instance *instance, uint32_t 
         known ? known : facet_opencl_holder_add(target, FACET_OPENCL_WORKER, wish->worker);
     if (!holder)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a worker");
-    status = grant(instance, device, wish, holder, error);
+    status = grant_limit(instance, device, wish, holder, error);
     if (status != FACET_OK && !known)
         facet_opencl_holder_remove(target, holder);
     return status;
@@ -91,7 +91,7 @@ static enum facet_status opencl_set_memory(struct facet_provider_instance *insta
     if (bytes == 0 || bytes > whole)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "bytes %" PRIu64 ": expected 1 to %" PRIu64, bytes, whole);
     pthread_mutex_lock(&instance->lock);
-    status = set(instance, device, &wish, error);
+    status = set_limit(instance, device, &wish, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }
@@ -109,7 +109,7 @@ static enum facet_status opencl_set_compute(struct facet_provider_instance *inst
     if (milli == 0 || milli > 1000)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "milli %" PRIu32 ": expected 1 to 1000", milli);
     pthread_mutex_lock(&instance->lock);
-    status = set(instance, device, &wish, error);
+    status = set_limit(instance, device, &wish, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }

@@ -239,7 +239,7 @@ static enum facet_status add_device(struct facet_provider_instance *instance, co
 }
 
 /* Makes room for `more` devices. */
-static bool grow(struct facet_provider_instance *instance, uint32_t more)
+static bool grow_arrays(struct facet_provider_instance *instance, uint32_t more)
 {
     size_t count = (size_t)instance->count + more;
     struct facet_opencl_device *devices = realloc(instance->devices, count * sizeof *devices);
@@ -266,7 +266,7 @@ static enum facet_status add_devices(struct facet_provider_instance *instance, c
     if (code != CL_SUCCESS)
         return facet_opencl_fail(error, name, code);
     cl_device_id *found = calloc(count, sizeof *found);
-    if (!found || !grow(instance, count))
+    if (!found || !grow_arrays(instance, count))
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %u devices", count);
     if (status == FACET_OK && (code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, found, NULL)) != CL_SUCCESS)
         status = facet_opencl_fail(error, name, code);

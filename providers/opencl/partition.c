@@ -138,9 +138,9 @@ static enum facet_status make_uuid(const struct facet_device_info *info, char *r
 }
 
 /* Under the lock. Makes all of it or nothing. */
-static enum facet_status create(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
-                                uint32_t start, uint32_t length, struct facet_partition_info *ret_info,
-                                struct facet_error *error)
+static enum facet_status create_partition(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
+                                          uint32_t start, uint32_t length, struct facet_partition_info *ret_info,
+                                          struct facet_error *error)
 {
     struct facet_opencl_device *target = &instance->devices[device];
     struct facet_opencl_holder *holder = facet_opencl_holder_add(target, FACET_OPENCL_PARTITION, uuid);
@@ -173,7 +173,7 @@ static enum facet_status opencl_create(struct facet_provider_instance *instance,
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&instance->lock);
-    status = create(instance, device, uuid, start, template.length, &info, error);
+    status = create_partition(instance, device, uuid, start, template.length, &info, error);
     pthread_mutex_unlock(&instance->lock);
     return status == FACET_OK ? facet_kit_struct(&info, sizeof info, ret_info, error) : status;
 }
