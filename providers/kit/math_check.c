@@ -317,8 +317,8 @@ static enum facet_status check_attention(struct facet_math *operation, struct ki
 /* ---- all ---- */
 
 /* Words beyond the host's size become zero. */
-static enum facet_status take(const struct facet_math *operation, struct facet_math *ret_taken,
-                              struct facet_error *error)
+static enum facet_status copy_operation(const struct facet_math *operation, struct facet_math *ret_taken,
+                                        struct facet_error *error)
 {
     if (operation->size < offsetof(struct facet_math, of))
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation: size %" PRIu32 ": expected at least %zu",
@@ -357,7 +357,7 @@ enum facet_status kit_math_check(const struct facet_math *operation, struct face
         check_gemm, check_convolution, check_activation, check_normalization, check_attention};
     struct kit_math_operands operands = {0};
     struct facet_math taken;
-    enum facet_status status = take(operation, &taken, error);
+    enum facet_status status = copy_operation(operation, &taken, error);
 
     if (status == FACET_OK)
         status = check_head(&taken, error);

@@ -12,7 +12,7 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-static struct gpu_context *find(const struct gpu_machine *machine, uint64_t number)
+static struct gpu_context *find_context(const struct gpu_machine *machine, uint64_t number)
 {
     struct gpu_context *context = machine->contexts;
 
@@ -40,7 +40,7 @@ enum facet_status gpu_context_enter(struct gpu_machine *machine, uint64_t number
                                     struct gpu_context **ret_context, struct facet_error *error)
 {
     pthread_mutex_lock(&machine->context_lock);
-    struct gpu_context *context = find(machine, number);
+    struct gpu_context *context = find_context(machine, number);
     if (context)
         context->users++;
     pthread_mutex_unlock(&machine->context_lock);
@@ -259,7 +259,7 @@ enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, 
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     pthread_mutex_lock(&machine->context_lock);
-    struct gpu_context *context = find(machine, number);
+    struct gpu_context *context = find_context(machine, number);
     if (context)
         context->closing = true;
     while (context && context->users)

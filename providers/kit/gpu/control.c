@@ -98,8 +98,8 @@ static enum facet_status make_bound(struct gpu_machine *machine, const struct gp
     return gpu_slice_new(machine, context->device, handle, units, ret_slice, error);
 }
 
-static enum facet_status bound(struct gpu_machine *machine, struct gpu_context *context, uint32_t units,
-                               uint32_t launches, struct facet_error *error)
+static enum facet_status bound_context(struct gpu_machine *machine, struct gpu_context *context, uint32_t units,
+                                       uint32_t launches, struct facet_error *error)
 {
     struct gpu_slice *slice = NULL;
     enum facet_status status = make_bound(machine, context, units, &slice, error);
@@ -153,7 +153,7 @@ enum facet_status gpu_control_set_bounds(struct facet_provider_instance *instanc
         return status;
     uint32_t most = machine->infos[context->device].compute_units;
     status = units <= most
-                 ? bound(machine, context, units, launches, error)
+                 ? bound_context(machine, context, units, launches, error)
                  : facet_kit_fail(error, FACET_OUT_OF_RANGE,
                                   "units %" PRIu32 ": expected at most the %" PRIu32 " of the device", units, most);
     gpu_context_leave(machine, context);

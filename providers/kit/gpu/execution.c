@@ -205,8 +205,8 @@ static void drop_command(struct gpu_machine *machine, struct gpu_command *comman
 }
 
 /* Queues a command whose context is entered; takes it over, also on failure. */
-static enum facet_status queue(struct gpu_machine *machine, const struct gpu_context *context, uint64_t stream_number,
-                               struct gpu_command *command, struct facet_error *error)
+static enum facet_status queue_command(struct gpu_machine *machine, const struct gpu_context *context,
+                                       uint64_t stream_number, struct gpu_command *command, struct facet_error *error)
 {
     struct gpu_executor *executor = &machine->executor;
     enum facet_status status = FACET_OK;
@@ -240,7 +240,7 @@ static enum facet_status launch_in(struct gpu_machine *machine, const struct gpu
     command->launch = *launch;
     status = gpu_module_hold(machine, context, command, error);
     if (status == FACET_OK)
-        return queue(machine, context, stream, command, error);
+        return queue_command(machine, context, stream, command, error);
     drop_command(machine, command);
     return status;
 }
@@ -302,7 +302,7 @@ static enum facet_status queue_transfer(struct gpu_machine *machine, uint64_t nu
     if (status == FACET_OK && command->kind == GPU_COPY)
         status = check_range(machine, context, command->from, command->bytes, error);
     if (status == FACET_OK)
-        status = queue(machine, context, stream_number, command, error);
+        status = queue_command(machine, context, stream_number, command, error);
     else
         free(command);
     gpu_context_leave(machine, context);

@@ -97,7 +97,8 @@ static uint64_t groups_of(const struct gpu_command *command)
  * counts as begun when it was submitted, or when the previous one in its stream ended; its end is seen later than it
  * was.
  */
-static uint64_t charge(struct gpu_stream *stream, const struct gpu_command *command, uint64_t took_ns, uint64_t now_ns)
+static uint64_t charge_tenant(struct gpu_stream *stream, const struct gpu_command *command, uint64_t took_ns,
+                              uint64_t now_ns)
 {
     uint64_t start = command->handed_ns > stream->last_end_ns ? command->handed_ns : stream->last_end_ns;
     uint64_t end = start + took_ns < now_ns ? start + took_ns : now_ns;
@@ -107,8 +108,8 @@ static uint64_t charge(struct gpu_stream *stream, const struct gpu_command *comm
 }
 
 /* A command is complete: counted, recorded, freed. The record assumes that `took_ns` ends now. */
-static void finish(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command,
-                   enum facet_status status, bool began, uint64_t took_ns)
+static void finish_command(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command,
+                           enum facet_status status, bool began, uint64_t took_ns)
 {
     struct facet_launch_record *record = &stream->records[stream->record_count++ % GPU_RECORDS];
     uint64_t now = gpu_monotonic_ns();
@@ -121,7 +122,7 @@ static void finish(struct gpu_executor *executor, struct gpu_stream *stream, str
         .queued_ns = command->queued_ns,
         .start_ns = began ? start : 0,
         .end_ns = now,
-        .busy_ns = began ? charge(stream, command, now - start, now) : 0,
+        .busy_ns = began ? charge_tenant(stream, command, now - start, now) : 0,
         .groups = status == FACET_OK ? groups_of(command) : 0,
         .units = began,
     };
@@ -145,10 +146,10 @@ static void take_out(struct gpu_stream *stream, struct gpu_command *command)
     stream->state.begun = first ? first->sequence - 1 : stream->last_sequence;
 }
 
-static void cancel(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command)
+static void cancel_command(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command)
 {
     take_out(stream, command);
-    finish(executor, stream, command, FACET_BAD_STATE, false, 0);
+    finish_command(executor, stream, command, FACET_BAD_STATE, false, 0);
     pthread_cond_signal(&executor->work); /* another stream may be waiting for it */
 }
 
@@ -157,7 +158,7 @@ void gpu_stream_cancel(struct gpu_executor *executor, struct gpu_stream *stream)
     struct gpu_command *command;
 
     while ((command = TAILQ_FIRST(&stream->queued)))
-        cancel(executor, stream, command);
+        cancel_command(executor, stream, command);
 }
 
 static struct gpu_command *find_command(struct gpu_commands *commands, uint64_t sequence)
@@ -176,7 +177,7 @@ enum facet_status gpu_stream_cancel_one(struct gpu_executor *executor, struct gp
     struct gpu_command *command = find_command(&stream->queued, sequence);
 
     if (command)
-        cancel(executor, stream, command);
+        cancel_command(executor, stream, command);
     return command || stream->handing == sequence || find_command(&stream->handed, sequence) ? FACET_OK
                                                                                              : FACET_NOT_FOUND;
 }
@@ -243,8 +244,8 @@ static enum facet_status check_again(const struct gpu_machine *machine, struct g
     return good ? FACET_OK : FACET_OUT_OF_RANGE;
 }
 
-static enum facet_status hand(struct gpu_machine *machine, struct gpu_stream *stream, struct gpu_command *command,
-                              bool moves)
+static enum facet_status submit_command(struct gpu_machine *machine, struct gpu_stream *stream,
+                                        struct gpu_command *command, bool moves)
 {
     struct gpu_context *context = stream->context;
 
@@ -273,7 +274,7 @@ static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
         return false;
     take_out(stream, command);
     if (command->kind == GPU_WAIT) {
-        finish(executor, stream, command, FACET_OK, true, 0);
+        finish_command(executor, stream, command, FACET_OK, true, 0);
         return true;
     }
     bool moves = gpu_stream_is_elsewhere(stream);
@@ -281,7 +282,7 @@ static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
     stream->context->tenant.under_way++;
     command->handed_ns = gpu_monotonic_ns();
     pthread_mutex_unlock(&executor->lock);
-    enum facet_status status = hand(machine, stream, command, moves);
+    enum facet_status status = submit_command(machine, stream, command, moves);
     pthread_mutex_lock(&executor->lock);
     stream->handing = 0;
     if (status == FACET_OK) {
@@ -289,7 +290,7 @@ static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
         stream->handed_count++;
     } else {
         stream->context->tenant.under_way--;
-        finish(executor, stream, command, status, false, 0);
+        finish_command(executor, stream, command, status, false, 0);
     }
     return true;
 }
@@ -317,7 +318,7 @@ static bool reap_next(struct gpu_machine *machine, struct gpu_stream *stream)
     stream->handed_count--;
     stream->context->tenant.under_way--;
     stream->last_ns = took_ns;
-    finish(executor, stream, command, status, true, took_ns);
+    finish_command(executor, stream, command, status, true, took_ns);
     return true;
 }
 
@@ -354,7 +355,7 @@ static bool close_dying_stream(struct gpu_machine *machine, struct gpu_stream *s
 /* --- the thread --- */
 
 /* One look at every stream. Only this thread frees streams, so `next` stays valid. */
-static bool turn(struct gpu_machine *machine, bool *ret_waiting)
+static bool serve_streams(struct gpu_machine *machine, bool *ret_waiting)
 {
     struct gpu_stream *stream, *next;
     bool moved = false;
@@ -372,7 +373,7 @@ static bool turn(struct gpu_machine *machine, bool *ret_waiting)
     return moved;
 }
 
-static void *run(void *closure)
+static void *run_executor(void *closure)
 {
     struct gpu_machine *machine = closure;
     struct gpu_executor *executor = &machine->executor;
@@ -380,7 +381,7 @@ static void *run(void *closure)
 
     pthread_mutex_lock(&executor->lock);
     while (!executor->stopping || !TAILQ_EMPTY(&executor->streams)) {
-        if (turn(machine, &waiting))
+        if (serve_streams(machine, &waiting))
             continue;
         uint64_t again = gpu_turns_again_ns(executor), soon = gpu_monotonic_ns() + POLL_NS;
         wait_until(&executor->work, &executor->lock, waiting && soon < again ? soon : again);
@@ -414,7 +415,7 @@ enum facet_status gpu_executor_start(struct gpu_machine *machine, struct facet_e
     /* The host program handles signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&executor->thread, NULL, run, machine);
+    int result = pthread_create(&executor->thread, NULL, run_executor, machine);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (result != 0)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no thread for the streams: %s", strerror(result));

@@ -14,8 +14,8 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-static enum facet_status begin(const struct gpu_machine *machine, uint32_t device, const char *worker,
-                               uint64_t capability, struct facet_error *error)
+static enum facet_status check_device_and_worker(const struct gpu_machine *machine, uint32_t device, const char *worker,
+                                                 uint64_t capability, struct facet_error *error)
 {
     enum facet_status status = gpu_device_check(machine, device, capability, error);
 
@@ -68,7 +68,7 @@ static enum facet_status limit_set_memory(struct facet_provider_instance *instan
                                           uint64_t bytes, struct facet_error *error)
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
-    enum facet_status status = begin(machine, device, worker, FACET_CAN_LIMIT_MEMORY, error);
+    enum facet_status status = check_device_and_worker(machine, device, worker, FACET_CAN_LIMIT_MEMORY, error);
 
     if (status != FACET_OK)
         return status;
@@ -120,7 +120,7 @@ static enum facet_status limit_set_compute(struct facet_provider_instance *insta
                                            const char *worker, uint32_t milli, struct facet_error *error)
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
-    enum facet_status status = begin(machine, device, worker, FACET_CAN_LIMIT_COMPUTE, error);
+    enum facet_status status = check_device_and_worker(machine, device, worker, FACET_CAN_LIMIT_COMPUTE, error);
 
     if (status != FACET_OK)
         return status;
@@ -137,8 +137,8 @@ static enum facet_status limit_set_compute(struct facet_provider_instance *insta
 
 /* --- reading and lifting --- */
 
-static void describe(const struct gpu_machine *machine, uint32_t device, const struct gpu_worker *worker,
-                     struct facet_worker_limit *ret_limit)
+static void describe_limit(const struct gpu_machine *machine, uint32_t device, const struct gpu_worker *worker,
+                           struct facet_worker_limit *ret_limit)
 {
     uint32_t whole = machine->infos[device].compute_units, units = worker->slice ? worker->slice->units : 0;
 
@@ -163,7 +163,7 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct facet_worker_limit limit;
-    enum facet_status status = begin(machine, device, worker, FACET_CAN_LIMIT_MEMORY, error);
+    enum facet_status status = check_device_and_worker(machine, device, worker, FACET_CAN_LIMIT_MEMORY, error);
 
     if (status != FACET_OK)
         return status;
@@ -171,7 +171,7 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
     const struct gpu_worker *found = gpu_worker_find(&machine->devices[device], worker);
     bool limited = found && found->valid;
     if (limited)
-        describe(machine, device, found, &limit);
+        describe_limit(machine, device, found, &limit);
     pthread_mutex_unlock(&machine->context_lock);
     return limited ? facet_kit_struct(&limit, sizeof limit, ret_limit, error) : not_limited(worker, error);
 }
@@ -190,7 +190,7 @@ static enum facet_status list_all(const struct gpu_machine *machine, uint32_t de
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " limits", count);
     for (worker = machine->devices[device].workers; worker; worker = worker->next)
         if (worker->valid)
-            describe(machine, device, worker, &limits[filled++]);
+            describe_limit(machine, device, worker, &limits[filled++]);
     enum facet_status status =
         facet_kit_list_items(limits, sizeof *limits, count, items, item_size, capacity, ret_count, error);
     free(limits);
@@ -221,8 +221,8 @@ void gpu_worker_unlimit(struct gpu_machine *machine, uint32_t device, struct gpu
     worker->memory_bytes = 0;
 }
 
-static enum facet_status clear(struct gpu_machine *machine, uint32_t device, const char *name,
-                               struct facet_error *error)
+static enum facet_status clear_limit(struct gpu_machine *machine, uint32_t device, const char *name,
+                                     struct facet_error *error)
 {
     struct gpu_worker *worker = gpu_worker_find(&machine->devices[device], name);
 
@@ -239,12 +239,12 @@ static enum facet_status limit_clear(struct facet_provider_instance *instance, u
                                      struct facet_error *error)
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
-    enum facet_status status = begin(machine, device, worker, FACET_CAN_LIMIT_MEMORY, error);
+    enum facet_status status = check_device_and_worker(machine, device, worker, FACET_CAN_LIMIT_MEMORY, error);
 
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&machine->context_lock);
-    status = clear(machine, device, worker, error);
+    status = clear_limit(machine, device, worker, error);
     pthread_mutex_unlock(&machine->context_lock);
     return status;
 }

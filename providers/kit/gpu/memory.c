@@ -88,8 +88,8 @@ static enum facet_status memory_info(struct facet_provider_instance *instance, u
     return facet_kit_struct(&info, sizeof info, ret_info, error);
 }
 
-static enum facet_status allocate(struct gpu_machine *machine, struct gpu_context *context, uint64_t bytes,
-                                  uint64_t *ret_address, struct facet_error *error)
+static enum facet_status allocate_block(struct gpu_machine *machine, struct gpu_context *context, uint64_t bytes,
+                                        uint64_t *ret_address, struct facet_error *error)
 {
     struct gpu_block *block = calloc(1, sizeof *block);
     uint64_t address = 0;
@@ -131,13 +131,13 @@ static enum facet_status memory_alloc(struct facet_provider_instance *instance, 
     if (bytes == 0)
         status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "0 bytes: expected at least 1");
     else
-        status = allocate(machine, context, bytes, ret_address, error);
+        status = allocate_block(machine, context, bytes, ret_address, error);
     gpu_context_leave(machine, context);
     return status;
 }
 
-static enum facet_status release(struct gpu_machine *machine, struct gpu_context *context, uint64_t address,
-                                 struct facet_error *error)
+static enum facet_status release_block(struct gpu_machine *machine, struct gpu_context *context, uint64_t address,
+                                       struct facet_error *error)
 {
     struct gpu_block *block = block_at(context, address);
 
@@ -161,7 +161,7 @@ static enum facet_status memory_free(struct facet_provider_instance *instance, u
 
     if (status != FACET_OK)
         return status;
-    status = release(machine, context, address, error);
+    status = release_block(machine, context, address, error);
     gpu_context_leave(machine, context);
     return status;
 }
@@ -271,8 +271,8 @@ static enum facet_status copy_by_host(struct gpu_machine *machine, uint64_t to, 
 }
 
 /* A copy on the device returns before it is complete; operations after this one must see its result. */
-static enum facet_status copy(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
-                              struct facet_error *error)
+static enum facet_status copy_memory(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
+                                     struct facet_error *error)
 {
     uint64_t apart = to > from ? to - from : from - to;
 
@@ -294,7 +294,7 @@ static enum facet_status memory_copy(struct facet_provider_instance *instance, u
         return status;
     status = check_range(machine, context, from, bytes, error);
     if (status == FACET_OK)
-        status = copy(machine, to, from, bytes, error);
+        status = copy_memory(machine, to, from, bytes, error);
     gpu_context_leave(machine, context);
     return status;
 }

@@ -41,8 +41,8 @@ static struct gpu_reservation *reservation_at(const struct gpu_context *context,
 }
 
 /* Enters a context whose device supports mapping. */
-static enum facet_status enter(struct gpu_machine *machine, uint64_t number, enum gpu_use use,
-                               struct gpu_context **ret_context, struct facet_error *error)
+static enum facet_status enter_context(struct gpu_machine *machine, uint64_t number, enum gpu_use use,
+                                       struct gpu_context **ret_context, struct facet_error *error)
 {
     enum facet_status status = gpu_context_enter(machine, number, use, ret_context, error);
 
@@ -81,8 +81,8 @@ static enum facet_status reserve_addresses(struct gpu_machine *machine, struct g
     return FACET_OK;
 }
 
-static enum facet_status reserve(struct gpu_machine *machine, struct gpu_context *context, uint64_t bytes,
-                                 uint64_t align, uint64_t *ret_address, struct facet_error *error)
+static enum facet_status create_reservation(struct gpu_machine *machine, struct gpu_context *context, uint64_t bytes,
+                                            uint64_t align, uint64_t *ret_address, struct facet_error *error)
 {
     size_t granule = machine->devices[context->device].granule;
     struct gpu_reservation *reservation = calloc(1, sizeof *reservation + bytes / granule * sizeof(struct gpu_mapping));
@@ -112,7 +112,7 @@ enum facet_status gpu_pages_reserve(struct facet_provider_instance *instance, ui
 
     if (!ret_address)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place for it, not NULL");
-    enum facet_status status = enter(machine, number, GPU_USE_CHANGE, &context, error);
+    enum facet_status status = enter_context(machine, number, GPU_USE_CHANGE, &context, error);
     if (status != FACET_OK)
         return status;
     status = check_size(machine, context, "bytes", bytes, error);
@@ -122,7 +122,7 @@ enum facet_status gpu_pages_reserve(struct facet_provider_instance *instance, ui
             status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "align %" PRIu64 ": expected a power of two", align);
     }
     if (status == FACET_OK)
-        status = reserve(machine, context, bytes, align, ret_address, error);
+        status = create_reservation(machine, context, bytes, align, ret_address, error);
     gpu_context_leave(machine, context);
     return status;
 }
@@ -136,8 +136,8 @@ static bool is_empty(const struct gpu_reservation *reservation, size_t granule)
     return true;
 }
 
-static enum facet_status release(struct gpu_machine *machine, struct gpu_context *context, uint64_t address,
-                                 struct facet_error *error)
+static enum facet_status destroy_reservation(struct gpu_machine *machine, struct gpu_context *context, uint64_t address,
+                                             struct facet_error *error)
 {
     struct gpu_reservation *reservation = reservation_at(context, address);
 
@@ -159,11 +159,11 @@ enum facet_status gpu_pages_release(struct facet_provider_instance *instance, ui
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
-    enum facet_status status = enter(machine, number, GPU_USE_CHANGE, &context, error);
+    enum facet_status status = enter_context(machine, number, GPU_USE_CHANGE, &context, error);
 
     if (status != FACET_OK)
         return status;
-    status = release(machine, context, address, error);
+    status = destroy_reservation(machine, context, address, error);
     gpu_context_leave(machine, context);
     return status;
 }
@@ -272,7 +272,7 @@ enum facet_status gpu_pages_create(struct facet_provider_instance *instance, uin
 
     if (!ret_pages)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_pages: expected a place for it, not NULL");
-    enum facet_status status = enter(machine, number, GPU_USE_READ, &context, error);
+    enum facet_status status = enter_context(machine, number, GPU_USE_READ, &context, error);
     if (status != FACET_OK)
         return status;
     status = check_size(machine, context, "bytes", bytes, error);
@@ -299,7 +299,7 @@ enum facet_status gpu_pages_destroy(struct facet_provider_instance *instance, ui
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
     bool gone = false;
-    enum facet_status status = enter(machine, number, GPU_USE_READ, &context, error);
+    enum facet_status status = enter_context(machine, number, GPU_USE_READ, &context, error);
 
     if (status != FACET_OK)
         return status;
@@ -323,7 +323,7 @@ enum facet_status gpu_pages_share(struct facet_provider_instance *instance, uint
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
-    enum facet_status status = enter(machine, number, GPU_USE_READ, &context, error);
+    enum facet_status status = enter_context(machine, number, GPU_USE_READ, &context, error);
 
     if (status != FACET_OK)
         return status;
@@ -418,8 +418,8 @@ static void drop_pages(struct gpu_machine *machine, struct gpu_pages *pages, uin
         free_pages(machine, pages);
 }
 
-static enum facet_status map(struct gpu_machine *machine, struct gpu_context *context, uint64_t address,
-                             uint64_t number, uint64_t offset, uint64_t bytes, struct facet_error *error)
+static enum facet_status map_pages(struct gpu_machine *machine, struct gpu_context *context, uint64_t address,
+                                   uint64_t number, uint64_t offset, uint64_t bytes, struct facet_error *error)
 {
     const struct gpu_device *device = &machine->devices[context->device];
     struct gpu_reservation *reservation;
@@ -452,11 +452,11 @@ enum facet_status gpu_pages_map(struct facet_provider_instance *instance, uint64
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
-    enum facet_status status = enter(machine, number, GPU_USE_CHANGE, &context, error);
+    enum facet_status status = enter_context(machine, number, GPU_USE_CHANGE, &context, error);
 
     if (status != FACET_OK)
         return status;
-    status = map(machine, context, address, pages, offset, bytes, error);
+    status = map_pages(machine, context, address, pages, offset, bytes, error);
     gpu_context_leave(machine, context);
     return status;
 }
@@ -476,8 +476,8 @@ static void unmap_range(struct gpu_machine *machine, struct gpu_reservation *res
     }
 }
 
-static enum facet_status unmap(struct gpu_machine *machine, struct gpu_context *context, uint64_t address,
-                               uint64_t bytes, struct facet_error *error)
+static enum facet_status unmap_pages(struct gpu_machine *machine, struct gpu_context *context, uint64_t address,
+                                     uint64_t bytes, struct facet_error *error)
 {
     struct gpu_reservation *reservation;
     enum facet_status status = check_place(machine, context, address, bytes, &reservation, error);
@@ -503,11 +503,11 @@ enum facet_status gpu_pages_unmap(struct facet_provider_instance *instance, uint
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
-    enum facet_status status = enter(machine, number, GPU_USE_CHANGE, &context, error);
+    enum facet_status status = enter_context(machine, number, GPU_USE_CHANGE, &context, error);
 
     if (status != FACET_OK)
         return status;
-    status = unmap(machine, context, address, bytes, error);
+    status = unmap_pages(machine, context, address, bytes, error);
     gpu_context_leave(machine, context);
     return status;
 }

@@ -52,7 +52,7 @@ void gpu_turns_end(struct gpu_machine *machine, struct gpu_turns **turns)
 }
 
 /* Called with both locks. */
-static void change(struct gpu_turns *turns, enum facet_pick_policy policy, uint64_t slice_ns)
+static void set_policy(struct gpu_turns *turns, enum facet_pick_policy policy, uint64_t slice_ns)
 {
     if (!turns)
         return;
@@ -68,9 +68,9 @@ void gpu_turns_set_policy(struct gpu_machine *machine, uint32_t device, enum fac
     on->policy = policy;
     on->slice_ns = slice_ns;
     pthread_mutex_lock(&machine->executor.lock);
-    change(on->turns, policy, slice_ns);
+    set_policy(on->turns, policy, slice_ns);
     for (struct gpu_worker *worker = on->workers; worker; worker = worker->next)
-        change(worker->turns, policy, slice_ns);
+        set_policy(worker->turns, policy, slice_ns);
     pthread_cond_signal(&machine->executor.work);
     pthread_mutex_unlock(&machine->executor.lock);
 }
@@ -170,7 +170,7 @@ static enum facet_pick_want want_of(const struct gpu_tenant *tenant)
     return tenant->under_way || (tenant->has_work && !tenant->paused) ? FACET_PICK_SERVED : FACET_PICK_IDLE;
 }
 
-static void refresh(struct gpu_executor *executor)
+static void refresh_tenants(struct gpu_executor *executor)
 {
     struct gpu_stream *stream;
     struct gpu_tenant *tenant;
@@ -189,7 +189,7 @@ static void refresh(struct gpu_executor *executor)
 
 /* --- scheduling --- */
 
-static void begin(struct gpu_turns *turns, struct gpu_tenant *tenant, uint64_t now_ns)
+static void begin_turn(struct gpu_turns *turns, struct gpu_tenant *tenant, uint64_t now_ns)
 {
     turns->holder = tenant;
     turns->next = NULL;
@@ -205,13 +205,13 @@ static bool goes_on(struct gpu_turns *turns, uint64_t now_ns)
            facet_pick_open(&turns->pick, holder->entity, now_ns);
 }
 
-static void decide(struct gpu_turns *turns, uint64_t now_ns)
+static void choose_holder(struct gpu_turns *turns, uint64_t now_ns)
 {
     turns->again_ns = FACET_PICK_NEVER;
     if (turns->next && turns->holder && turns->holder->under_way)
         return;
     if (turns->next && turns->next->ready) {
-        begin(turns, turns->next, now_ns);
+        begin_turn(turns, turns->next, now_ns);
         return;
     }
     turns->next = NULL;
@@ -224,7 +224,7 @@ static void decide(struct gpu_turns *turns, uint64_t now_ns)
     if (turns->holder && turns->holder != chosen && turns->holder->under_way)
         turns->next = chosen;
     else
-        begin(turns, chosen, now_ns);
+        begin_turn(turns, chosen, now_ns);
 }
 
 void gpu_turns_decide(struct gpu_executor *executor)
@@ -232,9 +232,9 @@ void gpu_turns_decide(struct gpu_executor *executor)
     uint64_t now = gpu_monotonic_ns();
     struct gpu_turns *turns;
 
-    refresh(executor);
+    refresh_tenants(executor);
     LIST_FOREACH (turns, &executor->turns, link)
-        decide(turns, now);
+        choose_holder(turns, now);
 }
 
 bool gpu_turns_allow(const struct gpu_executor *executor, const struct gpu_stream *stream)
