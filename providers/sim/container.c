@@ -19,7 +19,7 @@ struct item_list {
     struct facet_container_item items[ITEMS_MAX];
 };
 
-static void add(struct item_list *list, uint32_t kind, uint32_t flags, const char *guest, const char *host)
+static void add_item(struct item_list *list, uint32_t kind, uint32_t flags, const char *guest, const char *host)
 {
     struct facet_container_item *item = &list->items[list->count++];
 
@@ -32,12 +32,12 @@ static void add(struct item_list *list, uint32_t kind, uint32_t flags, const cha
 
 static void add_settings(struct item_list *list, const char *uuid, const char *profile, const char *folder)
 {
-    add(list, FACET_CONTAINER_ENVIRONMENT, 0, "FACET_SIM_VISIBLE_DEVICES", uuid);
-    add(list, FACET_CONTAINER_ENVIRONMENT, 0, "FACET_SIM_PROFILE", profile);
-    add(list, FACET_CONTAINER_MOUNT, FACET_CONTAINER_READ_ONLY, profile, profile);
+    add_item(list, FACET_CONTAINER_ENVIRONMENT, 0, "FACET_SIM_VISIBLE_DEVICES", uuid);
+    add_item(list, FACET_CONTAINER_ENVIRONMENT, 0, "FACET_SIM_PROFILE", profile);
+    add_item(list, FACET_CONTAINER_MOUNT, FACET_CONTAINER_READ_ONLY, profile, profile);
     if (*folder) {
-        add(list, FACET_CONTAINER_ENVIRONMENT, 0, "FACET_SIM_STATE", folder);
-        add(list, FACET_CONTAINER_MOUNT, 0, folder, folder);
+        add_item(list, FACET_CONTAINER_ENVIRONMENT, 0, "FACET_SIM_STATE", folder);
+        add_item(list, FACET_CONTAINER_MOUNT, 0, folder, folder);
     }
 }
 
@@ -52,7 +52,7 @@ static enum facet_status add_node(struct facet_provider_instance *instance, uint
 
     if (!uuid || !*uuid) {
         snprintf(node, sizeof node, "/dev/facet-sim/%" PRIu32, device);
-        add(list, FACET_CONTAINER_DEVICE_NODE, 0, node, node);
+        add_item(list, FACET_CONTAINER_DEVICE_NODE, 0, node, node);
         return FACET_OK;
     }
     status = sim_state_begin(instance, &record, error);
@@ -61,7 +61,7 @@ static enum facet_status add_node(struct facet_provider_instance *instance, uint
     partition = sim_record_partition(record, device, uuid);
     if (partition) {
         snprintf(node, sizeof node, "/dev/facet-sim/%" PRIu32 "-slice%" PRIu32, device, partition->start);
-        add(list, FACET_CONTAINER_DEVICE_NODE, 0, node, node);
+        add_item(list, FACET_CONTAINER_DEVICE_NODE, 0, node, node);
     } else {
         status = facet_kit_fail(error, FACET_NOT_FOUND, "partition_uuid %.64s: expected a partition of device %" PRIu32,
                                 uuid, device);

@@ -44,7 +44,7 @@ static enum facet_status new_account(struct facet_provider_instance *instance, u
     return FACET_OK;
 }
 
-static void count(struct sim_use *use, uint64_t bytes, bool partition, bool worker)
+static void count_bytes(struct sim_use *use, uint64_t bytes, bool partition, bool worker)
 {
     use->device += bytes;
     if (partition)
@@ -62,14 +62,14 @@ struct sim_use sim_engine_use(const struct facet_provider_instance *instance, ui
 
     LIST_FOREACH (account, &instance->engine->accounts, link)
         if (account->device == device)
-            count(&use, account->usage->used_bytes, strcmp(account->partition_uuid, partition_uuid) == 0,
-                  strcmp(account->worker, worker) == 0);
+            count_bytes(&use, account->usage->used_bytes, strcmp(account->partition_uuid, partition_uuid) == 0,
+                        strcmp(account->worker, worker) == 0);
     for (size_t i = 0; i < others->count; i++) {
         const struct sim_other *other = &others->items[i];
 
         if (other->device == device)
-            count(&use, other->used_bytes, strcmp(other->partition_uuid, partition_uuid) == 0,
-                  strcmp(other->worker, worker) == 0);
+            count_bytes(&use, other->used_bytes, strcmp(other->partition_uuid, partition_uuid) == 0,
+                        strcmp(other->worker, worker) == 0);
     }
     return use;
 }
@@ -85,8 +85,9 @@ static enum facet_status check_room(uint64_t bytes, uint64_t used, uint64_t tota
 }
 
 /* Checks whether `bytes` more fit: FACET_QUOTA, FACET_NO_SPACE. */
-static enum facet_status admit(struct facet_provider_instance *instance, uint32_t device, const struct sim_share *share,
-                               const char *worker, uint64_t bytes, struct facet_error *error)
+static enum facet_status check_memory_fits(struct facet_provider_instance *instance, uint32_t device,
+                                           const struct sim_share *share, const char *worker, uint64_t bytes,
+                                           struct facet_error *error)
 {
     struct sim_use use = sim_engine_use(instance, device, worker, share->partition_uuid);
     enum facet_status status = FACET_OK;
@@ -114,7 +115,7 @@ enum facet_status sim_account_enter(struct facet_provider_instance *instance, st
         return status;
     status = sim_share_in(instance, record, context->device, partition_uuid, worker, &share, error);
     if (status == FACET_OK)
-        status = admit(instance, context->device, &share, worker, bytes, error);
+        status = check_memory_fits(instance, context->device, &share, worker, bytes, error);
     if (status == FACET_OK)
         account = find_account(instance->engine, context->device, share.partition_uuid, worker);
     if (status == FACET_OK && !account)
@@ -155,7 +156,7 @@ enum facet_status sim_account_take(struct facet_provider_instance *instance, str
     status = sim_share_in(instance, record, account->device, account->partition_uuid, account->worker, &context->share,
                           error);
     if (status == FACET_OK)
-        status = admit(instance, account->device, &context->share, account->worker, bytes, error);
+        status = check_memory_fits(instance, account->device, &context->share, account->worker, bytes, error);
     if (status == FACET_OK)
         account->usage->used_bytes += bytes;
     return sim_state_end(instance, status, error);

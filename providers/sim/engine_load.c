@@ -144,7 +144,7 @@ static void set_pace(struct facet_provider_instance *instance, struct sim_load *
 /* --- time --- */
 
 /* Lets `elapsed_ns` pass at the present pace. */
-static void elapse(const struct sim_model *model, struct sim_load *load, uint64_t elapsed_ns)
+static void advance_launches(const struct sim_model *model, struct sim_load *load, uint64_t elapsed_ns)
 {
     struct sim_launch *launch;
 
@@ -241,7 +241,7 @@ static enum facet_status take_effect(struct sim_launch *launch)
 }
 
 /* Removes a launch from its stream, and frees it. */
-static void finish(struct sim_launch *launch, enum facet_status status)
+static void finish_launch(struct sim_launch *launch, enum facet_status status)
 {
     struct sim_stream *stream = launch->stream;
 
@@ -255,7 +255,7 @@ static void finish(struct sim_launch *launch, enum facet_status status)
 }
 
 /* Puts the head of a stream on the device. The caller computes the pace. */
-static bool begin(struct facet_provider_instance *instance, struct sim_stream *stream)
+static bool begin_launch(struct facet_provider_instance *instance, struct sim_stream *stream)
 {
     struct sim_context *context = stream->object.context;
     struct sim_launch *launch = TAILQ_FIRST(&stream->queue);
@@ -284,8 +284,8 @@ static void complete_due(struct facet_provider_instance *instance, struct sim_lo
         if (launch->remaining > 0)
             continue;
         TAILQ_REMOVE(&load->running, launch, running);
-        finish(launch, take_effect(launch));
-        begin(instance, stream);
+        finish_launch(launch, take_effect(launch));
+        begin_launch(instance, stream);
     }
 }
 
@@ -302,7 +302,7 @@ void sim_load_advance(struct facet_provider_instance *instance, struct sim_load 
     while (load->at_ns < now_ns) {
         uint64_t next = sim_load_next(instance, load);
 
-        elapse(model, load, (next < now_ns ? next : now_ns) - load->at_ns);
+        advance_launches(model, load, (next < now_ns ? next : now_ns) - load->at_ns);
         if (next > now_ns)
             break;
         complete_due(instance, load);
@@ -312,7 +312,7 @@ void sim_load_advance(struct facet_provider_instance *instance, struct sim_load 
 
 void sim_stream_kick(struct facet_provider_instance *instance, struct sim_stream *stream)
 {
-    if (begin(instance, stream))
+    if (begin_launch(instance, stream))
         set_pace(instance, &instance->engine->loads[stream->object.context->device]);
 }
 
@@ -334,5 +334,5 @@ void sim_stream_clear(struct facet_provider_instance *instance, struct sim_strea
 
     sim_stream_stop(instance, stream);
     while ((launch = TAILQ_FIRST(&stream->queue)))
-        finish(launch, status);
+        finish_launch(launch, status);
 }

@@ -18,7 +18,7 @@ struct reader {
 
 #define CORRUPT(reader, ...) facet_kit_fail((reader)->error, FACET_CORRUPT, "snapshot: " __VA_ARGS__)
 
-static enum facet_status get(struct reader *reader, void *ret_data, uint64_t bytes)
+static enum facet_status read_bytes(struct reader *reader, void *ret_data, uint64_t bytes)
 {
     for (char *next = ret_data; bytes > 0;) {
         ssize_t done = read(reader->fd, next, bytes < SIM_CHUNK_BYTES ? bytes : SIM_CHUNK_BYTES);
@@ -51,8 +51,8 @@ static enum facet_status no_memory(struct reader *reader)
 }
 
 /* Gives `object` its earlier number, and adds it to the context. On failure the caller still owns it. */
-static enum facet_status enter(struct reader *reader, struct sim_context *context, struct sim_object *object,
-                               enum sim_kind kind, uint64_t number)
+static enum facet_status enter_object(struct reader *reader, struct sim_context *context, struct sim_object *object,
+                                      enum sim_kind kind, uint64_t number)
 {
     if (number == 0 || number == UINT64_MAX || sim_table_find(&reader->numbers, number))
         return CORRUPT(reader, "number %" PRIu64 ": expected another one for each thing", number);
@@ -67,7 +67,8 @@ static enum facet_status enter(struct reader *reader, struct sim_context *contex
     return FACET_OK;
 }
 
-static void *find(const struct reader *reader, const struct sim_context *context, enum sim_kind kind, uint64_t number)
+static void *find_object(const struct reader *reader, const struct sim_context *context, enum sim_kind kind,
+                         uint64_t number)
 {
     struct sim_object *object = sim_table_find(&reader->numbers, number);
 
@@ -83,11 +84,11 @@ static enum facet_status get_contents(struct reader *reader, struct sim_pages *p
     struct saved_extent extent;
     enum facet_status status;
 
-    while ((status = get(reader, &extent, sizeof extent)) == FACET_OK && extent.bytes > 0) {
+    while ((status = read_bytes(reader, &extent, sizeof extent)) == FACET_OK && extent.bytes > 0) {
         if (extent.bytes > sizeof block || extent.offset > pages->bytes || extent.bytes > pages->bytes - extent.offset)
             return CORRUPT(reader, "contents at %" PRIu64 ", %" PRIu64 " bytes: expected them inside pages %" PRIu64,
                            extent.offset, extent.bytes, pages->object.number);
-        status = get(reader, block, extent.bytes);
+        status = read_bytes(reader, block, extent.bytes);
         if (status == FACET_OK)
             status =
                 sim_store_write(store, pages->extent->range.at + extent.offset, block, extent.bytes, reader->error);
@@ -102,7 +103,7 @@ static enum facet_status get_pages(struct reader *reader, struct sim_context *co
     struct saved_pages saved;
     struct sim_pages *pages;
 
-    enum facet_status status = get(reader, &saved, sizeof saved);
+    enum facet_status status = read_bytes(reader, &saved, sizeof saved);
     if (status != FACET_OK)
         return status;
     if (saved.bytes == 0 || saved.bytes > SIM_BYTES_MAX || saved.destroyed > 1)
@@ -112,7 +113,7 @@ static enum facet_status get_pages(struct reader *reader, struct sim_context *co
     if (status != FACET_OK)
         return status;
     pages->destroyed = saved.destroyed;
-    status = enter(reader, context, &pages->object, SIM_KIND_PAGES, saved.number);
+    status = enter_object(reader, context, &pages->object, SIM_KIND_PAGES, saved.number);
     if (status != FACET_OK) {
         sim_space_give(&context->space, pages->extent);
         free(pages);
@@ -128,7 +129,7 @@ static enum facet_status get_module(struct reader *reader, struct sim_context *c
     struct saved_module saved;
     struct sim_module *module;
 
-    enum facet_status status = get(reader, &saved, sizeof saved);
+    enum facet_status status = read_bytes(reader, &saved, sizeof saved);
     if (status != FACET_OK)
         return status;
     if (saved.bytes == 0 || saved.bytes > SIM_IMAGE_MAX_BYTES)
@@ -137,13 +138,13 @@ static enum facet_status get_module(struct reader *reader, struct sim_context *c
     char *text = malloc(saved.bytes);
     if (!text)
         return no_memory(reader);
-    status = get(reader, text, saved.bytes);
+    status = read_bytes(reader, text, saved.bytes);
     if (status == FACET_OK)
         status = blame_bytes(reader, sim_module_new(text, saved.bytes, &module, reader->error));
     free(text);
     if (status != FACET_OK)
         return status;
-    status = enter(reader, context, &module->object, SIM_KIND_MODULE, saved.number);
+    status = enter_object(reader, context, &module->object, SIM_KIND_MODULE, saved.number);
     if (status != FACET_OK)
         sim_module_free(module);
     return status;
@@ -155,16 +156,16 @@ static enum facet_status get_launch(struct reader *reader, struct sim_stream *st
     struct saved_launch saved;
     struct sim_launch *launch;
 
-    enum facet_status status = get(reader, &saved, sizeof saved);
+    enum facet_status status = read_bytes(reader, &saved, sizeof saved);
     if (status != FACET_OK)
         return status;
     if (saved.request.argument_bytes > sizeof arguments || saved.request.size != sizeof saved.request)
         return CORRUPT(reader, "a launch with %" PRIu32 " argument bytes: expected at most %u",
                        saved.request.argument_bytes, SIM_ARGUMENTS_MAX);
-    status = get(reader, arguments, saved.request.argument_bytes);
+    status = read_bytes(reader, arguments, saved.request.argument_bytes);
     if (status != FACET_OK)
         return status;
-    struct sim_module *module = find(reader, stream->object.context, SIM_KIND_MODULE, saved.request.module);
+    struct sim_module *module = find_object(reader, stream->object.context, SIM_KIND_MODULE, saved.request.module);
     bool whole = saved.remaining == SIM_WHOLE_WORK && saved.elapsed_ns == 0;
     if (!module || saved.remaining <= SIM_ROUNDING || saved.remaining > SIM_WHOLE_WORK ||
         (!whole && !TAILQ_EMPTY(&stream->queue)))
@@ -185,7 +186,7 @@ static enum facet_status get_stream(struct reader *reader, struct sim_context *c
 {
     struct saved_stream saved;
 
-    enum facet_status status = get(reader, &saved, sizeof saved);
+    enum facet_status status = read_bytes(reader, &saved, sizeof saved);
     if (status != FACET_OK)
         return status;
     if (saved.completed > saved.launched || saved.launched - saved.completed != saved.queued ||
@@ -199,7 +200,7 @@ static enum facet_status get_stream(struct reader *reader, struct sim_context *c
     stream->launched = saved.launched;
     stream->completed = saved.completed;
     stream->busy_ns = saved.busy_ns;
-    status = enter(reader, context, &stream->object, SIM_KIND_STREAM, saved.number);
+    status = enter_object(reader, context, &stream->object, SIM_KIND_STREAM, saved.number);
     if (status != FACET_OK) {
         free(stream);
         return status;
@@ -216,7 +217,7 @@ static enum facet_status get_reservation(struct reader *reader, struct sim_conte
     struct saved_reservation saved;
     struct sim_reservation *reservation;
 
-    enum facet_status status = get(reader, &saved, sizeof saved);
+    enum facet_status status = read_bytes(reader, &saved, sizeof saved);
     if (status != FACET_OK)
         return status;
     uint64_t grain = saved.plain ? SIM_PLAIN_ALIGN : context->space.page_bytes;
@@ -233,12 +234,12 @@ static enum facet_status get_mapping(struct reader *reader, struct sim_context *
 {
     struct saved_mapping saved;
 
-    enum facet_status status = get(reader, &saved, sizeof saved);
+    enum facet_status status = read_bytes(reader, &saved, sizeof saved);
     if (status != FACET_OK)
         return status;
     const struct sim_range range = {saved.address, saved.bytes};
     const struct sim_reservation *around = sim_space_around(&context->space, saved.address);
-    struct sim_pages *pages = find(reader, context, SIM_KIND_PAGES, saved.pages);
+    struct sim_pages *pages = find_object(reader, context, SIM_KIND_PAGES, saved.pages);
     uint64_t grain = context->space.page_bytes;
     if (!around || !pages || saved.bytes == 0 ||
         saved.bytes > around->range.bytes - (saved.address - around->range.at) || saved.offset > pages->bytes ||
@@ -307,8 +308,8 @@ static enum facet_status check_identity(struct reader *reader, const struct save
     return FACET_OK;
 }
 
-static enum facet_status repeat(struct reader *reader, struct sim_context *context, uint64_t count,
-                                enum facet_status (*read_one)(struct reader *, struct sim_context *))
+static enum facet_status read_each(struct reader *reader, struct sim_context *context, uint64_t count,
+                                   enum facet_status (*read_one)(struct reader *, struct sim_context *))
 {
     enum facet_status status = FACET_OK;
 
@@ -320,16 +321,16 @@ static enum facet_status repeat(struct reader *reader, struct sim_context *conte
 static enum facet_status get_parts(struct reader *reader, struct sim_context *context,
                                    const struct saved_context *saved)
 {
-    enum facet_status status = repeat(reader, context, saved->pages, get_pages);
+    enum facet_status status = read_each(reader, context, saved->pages, get_pages);
 
     if (status == FACET_OK)
-        status = repeat(reader, context, saved->modules, get_module);
+        status = read_each(reader, context, saved->modules, get_module);
     if (status == FACET_OK)
-        status = repeat(reader, context, saved->streams, get_stream);
+        status = read_each(reader, context, saved->streams, get_stream);
     if (status == FACET_OK)
-        status = repeat(reader, context, saved->reservations, get_reservation);
+        status = read_each(reader, context, saved->reservations, get_reservation);
     if (status == FACET_OK)
-        status = repeat(reader, context, saved->mappings, get_mapping);
+        status = read_each(reader, context, saved->mappings, get_mapping);
     return status == FACET_OK ? check_whole(reader, context) : status;
 }
 
@@ -339,7 +340,7 @@ static enum facet_status get_context(struct reader *reader, struct sim_contexts 
     struct saved_context saved;
     struct sim_context *context;
 
-    enum facet_status status = get(reader, &saved, sizeof saved);
+    enum facet_status status = read_bytes(reader, &saved, sizeof saved);
     if (status == FACET_OK)
         status = check_identity(reader, &saved);
     if (status == FACET_OK)
@@ -354,7 +355,7 @@ static enum facet_status get_context(struct reader *reader, struct sim_contexts 
     context->account->device = context->device;
     FACET_KIT_TEXT(context->account->worker, saved.worker);
     FACET_KIT_TEXT(context->account->partition_uuid, saved.partition_uuid);
-    status = enter(reader, context, &context->object, SIM_KIND_CONTEXT, saved.number);
+    status = enter_object(reader, context, &context->object, SIM_KIND_CONTEXT, saved.number);
     return status == FACET_OK ? get_parts(reader, context, &saved) : status;
 }
 
@@ -364,7 +365,7 @@ static enum facet_status get_contexts(struct reader *reader, char ret_scope[FACE
     struct saved_header header;
     uint64_t end;
 
-    enum facet_status status = get(reader, &header, sizeof header);
+    enum facet_status status = read_bytes(reader, &header, sizeof header);
     if (status != FACET_OK)
         return status;
     if (memcmp(header.magic, SAVED_MAGIC, sizeof header.magic) != 0 || header.contexts == 0 ||
@@ -376,7 +377,7 @@ static enum facet_status get_contexts(struct reader *reader, char ret_scope[FACE
     for (uint32_t i = 0; i < header.contexts && status == FACET_OK; i++)
         status = get_context(reader, contexts);
     if (status == FACET_OK)
-        status = get(reader, &end, sizeof end);
+        status = read_bytes(reader, &end, sizeof end);
     if (status == FACET_OK && end != SAVED_END)
         return CORRUPT(reader, "expected its end mark");
     if (status == FACET_OK)

@@ -14,7 +14,7 @@ struct writer {
     unsigned char buffer[SIM_CHUNK_BYTES];
 };
 
-static void flush(struct writer *writer)
+static void flush_buffer(struct writer *writer)
 {
     const unsigned char *next = writer->buffer;
 
@@ -34,7 +34,7 @@ static void flush(struct writer *writer)
     }
 }
 
-static void put(struct writer *writer, const void *data, uint64_t bytes)
+static void put_bytes(struct writer *writer, const void *data, uint64_t bytes)
 {
     for (const unsigned char *next = data; bytes > 0 && writer->status == FACET_OK;) {
         size_t room = sizeof writer->buffer - writer->used;
@@ -45,7 +45,7 @@ static void put(struct writer *writer, const void *data, uint64_t bytes)
         next += length;
         bytes -= length;
         if (writer->used == sizeof writer->buffer)
-            flush(writer);
+            flush_buffer(writer);
     }
 }
 
@@ -67,8 +67,8 @@ static void put_stretch(struct writer *writer, const struct sim_pages *pages, st
         writer->status = sim_store_read(pages->object.context->space.store, at, block, extent.bytes, writer->error);
         if (writer->status != FACET_OK || is_zero(block, extent.bytes))
             continue;
-        put(writer, &extent, sizeof extent);
-        put(writer, block, extent.bytes);
+        put_bytes(writer, &extent, sizeof extent);
+        put_bytes(writer, block, extent.bytes);
     }
 }
 
@@ -79,21 +79,21 @@ static void put_pages(struct writer *writer, const struct sim_pages *pages)
     struct sim_range left = {pages->extent->range.at, pages->bytes}, stretch;
     uint64_t end = left.at + left.bytes;
 
-    put(writer, &saved, sizeof saved);
+    put_bytes(writer, &saved, sizeof saved);
     while (writer->status == FACET_OK && sim_store_data(pages->object.context->space.store, left, &stretch)) {
         put_stretch(writer, pages, stretch);
         left.at = stretch.at + stretch.bytes;
         left.bytes = end - left.at;
     }
-    put(writer, &none, sizeof none);
+    put_bytes(writer, &none, sizeof none);
 }
 
 static void put_module(struct writer *writer, const struct sim_module *module)
 {
     const struct saved_module saved = {module->object.number, module->bytes};
 
-    put(writer, &saved, sizeof saved);
-    put(writer, module->text, module->bytes);
+    put_bytes(writer, &saved, sizeof saved);
+    put_bytes(writer, module->text, module->bytes);
 }
 
 static void put_stream(struct writer *writer, const struct sim_stream *stream)
@@ -108,12 +108,12 @@ static void put_stream(struct writer *writer, const struct sim_stream *stream)
     };
     const struct sim_launch *launch;
 
-    put(writer, &saved, sizeof saved);
+    put_bytes(writer, &saved, sizeof saved);
     TAILQ_FOREACH (launch, &stream->queue, queued) {
         const struct saved_launch saved_launch = {launch->remaining, launch->elapsed_ns, launch->request};
 
-        put(writer, &saved_launch, sizeof saved_launch);
-        put(writer, launch->arguments, launch->request.argument_bytes);
+        put_bytes(writer, &saved_launch, sizeof saved_launch);
+        put_bytes(writer, launch->arguments, launch->request.argument_bytes);
     }
 }
 
@@ -145,14 +145,14 @@ static void put_space(struct writer *writer, const struct sim_space *space)
         const struct sim_reservation *reservation = space->reservations.entries[i].value;
         const struct saved_reservation saved = {reservation->range.at, reservation->range.bytes, reservation->plain};
 
-        put(writer, &saved, sizeof saved);
+        put_bytes(writer, &saved, sizeof saved);
     }
     for (size_t i = 0; i < space->mappings.count; i++) {
         const struct sim_mapping *mapping = space->mappings.entries[i].value;
         const struct saved_mapping saved = {mapping->range.at, mapping->range.bytes, mapping->pages->object.number,
                                             mapping->offset};
 
-        put(writer, &saved, sizeof saved);
+        put_bytes(writer, &saved, sizeof saved);
     }
 }
 
@@ -176,7 +176,7 @@ static void put_context(struct writer *writer, const struct facet_provider_insta
     FACET_KIT_TEXT(saved.worker, context->account->worker);
     FACET_KIT_TEXT(saved.partition_uuid, context->account->partition_uuid);
     FACET_KIT_TEXT(saved.device_name, info->name);
-    put(writer, &saved, sizeof saved);
+    put_bytes(writer, &saved, sizeof saved);
     put_objects(writer, context, SIM_KIND_PAGES);
     put_objects(writer, context, SIM_KIND_MODULE);
     put_objects(writer, context, SIM_KIND_STREAM);
@@ -194,11 +194,11 @@ enum facet_status sim_save(const struct facet_provider_instance *instance, struc
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to write a snapshot");
     *writer = (struct writer){.fd = fd, .error = error};
     FACET_KIT_TEXT(header.scope, scope);
-    put(writer, &header, sizeof header);
+    put_bytes(writer, &header, sizeof header);
     for (uint32_t i = 0; i < count; i++)
         put_context(writer, instance, contexts[i]);
-    put(writer, &end, sizeof end);
-    flush(writer);
+    put_bytes(writer, &end, sizeof end);
+    flush_buffer(writer);
     enum facet_status status = writer->status;
     free(writer);
     return status;

@@ -22,8 +22,8 @@ static uint64_t range_end(struct sim_range range)
  * A place for `bytes` between the ranges of `taken`, `guard` apart, below `high`: after the last one, or, when those
  * addresses are used up, in the first gap that is large enough.
  */
-static bool place(const struct sim_table *taken, struct sim_range bounds, uint64_t bytes, uint64_t align,
-                  uint64_t guard, uint64_t *ret_at)
+static bool find_place(const struct sim_table *taken, struct sim_range bounds, uint64_t bytes, uint64_t align,
+                       uint64_t guard, uint64_t *ret_at)
 {
     const struct sim_range *last = taken->count ? taken->entries[taken->count - 1].value : NULL;
     uint64_t high = range_end(bounds);
@@ -111,12 +111,12 @@ enum facet_status sim_space_reserve(struct sim_space *space, uint64_t bytes, uin
     if (bytes == 0 || bytes > SIM_BYTES_MAX || align > SIM_BYTES_MAX)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "bytes %" PRIu64 ", align %" PRIu64 ": expected 1 to %" PRIu64,
                               bytes, align, SIM_BYTES_MAX);
-    if (!place(&space->reservations, bounds, bytes, align, SIM_ADDRESS_GUARD, &range.at))
+    if (!find_place(&space->reservations, bounds, bytes, align, SIM_ADDRESS_GUARD, &range.at))
         return facet_kit_fail(error, FACET_NO_SPACE, "no free addresses for %" PRIu64 " bytes", bytes);
     return insert_reservation(space, range, ret_reservation, error);
 }
 
-static bool overlaps(const struct sim_table *table, struct sim_range range)
+static bool overlaps_any(const struct sim_table *table, struct sim_range range)
 {
     size_t above = sim_table_above(table, range_end(range) - 1);
 
@@ -132,7 +132,7 @@ enum facet_status sim_space_reserve_at(struct sim_space *space, struct sim_range
                               "address %#" PRIx64 ", bytes %" PRIu64 ": expected addresses "
                               "of this device",
                               range.at, range.bytes);
-    if (overlaps(&space->reservations, range))
+    if (overlaps_any(&space->reservations, range))
         return facet_kit_fail(error, FACET_BUSY, "address %#" PRIx64 ": expected it to be free", range.at);
     return insert_reservation(space, range, ret_reservation, error);
 }
@@ -157,7 +157,7 @@ struct sim_reservation *sim_space_around(const struct sim_space *space, uint64_t
 
 bool sim_space_is_mapped(const struct sim_space *space, struct sim_range range)
 {
-    return overlaps(&space->mappings, range);
+    return overlaps_any(&space->mappings, range);
 }
 
 enum facet_status sim_space_take(struct sim_space *space, uint64_t bytes, struct sim_extent **ret_extent,
@@ -167,7 +167,7 @@ enum facet_status sim_space_take(struct sim_space *space, uint64_t bytes, struct
     struct sim_range range = {.bytes = align_up(bytes, SIM_STORE_BLOCK)};
     struct sim_extent *extent = NULL;
 
-    if (place(&space->extents, bounds, range.bytes, SIM_STORE_BLOCK, 0, &range.at))
+    if (find_place(&space->extents, bounds, range.bytes, SIM_STORE_BLOCK, 0, &range.at))
         extent = insert_range(&space->extents, range, sizeof *extent);
     if (!extent)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no host memory for %" PRIu64 " bytes", bytes);

@@ -70,7 +70,7 @@ bool sim_store_forget(int store, struct sim_range range)
 }
 
 /* The longest piece from `address`, at most `bytes`, that is contiguous in the store. 0: not memory. */
-static uint64_t piece(const struct sim_space *space, uint64_t address, uint64_t bytes, uint64_t *ret_at)
+static uint64_t contiguous_piece(const struct sim_space *space, uint64_t address, uint64_t bytes, uint64_t *ret_at)
 {
     size_t above = sim_table_above(&space->mappings, address);
     const struct sim_mapping *mapping = above ? space->mappings.entries[above - 1].value : NULL;
@@ -87,7 +87,7 @@ bool sim_space_is_memory(const struct sim_space *space, uint64_t address, uint64
     uint64_t at;
 
     while (bytes > 0) {
-        uint64_t length = piece(space, address, bytes, &at);
+        uint64_t length = contiguous_piece(space, address, bytes, &at);
 
         if (length == 0)
             return false;
@@ -97,8 +97,8 @@ bool sim_space_is_memory(const struct sim_space *space, uint64_t address, uint64
     return true;
 }
 
-static enum facet_status check(const struct sim_space *space, uint64_t address, uint64_t bytes,
-                               struct facet_error *error)
+static enum facet_status check_range(const struct sim_space *space, uint64_t address, uint64_t bytes,
+                                     struct facet_error *error)
 {
     if (sim_space_is_memory(space, address, bytes))
         return FACET_OK;
@@ -107,27 +107,27 @@ static enum facet_status check(const struct sim_space *space, uint64_t address, 
 }
 
 /* The two below move through the mappings of a range that was checked. */
-static enum facet_status put(const struct sim_space *space, uint64_t address, const void *data, uint64_t bytes,
-                             struct facet_error *error)
+static enum facet_status write_pieces(const struct sim_space *space, uint64_t address, const void *data, uint64_t bytes,
+                                      struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
     uint64_t at = 0;
 
     for (uint64_t done = 0, length; done < bytes && status == FACET_OK; done += length) {
-        length = piece(space, address + done, bytes - done, &at);
+        length = contiguous_piece(space, address + done, bytes - done, &at);
         status = sim_store_write(space->store, at, (const char *)data + done, length, error);
     }
     return status;
 }
 
-static enum facet_status get(const struct sim_space *space, uint64_t address, void *ret_data, uint64_t bytes,
-                             struct facet_error *error)
+static enum facet_status read_pieces(const struct sim_space *space, uint64_t address, void *ret_data, uint64_t bytes,
+                                     struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
     uint64_t at = 0;
 
     for (uint64_t done = 0, length; done < bytes && status == FACET_OK; done += length) {
-        length = piece(space, address + done, bytes - done, &at);
+        length = contiguous_piece(space, address + done, bytes - done, &at);
         status = sim_store_read(space->store, at, (char *)ret_data + done, length, error);
     }
     return status;
@@ -136,35 +136,35 @@ static enum facet_status get(const struct sim_space *space, uint64_t address, vo
 enum facet_status sim_space_write(struct sim_space *space, uint64_t address, const void *data, uint64_t bytes,
                                   struct facet_error *error)
 {
-    enum facet_status status = check(space, address, bytes, error);
+    enum facet_status status = check_range(space, address, bytes, error);
 
-    return status == FACET_OK ? put(space, address, data, bytes, error) : status;
+    return status == FACET_OK ? write_pieces(space, address, data, bytes, error) : status;
 }
 
 enum facet_status sim_space_read(const struct sim_space *space, uint64_t address, uint64_t bytes, void *ret_data,
                                  struct facet_error *error)
 {
-    enum facet_status status = check(space, address, bytes, error);
+    enum facet_status status = check_range(space, address, bytes, error);
 
-    return status == FACET_OK ? get(space, address, ret_data, bytes, error) : status;
+    return status == FACET_OK ? read_pieces(space, address, ret_data, bytes, error) : status;
 }
 
 enum facet_status sim_space_copy(struct sim_space *space, uint64_t to, uint64_t from, uint64_t bytes,
                                  struct facet_error *error)
 {
-    enum facet_status status = check(space, to, bytes, error);
+    enum facet_status status = check_range(space, to, bytes, error);
     char chunk[SIM_CHUNK_BYTES];
     bool backwards = to > from; /* so that no byte is overwritten before it was read */
 
     if (status == FACET_OK)
-        status = check(space, from, bytes, error);
+        status = check_range(space, from, bytes, error);
     for (uint64_t done = 0, length; done < bytes && status == FACET_OK; done += length) {
         length = smaller(bytes - done, sizeof chunk);
         uint64_t at = backwards ? bytes - done - length : done;
 
-        status = get(space, from + at, chunk, length, error);
+        status = read_pieces(space, from + at, chunk, length, error);
         if (status == FACET_OK)
-            status = put(space, to + at, chunk, length, error);
+            status = write_pieces(space, to + at, chunk, length, error);
     }
     return status;
 }
@@ -172,13 +172,13 @@ enum facet_status sim_space_copy(struct sim_space *space, uint64_t to, uint64_t 
 enum facet_status sim_space_fill(struct sim_space *space, uint64_t address, uint8_t value, uint64_t bytes,
                                  struct facet_error *error)
 {
-    enum facet_status status = check(space, address, bytes, error);
+    enum facet_status status = check_range(space, address, bytes, error);
     char chunk[SIM_CHUNK_BYTES];
 
     memset(chunk, value, sizeof chunk);
     for (uint64_t done = 0, length; done < bytes && status == FACET_OK; done += length) {
         length = smaller(bytes - done, sizeof chunk);
-        status = put(space, address + done, chunk, length, error);
+        status = write_pieces(space, address + done, chunk, length, error);
     }
     return status;
 }

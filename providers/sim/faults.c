@@ -138,7 +138,7 @@ static void read_fault(const struct sim_json *at, const struct sim_machine *mach
 }
 
 /* Sorts by time; faults of one time keep the script's order. */
-static void sort(struct sim_fault *script, uint32_t count)
+static void sort_script(struct sim_fault *script, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         struct sim_fault fault = script[i];
@@ -150,7 +150,7 @@ static void sort(struct sim_fault *script, uint32_t count)
     }
 }
 
-static struct sim_faults *make(const struct sim_machine *machine, size_t count)
+static struct sim_faults *create_faults(const struct sim_machine *machine, size_t count)
 {
     struct sim_faults *faults = calloc(1, sizeof *faults);
 
@@ -179,14 +179,14 @@ static struct sim_faults *read_script(const struct sim_json *root, const struct 
     sim_json_only(root, members);
     list = sim_json_member(root, "faults");
     count = sim_json_count(&list, 0, FAULTS_MAX);
-    faults = make(machine, count);
+    faults = create_faults(machine, count);
     for (; faults && faults->count < count && root->document->status == FACET_OK; faults->count++) {
         struct sim_json item = sim_json_item(&list, faults->count);
 
         read_fault(&item, machine, &faults->script[faults->count]);
     }
     if (faults)
-        sort(faults->script, faults->count);
+        sort_script(faults->script, faults->count);
     return faults;
 }
 
@@ -219,7 +219,7 @@ enum facet_status sim_faults_open(const char *file, const struct sim_machine *ma
     enum facet_status status;
 
     if (!file || !*file) {
-        *ret_faults = make(machine, 0);
+        *ret_faults = create_faults(machine, 0);
         return *ret_faults ? FACET_OK : facet_kit_fail(error, FACET_NO_MEMORY, "no memory for faults");
     }
     status = sim_read_file(file, &text, &length, error);
@@ -292,8 +292,8 @@ enum facet_health sim_fault_health(const struct facet_provider_instance *instanc
     return FACET_HEALTH_OK;
 }
 
-static void tell(struct facet_provider_instance *instance, const struct sim_fault *fault, uint32_t kind, uint64_t value,
-                 const char *message)
+static void send_event(struct facet_provider_instance *instance, const struct sim_fault *fault, uint32_t kind,
+                       uint64_t value, const char *message)
 {
     sim_event(instance, kind, fault->device, value, fault->link, sim_device_info(instance, fault->device)->uuid,
               message);
@@ -315,7 +315,8 @@ static void take_effect(struct facet_provider_instance *instance, const struct s
     case FAULT_ECC:
         condition->broken_memory = true;
         condition->ecc_uncorrected += fault->count;
-        tell(instance, fault, FACET_EVENT_ECC, condition->ecc_uncorrected, "uncorrected memory errors (simulated)");
+        send_event(instance, fault, FACET_EVENT_ECC, condition->ecc_uncorrected,
+                   "uncorrected memory errors (simulated)");
         break;
     case FAULT_ECC_CORRECTED:
         condition->ecc_corrected += fault->count;
@@ -323,7 +324,7 @@ static void take_effect(struct facet_provider_instance *instance, const struct s
     case FAULT_LINK_DOWN:
     case FAULT_LINK_UP:
         instance->faults->links_down[fault->link] = fault->kind == FAULT_LINK_DOWN;
-        tell(instance, fault, FACET_EVENT_LINK, fault->kind == FAULT_LINK_UP, "link changed (simulated)");
+        send_event(instance, fault, FACET_EVENT_LINK, fault->kind == FAULT_LINK_UP, "link changed (simulated)");
         break;
     case FAULT_SLOW:
         condition->slowdown_milli = fault->factor_milli;
@@ -359,7 +360,7 @@ bool sim_faults_apply(struct facet_provider_instance *instance)
         take_effect(instance, fault);
         is = sim_fault_health(instance, fault->device);
         if (is != was)
-            tell(instance, fault, FACET_EVENT_HEALTH, is, messages[is]);
+            send_event(instance, fault, FACET_EVENT_HEALTH, is, messages[is]);
     }
     if (faults->done != before)
         sim_clock_changed(instance);

@@ -70,7 +70,7 @@ enum facet_status sim_json_parse(const char *file, const char *text, size_t leng
 }
 
 /* The value for a message: short, or its kind. */
-static void describe(const json_t *value, char *text, size_t size)
+static void describe_value(const json_t *value, char *text, size_t size)
 {
     static const char *const kinds[] = {"an object", "an array", "a text", "a number",
                                         "a number",  "true",     "false",  "null"};
@@ -90,7 +90,7 @@ void sim_json_refuse(const struct sim_json *at, const char *format, ...)
 
     if (document->status != FACET_OK)
         return;
-    describe(at->value, value, sizeof value);
+    describe_value(at->value, value, sizeof value);
     va_start(arguments, format);
     vsnprintf(expected, sizeof expected, format, arguments);
     va_end(arguments);

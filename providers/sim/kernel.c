@@ -38,7 +38,7 @@ static bool is_blank(char letter)
     return letter == ' ' || letter == '\t';
 }
 
-static enum facet_status refuse(const struct line *line, const char *member, const char *expected)
+static enum facet_status refuse_member(const struct line *line, const char *member, const char *expected)
 {
     char shown[WORD_MAX];
 
@@ -132,21 +132,21 @@ static enum facet_status parse_members(struct line *line, struct sim_kernel *ker
         const char *expected;
 
         if (!equals)
-            return refuse(line, word, "key=value");
+            return refuse_member(line, word, "key=value");
         *equals = '\0';
         unsigned bit = parse_value(word, equals + 1, kernel, &expected);
         if (!bit)
-            return refuse(line, word, expected);
+            return refuse_member(line, word, expected);
         if (seen & bit)
-            return refuse(line, word, "it once");
+            return refuse_member(line, word, "it once");
         seen |= bit;
     }
     if (!(seen & (SEEN_CYCLES | SEEN_BYTES | SEEN_DURATION)))
-        return refuse(line, kernel->name, "cycles_per_group, bytes_per_group or duration_ns");
+        return refuse_member(line, kernel->name, "cycles_per_group, bytes_per_group or duration_ns");
     if ((seen & SEEN_DURATION) && (seen & (SEEN_CYCLES | SEEN_BYTES)))
-        return refuse(line, "duration_ns", "it without cycles_per_group and bytes_per_group");
+        return refuse_member(line, "duration_ns", "it without cycles_per_group and bytes_per_group");
     if ((seen & SEEN_DURATION) && kernel->duration_ns == 0)
-        return refuse(line, "duration_ns", "at least 1");
+        return refuse_member(line, "duration_ns", "at least 1");
     return FACET_OK;
 }
 
@@ -162,10 +162,10 @@ static enum facet_status parse_line(struct line *line, struct sim_kernel *ret_ke
         return FACET_OK;
     }
     if (strcmp(word, "kernel") != 0)
-        return refuse(line, word, "kernel");
+        return refuse_member(line, word, "kernel");
     next_word(line, word);
     if (!is_name(word))
-        return refuse(line, word, "a name of 1 to 63 letters, digits, '_', '.', ':' and '-'");
+        return refuse_member(line, word, "a name of 1 to 63 letters, digits, '_', '.', ':' and '-'");
     FACET_KIT_TEXT(kernel.name, word);
     enum facet_status status = parse_members(line, &kernel);
     if (status == FACET_OK)
@@ -173,8 +173,8 @@ static enum facet_status parse_line(struct line *line, struct sim_kernel *ret_ke
     return status;
 }
 
-static enum facet_status append(struct sim_image *image, size_t *capacity, const struct sim_kernel *kernel,
-                                struct facet_error *error)
+static enum facet_status append_kernel(struct sim_image *image, size_t *capacity, const struct sim_kernel *kernel,
+                                       struct facet_error *error)
 {
     if (image->count == *capacity) {
         size_t larger = *capacity ? *capacity * 2 : 4;
@@ -209,7 +209,7 @@ static enum facet_status parse_lines(const char *text, uint64_t bytes, struct si
         line = (struct line){.at = at, .end = newline ? newline : end, .number = line.number + 1, .error = error};
         enum facet_status status = parse_line(&line, &kernel);
         if (status == FACET_OK && kernel.name[0])
-            status = append(image, &capacity, &kernel, error);
+            status = append_kernel(image, &capacity, &kernel, error);
         if (status != FACET_OK)
             return status;
     }

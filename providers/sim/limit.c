@@ -172,8 +172,8 @@ static enum facet_status limit_compute(const struct facet_provider_instance *ins
     return FACET_OK;
 }
 
-static enum facet_status begin(struct facet_provider_instance *instance, uint32_t device, const char *worker,
-                               const char *operation, struct sim_record **ret_record, struct facet_error *error)
+static enum facet_status begin_limit(struct facet_provider_instance *instance, uint32_t device, const char *worker,
+                                     const char *operation, struct sim_record **ret_record, struct facet_error *error)
 {
     enum facet_status status = sim_begin(instance, device, operation, error);
 
@@ -191,7 +191,7 @@ static enum facet_status limit_set_memory(struct facet_provider_instance *instan
     if (!instance)
         return sim_null("instance", error);
     SIM_LOCK(instance);
-    status = begin(instance, device, worker, "limit.set_memory", &record, error);
+    status = begin_limit(instance, device, worker, "limit.set_memory", &record, error);
     if (status != FACET_OK)
         return status;
     return sim_state_end(instance, limit_memory(instance, record, device, worker, bytes, error), error);
@@ -206,14 +206,14 @@ static enum facet_status limit_set_compute(struct facet_provider_instance *insta
     if (!instance)
         return sim_null("instance", error);
     SIM_LOCK(instance);
-    status = begin(instance, device, worker, "limit.set_compute", &record, error);
+    status = begin_limit(instance, device, worker, "limit.set_compute", &record, error);
     if (status != FACET_OK)
         return status;
     return sim_state_end(instance, limit_compute(instance, record, device, worker, milli, error), error);
 }
 
-static void describe(const struct facet_provider_instance *instance, const struct sim_worker *worker,
-                     struct facet_worker_limit *limit)
+static void describe_limit(const struct facet_provider_instance *instance, const struct sim_worker *worker,
+                           struct facet_worker_limit *limit)
 {
     memset(limit, 0, sizeof *limit);
     limit->size = sizeof *limit;
@@ -244,12 +244,12 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
     if (!instance || !ret_limit)
         return sim_null(instance ? "ret_limit" : "instance", error);
     SIM_LOCK(instance);
-    status = begin(instance, device, worker, "limit.get", &record, error);
+    status = begin_limit(instance, device, worker, "limit.get", &record, error);
     if (status != FACET_OK)
         return status;
     found = sim_record_worker(record, device, worker);
     if (found)
-        describe(instance, found, &limit);
+        describe_limit(instance, found, &limit);
     status = sim_state_end(instance, found ? FACET_OK : not_limited(worker, device, error), error);
     return status == FACET_OK ? facet_kit_struct(&limit, sizeof limit, ret_limit, error) : status;
 }
@@ -268,7 +268,7 @@ static enum facet_status describe_all(struct facet_provider_instance *instance, 
     limits = calloc(record->worker_count + 1, sizeof *limits);
     for (uint32_t i = 0; limits && i < record->worker_count; i++)
         if (record->workers[i].device == device)
-            describe(instance, &record->workers[i], &limits[count++]);
+            describe_limit(instance, &record->workers[i], &limits[count++]);
     status = sim_state_end(instance, FACET_OK, error);
     if (!limits)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of limits");
@@ -321,7 +321,7 @@ static enum facet_status limit_clear(struct facet_provider_instance *instance, u
     if (!instance)
         return sim_null("instance", error);
     SIM_LOCK(instance);
-    status = begin(instance, device, worker, "limit.clear", &record, error);
+    status = begin_limit(instance, device, worker, "limit.clear", &record, error);
     if (status != FACET_OK)
         return status;
     return sim_state_end(instance, remove_worker(instance, record, device, worker, error), error);

@@ -67,7 +67,7 @@ static const struct sim_product *product_named(const struct sim_machine *machine
     return NULL;
 }
 
-static void identify(const struct sim_machine *machine, struct facet_device_info *info)
+static void set_uuid(const struct sim_machine *machine, struct facet_device_info *info)
 {
     char text[96];
 
@@ -87,7 +87,7 @@ static void read_device(const struct sim_json *at, struct sim_machine *machine, 
     }
     device->info = device->product->info;
     device->info.index = device->number = machine->device_count;
-    identify(machine, &device->info);
+    set_uuid(machine, &device->info);
     if (sim_json_has(at, "numa_node")) {
         struct sim_json numa = sim_json_member(at, "numa_node");
 

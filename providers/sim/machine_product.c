@@ -85,7 +85,7 @@ static int64_t member_integer(const struct sim_json *at, const char *name, int64
     return sim_json_integer(&member, low, high);
 }
 
-static void store(struct sim_product *product, const struct number *number, int64_t value)
+static void store_number(struct sim_product *product, const struct number *number, int64_t value)
 {
     char *place = (char *)product + number->offset;
 
@@ -109,7 +109,7 @@ static void read_numbers(const struct sim_json *at, struct sim_product *product)
     const struct sim_model *model = &product->model;
 
     for (size_t i = 0; i < NUMBERS; i++)
-        store(product, &numbers[i], member_integer(at, numbers[i].name, numbers[i].low, numbers[i].high));
+        store_number(product, &numbers[i], member_integer(at, numbers[i].name, numbers[i].low, numbers[i].high));
     if (model->clock_low_mhz > model->clock_mhz)
         refuse_member(at, "clock_low_mhz", "at most clock_mhz");
     if (model->idle_mw >= model->peak_mw)

@@ -156,7 +156,7 @@ static size_t read_ends(const struct sim_json *at, const struct sim_machine *mac
     return count;
 }
 
-static void join(const struct sim_json *at, const struct facet_topology_link *like, struct topology *topology)
+static void add_links(const struct sim_json *at, const struct facet_topology_link *like, struct topology *topology)
 {
     struct sim_json from = sim_json_member(at, "from"), to = sim_json_member(at, "to");
     uint32_t from_nodes[NODES_MAX], to_nodes[NODES_MAX];
@@ -197,7 +197,7 @@ static void read_link(const struct sim_json *at, struct topology *topology)
         link.valid |= FACET_LINK_HAS_LATENCY;
         link.latency_ns = (uint64_t)sim_json_integer(&latency, 1, INT64_C(1000000000));
     }
-    join(at, &link, topology);
+    add_links(at, &link, topology);
 }
 
 void sim_topology_read(const struct sim_json *root, struct sim_machine *machine)

@@ -378,8 +378,8 @@ static enum facet_status memory_unmap(struct facet_provider_instance *instance, 
 /* --- copies --- */
 
 /* Waits for the context's queued work; looks the context up again, because another thread may destroy it meanwhile. */
-static enum facet_status drain(struct facet_provider_instance *instance, const char *operation, uint64_t number,
-                               struct sim_context **ret_context, struct facet_error *error)
+static enum facet_status drain_context(struct facet_provider_instance *instance, const char *operation, uint64_t number,
+                                       struct sim_context **ret_context, struct facet_error *error)
 {
     enum facet_status status = sim_context_find(instance, operation, number, ret_context, error);
 
@@ -405,7 +405,7 @@ static enum facet_status memory_write(struct facet_provider_instance *instance, 
     SIM_REQUIRE(instance, error);
     SIM_REQUIRE(data, error);
     SIM_LOCK(instance);
-    enum facet_status status = drain(instance, "memory.write", number, &context, error);
+    enum facet_status status = drain_context(instance, "memory.write", number, &context, error);
     if (status == FACET_OK)
         status = sim_space_write(&context->space, address, data, bytes, error);
     if (status == FACET_OK)
@@ -421,7 +421,7 @@ static enum facet_status memory_read(struct facet_provider_instance *instance, u
     SIM_REQUIRE(instance, error);
     SIM_REQUIRE(ret_data, error);
     SIM_LOCK(instance);
-    enum facet_status status = drain(instance, "memory.read", number, &context, error);
+    enum facet_status status = drain_context(instance, "memory.read", number, &context, error);
     if (status == FACET_OK)
         status = sim_space_read(&context->space, address, bytes, ret_data, error);
     if (status == FACET_OK)
@@ -436,7 +436,7 @@ static enum facet_status memory_copy(struct facet_provider_instance *instance, u
 
     SIM_REQUIRE(instance, error);
     SIM_LOCK(instance);
-    enum facet_status status = drain(instance, "memory.copy", number, &context, error);
+    enum facet_status status = drain_context(instance, "memory.copy", number, &context, error);
     return status == FACET_OK ? sim_space_copy(&context->space, to, from, bytes, error) : status;
 }
 
@@ -447,7 +447,7 @@ static enum facet_status memory_fill(struct facet_provider_instance *instance, u
 
     SIM_REQUIRE(instance, error);
     SIM_LOCK(instance);
-    enum facet_status status = drain(instance, "memory.fill", number, &context, error);
+    enum facet_status status = drain_context(instance, "memory.fill", number, &context, error);
     return status == FACET_OK ? sim_space_fill(&context->space, address, value, bytes, error) : status;
 }
 

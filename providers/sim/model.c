@@ -155,7 +155,7 @@ int64_t sim_model_steady_uc(const struct sim_model *model, uint64_t power_mw)
 }
 
 /* e^-x in 32 fractional bits: five terms of the series on a small part of x, then squared back up. */
-static uint64_t decay(wide x)
+static uint64_t exp_of_minus(wide x)
 {
     const uint64_t one = UINT64_C(1) << 32;
     unsigned halvings = 0;
@@ -175,7 +175,7 @@ int64_t sim_model_warm_uc(const struct sim_model *model, int64_t from_uc, int64_
 {
     if (!model->heat_time_ns)
         return steady_uc;
-    uint64_t left = decay(((wide)elapsed_ns << 32) / model->heat_time_ns);
+    uint64_t left = exp_of_minus(((wide)elapsed_ns << 32) / model->heat_time_ns);
     uint64_t apart = (uint64_t)(from_uc > steady_uc ? from_uc - steady_uc : steady_uc - from_uc);
     int64_t rest = (int64_t)((wide)apart * left >> 32);
     return from_uc > steady_uc ? steady_uc + rest : steady_uc - rest;

@@ -44,7 +44,7 @@ static enum facet_status check_users(const struct facet_provider_instance *insta
     return FACET_OK;
 }
 
-static bool overlaps(const struct sim_partition *a, uint32_t a_length, uint32_t start, uint32_t length)
+static bool overlaps_partition(const struct sim_partition *a, uint32_t a_length, uint32_t start, uint32_t length)
 {
     return a->start < start + length && start < a->start + a_length;
 }
@@ -69,7 +69,7 @@ static enum facet_status find_obstacle(const struct facet_provider_instance *ins
             return facet_kit_fail(error, FACET_BAD_STATE,
                                   "device %" PRIu32 " is in mode %s (partition %s); expected %s", device, theirs->mode,
                                   other->uuid, wanted->mode);
-        if (overlaps(other, theirs->info.length, start, wanted->info.length))
+        if (overlaps_partition(other, theirs->info.length, start, wanted->info.length))
             return facet_kit_fail(error, FACET_NO_SPACE, "partition %s (%s) is in slices %" PRIu32 " to %" PRIu32,
                                   other->uuid, theirs->info.id, other->start, other->start + theirs->info.length - 1);
     }
@@ -163,8 +163,8 @@ static enum facet_status name_partition(struct sim_record *record, struct sim_pa
     return FACET_OK;
 }
 
-static void describe(const struct facet_provider_instance *instance, const struct sim_partition *partition,
-                     struct facet_partition_info *info)
+static void describe_partition(const struct facet_provider_instance *instance, const struct sim_partition *partition,
+                               struct facet_partition_info *info)
 {
     const struct facet_partition_template *template = &template_of(instance, partition)->info;
 
@@ -184,8 +184,8 @@ static void describe(const struct facet_provider_instance *instance, const struc
     info->compute_milli = template->compute_milli;
 }
 
-static enum facet_status place(struct facet_provider_instance *instance, struct sim_record *record,
-                               struct sim_partition *partition, struct facet_error *error)
+static enum facet_status place_partition(struct facet_provider_instance *instance, struct sim_record *record,
+                                         struct sim_partition *partition, struct facet_error *error)
 {
     enum facet_status status;
 
@@ -208,8 +208,8 @@ static enum facet_status check_can(const struct facet_provider_instance *instanc
     return facet_kit_fail(error, FACET_UNSUPPORTED, "device %" PRIu32 " cannot be partitioned", device);
 }
 
-static enum facet_status begin(struct facet_provider_instance *instance, uint32_t device, const char *operation,
-                               struct facet_error *error)
+static enum facet_status begin_partition(struct facet_provider_instance *instance, uint32_t device,
+                                         const char *operation, struct facet_error *error)
 {
     enum facet_status status = sim_begin(instance, device, operation, error);
 
@@ -227,7 +227,7 @@ static enum facet_status partition_templates(struct facet_provider_instance *ins
     if (!instance || !ret_count)
         return sim_null(instance ? "ret_count" : "instance", error);
     SIM_LOCK(instance);
-    status = begin(instance, device, "partition.templates", error);
+    status = begin_partition(instance, device, "partition.templates", error);
     if (status != FACET_OK)
         return status;
     partitioning = partitioning_of(instance, device);
@@ -266,7 +266,7 @@ static enum facet_status partition_placements(struct facet_provider_instance *in
     if (!instance || !template_id || !ret_count)
         return sim_null(!instance ? "instance" : !template_id ? "template_id" : "ret_count", error);
     SIM_LOCK(instance);
-    status = begin(instance, device, "partition.placements", error);
+    status = begin_partition(instance, device, "partition.placements", error);
     if (status == FACET_OK)
         status = sim_machine_template(instance->machine, device, template_id, &template, error);
     if (status == FACET_OK)
@@ -293,7 +293,7 @@ static enum facet_status partition_create(struct facet_provider_instance *instan
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_info->size %" PRIu32 ": expected at least %zu",
                               ret_info->size, sizeof ret_info->size);
     SIM_LOCK(instance);
-    status = begin(instance, device, "partition.create", error);
+    status = begin_partition(instance, device, "partition.create", error);
     if (status == FACET_OK)
         status = sim_machine_template(instance->machine, device, template_id, &partition.template, error);
     if (status == FACET_OK)
@@ -302,11 +302,11 @@ static enum facet_status partition_create(struct facet_provider_instance *instan
         return status;
     status = name_partition(record, &partition, error);
     if (status == FACET_OK)
-        status = place(instance, record, &partition, error);
+        status = place_partition(instance, record, &partition, error);
     status = sim_state_end(instance, status, error);
     if (status != FACET_OK)
         return status;
-    describe(instance, &partition, &info);
+    describe_partition(instance, &partition, &info);
     return facet_kit_struct(&info, sizeof info, ret_info, error);
 }
 
@@ -325,7 +325,7 @@ static enum facet_status describe_all(struct facet_provider_instance *instance, 
     infos = calloc(record->partition_count + 1, sizeof *infos);
     for (uint32_t i = 0; infos && i < record->partition_count; i++)
         if (record->partitions[i].device == device)
-            describe(instance, &record->partitions[i], &infos[count++]);
+            describe_partition(instance, &record->partitions[i], &infos[count++]);
     status = sim_state_end(instance, FACET_OK, error);
     if (!infos)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of partitions");
@@ -345,7 +345,7 @@ static enum facet_status partition_list(struct facet_provider_instance *instance
     if (!instance || !ret_count)
         return sim_null(instance ? "ret_count" : "instance", error);
     SIM_LOCK(instance);
-    status = begin(instance, device, "partition.list", error);
+    status = begin_partition(instance, device, "partition.list", error);
     if (status == FACET_OK)
         status = describe_all(instance, device, &infos, &count, error);
     if (status != FACET_OK)
@@ -378,7 +378,7 @@ static enum facet_status partition_destroy(struct facet_provider_instance *insta
     if (!instance || !uuid)
         return sim_null(instance ? "uuid" : "instance", error);
     SIM_LOCK(instance);
-    status = begin(instance, device, "partition.destroy", error);
+    status = begin_partition(instance, device, "partition.destroy", error);
     if (status == FACET_OK)
         status = sim_state_begin(instance, &record, error);
     if (status != FACET_OK)

@@ -212,7 +212,7 @@ static void tell_partition(struct facet_provider_instance *instance, const struc
 }
 
 /* Makes `next` the current record, and sends events for the changes. */
-static void publish(struct facet_provider_instance *instance, struct sim_record *next)
+static void publish_record(struct facet_provider_instance *instance, struct sim_record *next)
 {
     struct sim_record *now = &instance->state->now;
 
@@ -243,8 +243,8 @@ static enum facet_status take_lock(const struct sim_state *state, struct facet_e
 }
 
 /* Reads the folder's record; empty when there is no file yet. */
-static enum facet_status load(const struct sim_state *state, const struct sim_machine *machine,
-                              struct sim_record *ret_record, struct facet_error *error)
+static enum facet_status load_record(const struct sim_state *state, const struct sim_machine *machine,
+                                     struct sim_record *ret_record, struct facet_error *error)
 {
     char file[600], *text;
     size_t length;
@@ -271,7 +271,7 @@ enum facet_status sim_state_peek(const struct sim_state *state, const struct sim
     status = take_lock(state, error);
     if (status != FACET_OK)
         return status;
-    status = load(state, machine, ret_record, error);
+    status = load_record(state, machine, ret_record, error);
     flock(state->lock_fd, LOCK_UN);
     return status;
 }
@@ -288,9 +288,9 @@ enum facet_status sim_state_begin(struct facet_provider_instance *instance, stru
         status = take_lock(state, error);
         if (status != FACET_OK)
             return status;
-        status = load(state, instance->machine, &shared, error);
+        status = load_record(state, instance->machine, &shared, error);
         if (status == FACET_OK)
-            publish(instance, &shared);
+            publish_record(instance, &shared);
         if (status == FACET_OK)
             status = sim_usages_read(state->usages, instance->machine, error);
     }
@@ -321,8 +321,8 @@ static bool write_all(int fd, const char *text, size_t length)
  * the last step that can fail: it is not synced, because a change that all processes see could not be reported as
  * failed. A power cut may undo the last change, as with a driver.
  */
-static enum facet_status replace(const struct sim_state *state, const char *text, size_t length,
-                                 struct facet_error *error)
+static enum facet_status replace_file(const struct sim_state *state, const char *text, size_t length,
+                                      struct facet_error *error)
 {
     char new_name[64];
     int fd;
@@ -339,8 +339,8 @@ static enum facet_status replace(const struct sim_state *state, const char *text
     return facet_kit_fail(error, FACET_IO, "cannot write %s in %s: %s", state->name, state->folder, strerror(errno));
 }
 
-static enum facet_status save(const struct sim_state *state, const struct sim_machine *machine,
-                              struct facet_error *error)
+static enum facet_status save_record(const struct sim_state *state, const struct sim_machine *machine,
+                                     struct facet_error *error)
 {
     char *text;
     size_t length;
@@ -348,7 +348,7 @@ static enum facet_status save(const struct sim_state *state, const struct sim_ma
 
     if (status != FACET_OK)
         return status;
-    status = replace(state, text, length, error);
+    status = replace_file(state, text, length, error);
     free(text);
     return status;
 }
@@ -368,9 +368,9 @@ enum facet_status sim_state_end(struct facet_provider_instance *instance, enum f
     bool changed = status == FACET_OK && !is_same(&state->now, &state->work);
 
     if (changed && state->folder_fd >= 0)
-        status = save(state, instance->machine, error);
+        status = save_record(state, instance->machine, error);
     if (changed && status == FACET_OK)
-        publish(instance, &state->work);
+        publish_record(instance, &state->work);
     sim_record_clear(&state->work);
     if (state->lock_fd >= 0)
         flock(state->lock_fd, LOCK_UN);

@@ -85,7 +85,7 @@ static uint32_t read_u32(const struct sim_json *at, const char *name, uint32_t h
     return (uint32_t)sim_json_integer(&member, 0, high);
 }
 
-static void keep(const struct sim_json *at, enum facet_status status)
+static void keep_failure(const struct sim_json *at, enum facet_status status)
 {
     if (status != FACET_OK && at->document->status == FACET_OK)
         at->document->status = status; /* no memory; the error is set */
@@ -119,7 +119,7 @@ static void read_partition(const struct sim_json *at, const struct sim_machine *
     else if (!may_start(template_of(machine, &partition), partition.start))
         sim_json_refuse(at, "a placement of its template");
     else
-        keep(at, sim_record_add_partition(record, &partition, at->document->error));
+        keep_failure(at, sim_record_add_partition(record, &partition, at->document->error));
 }
 
 static void read_worker(const struct sim_json *at, const struct sim_machine *machine, struct sim_record *record)
@@ -135,7 +135,7 @@ static void read_worker(const struct sim_json *at, const struct sim_machine *mac
     worker.memory_bytes = (uint64_t)sim_json_integer(&memory, 0, (int64_t)info->memory_bytes);
     FACET_KIT_TEXT(worker.name, sim_json_text(&name, sizeof worker.name));
     if (at->document->status == FACET_OK)
-        keep(at, sim_record_add_worker(record, &worker, at->document->error));
+        keep_failure(at, sim_record_add_worker(record, &worker, at->document->error));
 }
 
 static void read_body(const struct sim_json *root, const struct sim_machine *machine, struct sim_record *record)
@@ -162,7 +162,7 @@ static void read_body(const struct sim_json *root, const struct sim_machine *mac
     }
 }
 
-static enum facet_status corrupt(const char *file, const char *what, struct facet_error *error)
+static enum facet_status refuse_file(const char *file, const char *what, struct facet_error *error)
 {
     return facet_kit_fail(error, FACET_CORRUPT, "%s: %s; remove the file to begin anew", file, what);
 }
@@ -181,16 +181,16 @@ static enum facet_status check_head(const char *file, const char *text, size_t l
     if (end)
         memcpy(head, text, (size_t)(end - text));
     if (sscanf(head, "facet-sim-state %u %16" SCNx64 " %zu%n", &version, &sum, &body_length, &used) != 3 || head[used])
-        return corrupt(file, "expected a first line \"facet-sim-state VERSION CHECKSUM LENGTH\"", error);
+        return refuse_file(file, "expected a first line \"facet-sim-state VERSION CHECKSUM LENGTH\"", error);
     if (version != STATE_VERSION)
         return facet_kit_fail(error, FACET_ABI_MISMATCH,
                               "%s: is of version %u; expected %d; remove the file to begin anew", file, version,
                               STATE_VERSION);
     *ret_body = (size_t)(end - text) + 1;
     if (length - *ret_body != body_length)
-        return corrupt(file, "is longer or shorter than its first line says", error);
+        return refuse_file(file, "is longer or shorter than its first line says", error);
     if (checksum(text + *ret_body, body_length) != sum)
-        return corrupt(file, "does not have the checksum that its first line says", error);
+        return refuse_file(file, "does not have the checksum that its first line says", error);
     return FACET_OK;
 }
 
