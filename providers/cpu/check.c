@@ -39,7 +39,7 @@ struct checked {
     char text[sizeof((struct facet_error *)NULL)->message];
 };
 
-static void drop(struct checked *checked)
+static void drop_checked(struct checked *checked)
 {
     pthread_mutex_t *lock = &checked->queue->context->lock;
 
@@ -81,7 +81,7 @@ static const char *name_of_memory(uint32_t flags)
 }
 
 /* The work-item's global id, and where in the source it is. */
-static int describe(const struct checked *checked, uint32_t item, uint32_t site, char *text, size_t size)
+static int describe_site(const struct checked *checked, uint32_t item, uint32_t site, char *text, size_t size)
 {
     const struct facet_host_group *group = checked->group;
     const struct facet_host_site *sites = checked->module->image->sites;
@@ -100,15 +100,15 @@ static int describe(const struct checked *checked, uint32_t item, uint32_t site,
 }
 
 FACET_PRINTF(5, 6)
-static void find(struct checked *checked, enum facet_status status, uint32_t item, uint32_t site, const char *format,
-                 ...)
+static void record_finding(struct checked *checked, enum facet_status status, uint32_t item, uint32_t site,
+                           const char *format, ...)
 {
     va_list arguments;
 
     if (checked->finding != FACET_OK)
         return;
     checked->finding = status;
-    int length = describe(checked, item, site, checked->text, sizeof checked->text);
+    int length = describe_site(checked, item, site, checked->text, sizeof checked->text);
     if (length < 0 || (size_t)length >= sizeof checked->text)
         return;
     va_start(arguments, format);
@@ -166,14 +166,15 @@ static int check_access(void *check, const void *pointer, uint64_t bytes, uint32
     if (flags & FOUND || !is_allowed(checked, address, bytes, flags)) {
         if (is_constant(checked, address, bytes, flags))
             return 1;
-        find(checked, FACET_OUT_OF_RANGE, item, site, "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected %s",
-             name_of_access(flags), bytes, address, name_of_memory(flags));
+        record_finding(checked, FACET_OUT_OF_RANGE, item, site, "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected %s",
+                       name_of_access(flags), bytes, address, name_of_memory(flags));
         return 0;
     }
     if (cpu_shadow_races(checked->shadow, address, bytes, flags, item))
-        find(checked, FACET_INVALID_ARGUMENT, item, site,
-             "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected a barrier between it and another work-item's access",
-             name_of_access(flags), bytes, address);
+        record_finding(checked, FACET_INVALID_ARGUMENT, item, site,
+                       "%s of %" PRIu64 " bytes at %#" PRIx64
+                       ": expected a barrier between it and another work-item's access",
+                       name_of_access(flags), bytes, address);
     return 1;
 }
 
@@ -201,18 +202,18 @@ static void launch_done(void *owner)
         memcpy(queue->finding_text, checked->text, sizeof queue->finding_text);
     }
     pthread_mutex_unlock(&queue->context->lock);
-    drop(checked);
+    drop_checked(checked);
     done(done_owner);
 }
 
-static enum facet_status finish(void *owner)
+static enum facet_status finding_of(void *owner)
 {
     return ((const struct checked *)owner)->finding;
 }
 
 static void finish_done(void *owner)
 {
-    drop(owner);
+    drop_checked(owner);
 }
 
 static struct checked *new_checked(struct cpu_queue *queue, const struct cpu_module *module,
@@ -252,11 +253,11 @@ enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_m
                                                  &cpu_check_functions, checked, launch_done, checked, error);
     if (status != FACET_OK) {
         checked->references = 1;
-        drop(checked);
+        drop_checked(checked);
         return status;
     }
     /* Without this job synchronize still reports the finding. */
-    if (cpu_stream_call(queue->stream, finish, finish_done, checked, NULL) != FACET_OK)
-        drop(checked);
+    if (cpu_stream_call(queue->stream, finding_of, finish_done, checked, NULL) != FACET_OK)
+        drop_checked(checked);
     return FACET_OK;
 }

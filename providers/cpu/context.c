@@ -139,7 +139,7 @@ static void free_context(struct cpu_context *context)
 }
 
 /* Frees a context that was never entered in a list. */
-static void discard(struct cpu_context *context)
+static void discard_context(struct cpu_context *context)
 {
     struct cpu_pages_list none = TAILQ_HEAD_INITIALIZER(none);
 
@@ -148,8 +148,8 @@ static void discard(struct cpu_context *context)
 }
 
 /* With the instance's lock held. */
-static enum facet_status enter(struct facet_provider_instance *instance, struct cpu_context *context,
-                               const char *worker_name, struct facet_error *error)
+static enum facet_status list_context(struct facet_provider_instance *instance, struct cpu_context *context,
+                                      const char *worker_name, struct facet_error *error)
 {
     struct cpu_worker *worker = NULL;
     enum facet_status status = cpu_worker_get(instance, worker_name, &worker, error);
@@ -179,13 +179,13 @@ enum facet_status cpu_context_create(struct facet_provider_instance *instance, c
     if (!context)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a context");
     pthread_mutex_lock(&instance->lock);
-    enum facet_status status = enter(instance, context, worker, error);
+    enum facet_status status = list_context(instance, context, worker, error);
     uint64_t number = context->number;
     pthread_mutex_unlock(&instance->lock);
     if (status == FACET_OK)
         *ret_context = number;
     else
-        discard(context);
+        discard_context(context);
     return status;
 }
 
@@ -256,7 +256,7 @@ static void cancel_all(struct cpu_context *context)
     }
 }
 
-static enum facet_status settle(struct cpu_context *context, uint64_t timeout_ns)
+static enum facet_status cancel_and_drain(struct cpu_context *context, uint64_t timeout_ns)
 {
     cancel_all(context);
     return cpu_context_drain(context, timeout_ns, NULL);
@@ -268,7 +268,7 @@ static void *wait_for_end(void *argument)
     struct cpu_context *context = argument;
     struct facet_provider_instance *instance = context->instance;
 
-    while (settle(context, RETRY_NS) == FACET_TIMEOUT)
+    while (cancel_and_drain(context, RETRY_NS) == FACET_TIMEOUT)
         ;
     cpu_context_drop(context);
     pthread_mutex_lock(&instance->lock);
@@ -299,7 +299,7 @@ static bool become_zombie(struct cpu_context *context)
 }
 
 /* With the instance's lock held. The device time of the context stays counted for its worker. */
-static void unlist(struct cpu_context *context)
+static void unlist_context(struct cpu_context *context)
 {
     TAILQ_REMOVE(&context->instance->contexts, context, link);
     if (context->tenant != context->worker->tenant) {
@@ -315,12 +315,12 @@ void cpu_context_end(struct cpu_context *context)
     pthread_mutex_lock(&instance->lock);
     bool listed = context->number != 0;
     if (listed)
-        unlist(context);
+        unlist_context(context);
     context->number = 0; /* another thread that ends it meanwhile has nothing to do */
     pthread_mutex_unlock(&instance->lock);
     if (!listed)
         return;
-    if (settle(context, CPU_GRACE_NS) != FACET_TIMEOUT || !become_zombie(context))
+    if (cancel_and_drain(context, CPU_GRACE_NS) != FACET_TIMEOUT || !become_zombie(context))
         cpu_context_drop(context);
 }
 

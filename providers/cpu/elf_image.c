@@ -49,7 +49,7 @@ struct view {
 };
 
 /* Copies `bytes` from an offset in the file. */
-static bool take(const struct view *view, uint64_t offset, void *target, uint64_t bytes)
+static bool copy_bytes(const struct view *view, uint64_t offset, void *target, uint64_t bytes)
 {
     if (offset > view->size || bytes > view->size - offset)
         return false;
@@ -58,7 +58,7 @@ static bool take(const struct view *view, uint64_t offset, void *target, uint64_
 }
 
 /* Where bytes at an address are in the file; NULL when they are not all in one part of it. */
-static const uint8_t *at(const struct view *view, uint64_t address, uint64_t bytes)
+static const uint8_t *bytes_at(const struct view *view, uint64_t address, uint64_t bytes)
 {
     for (uint32_t i = 0; i < view->part_count; i++) {
         const Elf64_Phdr *part = &view->parts[i];
@@ -86,7 +86,7 @@ static const char *read_header(struct view *view)
 {
     Elf64_Ehdr header;
 
-    if (!take(view, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    if (!copy_bytes(view, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return "no ELF object; expected a shared object compiled for the target host";
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
         header.e_ident[EI_VERSION] != EV_CURRENT || header.e_version != EV_CURRENT || header.e_machine != MACHINE)
@@ -95,7 +95,7 @@ static const char *read_header(struct view *view)
         header.e_ident[EI_ABIVERSION] != 0 || header.e_type != ET_DYN)
         return "no shared object";
     if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 || header.e_phnum > HEADERS_MOST ||
-        !take(view, header.e_phoff, view->headers, header.e_phnum * sizeof(Elf64_Phdr)))
+        !copy_bytes(view, header.e_phoff, view->headers, header.e_phnum * sizeof(Elf64_Phdr)))
         return "program headers that are not there";
     view->header_count = header.e_phnum;
     return NULL;
@@ -142,7 +142,7 @@ static const char *check_segment(const struct view *view, const Elf64_Phdr *head
     case PT_NOTE:
     case PT_PHDR:
     case PT_GNU_PROPERTY:
-        return at(view, header->p_vaddr, header->p_filesz) && header->p_memsz == header->p_filesz
+        return bytes_at(view, header->p_vaddr, header->p_filesz) && header->p_memsz == header->p_filesz
                    ? NULL
                    : "a header of what is not there";
     case PT_GNU_RELRO:
@@ -241,7 +241,7 @@ static const char *read_dynamic(struct view *view)
     for (uint64_t i = 0; !fault && i < header->p_filesz / sizeof(Elf64_Dyn); i++) {
         Elf64_Dyn entry;
 
-        memcpy(&entry, at(view, header->p_vaddr + i * sizeof entry, sizeof entry), sizeof entry);
+        memcpy(&entry, bytes_at(view, header->p_vaddr + i * sizeof entry, sizeof entry), sizeof entry);
         if (entry.d_tag == DT_NULL)
             return NULL;
         fault = take_entry(view, &entry);
@@ -272,7 +272,7 @@ static const char *walk_chains(struct view *view, const uint8_t *buckets, uint32
     }
     view->symbol_count = first;
     for (; last != 0; last++) {
-        const uint8_t *chain = at(view, chains + (last - first) * sizeof(uint32_t), sizeof(uint32_t));
+        const uint8_t *chain = bytes_at(view, chains + (last - first) * sizeof(uint32_t), sizeof(uint32_t));
 
         if (!chain)
             return "a hash table without an end";
@@ -285,7 +285,7 @@ static const char *walk_chains(struct view *view, const uint8_t *buckets, uint32
 
 static const char *read_hash(struct view *view)
 {
-    const uint8_t *header = view->gnu_hash ? at(view, view->gnu_hash, 16) : NULL;
+    const uint8_t *header = view->gnu_hash ? bytes_at(view, view->gnu_hash, 16) : NULL;
 
     if (!header)
         return "no GNU hash table";
@@ -294,8 +294,8 @@ static const char *read_hash(struct view *view)
         (mask_count & (mask_count - 1)) || view->gnu_hash % 4)
         return "a hash table of an unlikely size";
     uint64_t masks = view->gnu_hash + 16, buckets = masks + mask_count * UINT64_C(8);
-    const uint8_t *bytes = at(view, buckets, bucket_count * UINT64_C(4));
-    if (!at(view, masks, mask_count * UINT64_C(8)) || !bytes)
+    const uint8_t *bytes = bytes_at(view, buckets, bucket_count * UINT64_C(4));
+    if (!bytes_at(view, masks, mask_count * UINT64_C(8)) || !bytes)
         return "a hash table beyond the end";
     return walk_chains(view, bytes, bucket_count, first, buckets + bucket_count * UINT64_C(4));
 }
@@ -314,8 +314,8 @@ static const char *check_symbol(const struct view *view, const Elf64_Sym *symbol
 static const char *check_symbols(const struct view *view)
 {
     uint64_t bytes = view->dynamic[DT_STRSZ];
-    const uint8_t *strings = at(view, view->dynamic[DT_STRTAB], bytes);
-    const uint8_t *symbols = at(view, view->dynamic[DT_SYMTAB], view->symbol_count * sizeof(Elf64_Sym));
+    const uint8_t *strings = bytes_at(view, view->dynamic[DT_STRTAB], bytes);
+    const uint8_t *symbols = bytes_at(view, view->dynamic[DT_SYMTAB], view->symbol_count * sizeof(Elf64_Sym));
     const char *fault = NULL;
 
     if (!view->has[DT_STRTAB] || !view->has[DT_SYMTAB] || bytes == 0 || !strings || strings[bytes - 1] != '\0' ||
@@ -335,7 +335,7 @@ static const char *check_symbols(const struct view *view)
 
 static const char *check_relocations(const struct view *view, uint64_t table, uint64_t bytes)
 {
-    const uint8_t *relocations = at(view, table, bytes);
+    const uint8_t *relocations = bytes_at(view, table, bytes);
 
     if (!relocations || bytes % sizeof(Elf64_Rela))
         return "a table of relocations beyond the end";
@@ -358,7 +358,7 @@ static const char *check_relocations(const struct view *view, uint64_t table, ui
 static const char *check_relative(const struct view *view)
 {
     uint64_t bytes = view->dynamic[DT_RELASZ];
-    const uint8_t *relocations = at(view, view->dynamic[DT_RELA], bytes);
+    const uint8_t *relocations = bytes_at(view, view->dynamic[DT_RELA], bytes);
 
     if (view->relative_count > bytes / sizeof(Elf64_Rela))
         return "more relative relocations than relocations";

@@ -168,8 +168,8 @@ static enum facet_status execution_cancel(struct facet_provider_instance *instan
     return FACET_OK;
 }
 
-static enum facet_status transfer(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
-                                  const struct cpu_transfer *transfer, struct facet_error *error)
+static enum facet_status queue_transfer(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                        const struct cpu_transfer *transfer, struct facet_error *error)
 {
     struct cpu_queue *queue = NULL;
     enum facet_status status = cpu_queue_take(instance, context, stream, &queue, error);
@@ -185,22 +185,23 @@ static enum facet_status execution_write(struct facet_provider_instance *instanc
                                          uint64_t address, const void *data, uint64_t bytes, struct facet_error *error)
 {
     CPU_REQUIRE(data, error);
-    return transfer(instance, context, stream,
-                    &(struct cpu_transfer){.to = address, .data = data, .bytes = bytes, .fill = CPU_NO_FILL}, error);
+    return queue_transfer(instance, context, stream,
+                          &(struct cpu_transfer){.to = address, .data = data, .bytes = bytes, .fill = CPU_NO_FILL},
+                          error);
 }
 
 static enum facet_status execution_copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                         uint64_t to, uint64_t from, uint64_t bytes, struct facet_error *error)
 {
-    return transfer(instance, context, stream,
-                    &(struct cpu_transfer){.to = to, .from = from, .bytes = bytes, .fill = CPU_NO_FILL}, error);
+    return queue_transfer(instance, context, stream,
+                          &(struct cpu_transfer){.to = to, .from = from, .bytes = bytes, .fill = CPU_NO_FILL}, error);
 }
 
 static enum facet_status execution_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                         uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error)
 {
-    return transfer(instance, context, stream, &(struct cpu_transfer){.to = address, .fill = value, .bytes = bytes},
-                    error);
+    return queue_transfer(instance, context, stream,
+                          &(struct cpu_transfer){.to = address, .fill = value, .bytes = bytes}, error);
 }
 
 static enum facet_status check_priority(uint32_t priority, struct facet_error *error)

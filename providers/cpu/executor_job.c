@@ -19,23 +19,23 @@
 #define GROWTH    8u             /* of a batch at a time: the first work-groups say little about the others */
 #define ROW_STEP  16u /* work-groups of a row, so that a row is a whole number of vectors for any group size */
 
-static uint64_t rounded(uint64_t bytes, uint64_t step)
+static uint64_t round_up(uint64_t bytes, uint64_t step)
 {
     return (bytes + step - 1) / step * step;
 }
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t round_to_local_align(uint64_t bytes)
 {
-    return rounded(bytes, FACET_HOST_LOCAL_ALIGN);
+    return round_up(bytes, FACET_HOST_LOCAL_ALIGN);
 }
 
 enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes, struct cpu_job **ret_job,
                               struct facet_error *error)
 {
     uint32_t units = stream->tenant->executor->options.units;
-    uint64_t ranges_at = aligned(sizeof(struct cpu_job));
-    uint64_t arguments_at = ranges_at + aligned(units * sizeof(struct cpu_range));
-    uint64_t bytes = arguments_at + aligned(argument_bytes);
+    uint64_t ranges_at = round_to_local_align(sizeof(struct cpu_job));
+    uint64_t arguments_at = ranges_at + round_to_local_align(units * sizeof(struct cpu_range));
+    uint64_t bytes = arguments_at + round_to_local_align(argument_bytes);
     struct cpu_job *job = aligned_alloc(FACET_HOST_LOCAL_ALIGN, bytes);
 
     if (!job)
@@ -51,7 +51,7 @@ enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes
     return FACET_OK;
 }
 
-static bool unclaimed(const struct cpu_job *job)
+static bool has_unclaimed_groups(const struct cpu_job *job)
 {
     return job->leftovers > 0 || atomic_load_explicit(&job->next, memory_order_relaxed) < job->total;
 }
@@ -60,7 +60,7 @@ bool cpu_job_has_more(const struct cpu_job *job)
 {
     bool alone = job->check || !job->kernel; /* a checker follows one work-group at a time */
 
-    return !job->waits && !job->stopped && unclaimed(job) && (!alone || job->running == 0);
+    return !job->waits && !job->stopped && has_unclaimed_groups(job) && (!alone || job->running == 0);
 }
 
 static bool is_awaited(const struct cpu_job *job)
@@ -72,7 +72,7 @@ bool cpu_job_is_over(const struct cpu_job *job)
 {
     if (job->waits)
         return job->stopped || !is_awaited(job);
-    return job->running == 0 && (job->stopped || !unclaimed(job));
+    return job->running == 0 && (job->stopped || !has_unclaimed_groups(job));
 }
 
 bool cpu_job_can_be_ended(const struct cpu_job *job)
@@ -83,9 +83,9 @@ bool cpu_job_can_be_ended(const struct cpu_job *job)
 /* No unit is in the job, so none claims meanwhile; claims beyond the end count for nothing. */
 void cpu_job_step(struct cpu_job *job)
 {
-    if (!job->phases || job->running > 0 || job->stopped || unclaimed(job))
+    if (!job->phases || job->running > 0 || job->stopped || has_unclaimed_groups(job))
         return;
-    while (job->phase + 1 < job->phases->count && !unclaimed(job)) {
+    while (job->phase + 1 < job->phases->count && !has_unclaimed_groups(job)) {
         atomic_store_explicit(&job->next, job->total, memory_order_relaxed);
         job->total = job->phases->ends[++job->phase];
     }
@@ -102,7 +102,7 @@ void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range)
 }
 
 /* Near the end of a job the batches become small, so that the units end together. */
-static bool claim(const struct cpu_unit *unit, struct cpu_job *job, uint64_t batch, struct cpu_range *range)
+static bool claim_groups(const struct cpu_unit *unit, struct cpu_job *job, uint64_t batch, struct cpu_range *range)
 {
     uint64_t next = atomic_load_explicit(&job->next, memory_order_relaxed);
 
@@ -218,7 +218,7 @@ static void run_groups(struct cpu_unit *unit, struct cpu_job *job, struct facet_
 
     while (now < turn->until_ns && !atomic_load_explicit(&unit->wanted, memory_order_relaxed)) {
         batch = batch > 0 ? batch_of(atomic_load_explicit(&job->group_ns, memory_order_relaxed), batch) : 1;
-        if (turn->range.begin >= turn->range.end && !claim(unit, job, batch, &turn->range))
+        if (turn->range.begin >= turn->range.end && !claim_groups(unit, job, batch, &turn->range))
             break;
         uint64_t ran = run_batch(unit, job, group, &turn->range, batch);
         uint64_t then = cpu_now_ns(unit->executor);
@@ -230,9 +230,9 @@ static void run_groups(struct cpu_unit *unit, struct cpu_job *job, struct facet_
 }
 
 /* Memory of a unit grows to the most that any of its jobs needed, and is never cleared. */
-static bool grow(void **memory, uint64_t *bytes, uint64_t needed)
+static bool grow_memory(void **memory, uint64_t *bytes, uint64_t needed)
 {
-    needed = rounded(needed > 0 ? needed : 1, FACET_HOST_VARIABLE_ALIGN);
+    needed = round_up(needed > 0 ? needed : 1, FACET_HOST_VARIABLE_ALIGN);
     if (*bytes >= needed)
         return true;
     free(*memory);
@@ -258,8 +258,8 @@ static void run_launch(struct cpu_unit *unit, struct cpu_job *job, struct cpu_tu
 {
     struct facet_host_group group = job->group;
 
-    if (!grow(&unit->local, &unit->local_bytes, job->local_bytes) ||
-        !grow(&unit->scratch, &unit->scratch_bytes, job->scratch_bytes)) {
+    if (!grow_memory(&unit->local, &unit->local_bytes, job->local_bytes) ||
+        !grow_memory(&unit->scratch, &unit->scratch_bytes, job->scratch_bytes)) {
         turn->status = FACET_NO_MEMORY;
         return;
     }

@@ -37,7 +37,7 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
 }
 
 /* Jobs that wait for the stream, however far back in their own streams, wait no more. */
-static void forget(struct cpu_tenant *tenant, const struct cpu_stream *gone)
+static void forget_awaited(struct cpu_tenant *tenant, const struct cpu_stream *gone)
 {
     struct cpu_stream *stream;
     struct cpu_job *job;
@@ -56,7 +56,7 @@ void cpu_stream_release(struct cpu_stream *stream)
     while (!TAILQ_EMPTY(&stream->jobs))
         cpu_tenant_watch(tenant, UINT64_MAX);
     TAILQ_REMOVE(&tenant->streams, stream, link);
-    forget(tenant, stream);
+    forget_awaited(tenant, stream);
     free(stream->records);
     free(stream);
 }
@@ -125,7 +125,7 @@ static bool is_settled(const struct cpu_stream *stream)
     return stream->telling || !job || !cpu_job_is_over(job);
 }
 
-static void tell(struct cpu_stream *stream)
+static void wake_waiters(struct cpu_stream *stream)
 {
     if (stream->state.completed < stream->wanted) {
         cpu_tenant_tell(stream->tenant);
@@ -135,7 +135,7 @@ static void tell(struct cpu_stream *stream)
     pthread_cond_broadcast(&stream->tenant->changed);
 }
 
-static bool settle(struct cpu_stream *stream)
+static bool remove_finished_jobs(struct cpu_stream *stream)
 {
     struct cpu_executor *executor = stream->tenant->executor;
     struct cpu_job *job;
@@ -157,7 +157,7 @@ static bool settle(struct cpu_stream *stream)
         atomic_store_explicit(&stream->completed, ++stream->state.completed, memory_order_release);
         free(job);
     }
-    tell(stream);
+    wake_waiters(stream);
     return any;
 }
 
@@ -176,10 +176,10 @@ static struct cpu_stream *first_unsettled(struct cpu_tenant *tenant)
 void cpu_stream_settle(struct cpu_stream *stream)
 {
     struct cpu_tenant *tenant = stream->tenant;
-    bool any = settle(stream);
+    bool any = remove_finished_jobs(stream);
 
     while (any && tenant->waiting > 0 && (stream = first_unsettled(tenant)))
-        settle(stream);
+        remove_finished_jobs(stream);
 }
 
 void cpu_stream_stop(struct cpu_stream *stream)
@@ -225,7 +225,7 @@ bool cpu_stream_cancel_one(struct cpu_stream *stream, uint64_t sequence)
 
 /* ---- queueing ---- */
 
-static enum facet_status queue(struct cpu_job *job, struct facet_error *error)
+static enum facet_status queue_job(struct cpu_job *job, struct facet_error *error)
 {
     struct cpu_stream *stream = job->stream;
     struct cpu_tenant *tenant = stream->tenant;
@@ -252,7 +252,7 @@ static enum facet_status queue(struct cpu_job *job, struct facet_error *error)
     return status;
 }
 
-static void describe(struct cpu_job *job, const struct facet_host_kernel *kernel, const struct facet_launch *launch)
+static void describe_job(struct cpu_job *job, const struct facet_host_kernel *kernel, const struct facet_launch *launch)
 {
     uint64_t items = (uint64_t)launch->group[0] * launch->group[1] * launch->group[2];
 
@@ -278,14 +278,14 @@ enum facet_status cpu_stream_launch(struct cpu_stream *stream, const struct face
 
     if (status != FACET_OK)
         return status;
-    describe(job, kernel, launch);
+    describe_job(job, kernel, launch);
     if (launch->argument_bytes > 0)
         memcpy((void *)job->arguments, arguments, launch->argument_bytes);
     job->check = check;
     job->group.check = check_owner;
     job->done = done;
     job->done_owner = owner;
-    return queue(job, error);
+    return queue_job(job, error);
 }
 
 enum facet_status cpu_stream_launch_phases(struct cpu_stream *stream, const struct facet_host_kernel *kernel,
@@ -298,14 +298,14 @@ enum facet_status cpu_stream_launch_phases(struct cpu_stream *stream, const stru
 
     if (status != FACET_OK)
         return status;
-    describe(job, kernel, launch);
+    describe_job(job, kernel, launch);
     if (launch->argument_bytes > 0)
         memcpy((void *)job->arguments, arguments, launch->argument_bytes);
     job->phases = phases;
     job->total = phases->ends[0];
     job->done = done;
     job->done_owner = owner;
-    return queue(job, error);
+    return queue_job(job, error);
 }
 
 enum facet_status cpu_stream_call(struct cpu_stream *stream, cpu_work_func work, cpu_done_func done, void *owner,
@@ -320,7 +320,7 @@ enum facet_status cpu_stream_call(struct cpu_stream *stream, cpu_work_func work,
     job->work_owner = owner;
     job->done = done;
     job->done_owner = owner;
-    return queue(job, error);
+    return queue_job(job, error);
 }
 
 enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream *other, struct facet_error *error)
@@ -335,7 +335,7 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
     job->awaited = other != stream ? other : NULL;
     job->awaited_sequence = other->state.launched;
     pthread_mutex_unlock(&stream->tenant->executor->lock);
-    return queue(job, error);
+    return queue_job(job, error);
 }
 
 /* ---- polling ---- */

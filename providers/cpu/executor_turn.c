@@ -120,7 +120,7 @@ static void want_back(struct cpu_unit *unit)
 }
 
 /* Whether a unit waits for work. */
-static bool sleeps(const struct cpu_executor *executor)
+static bool has_waiting_unit(const struct cpu_executor *executor)
 {
     return executor->spinners > 0 || !SLIST_EMPTY(&executor->idle);
 }
@@ -174,7 +174,7 @@ static bool must_look(const struct cpu_unit *unit, const struct cpu_tenant *tena
            (unit->long_turn || facet_pick_goes_before(&tenant->executor->pick, tenant->entity, other->tenant->entity));
 }
 
-static void interrupt(struct cpu_tenant *tenant)
+static void interrupt_units(struct cpu_tenant *tenant)
 {
     struct cpu_executor *executor = tenant->executor;
     const struct cpu_stream *stream = next_stream(tenant);
@@ -189,11 +189,11 @@ static void interrupt(struct cpu_tenant *tenant)
  * A unit that has got work wakes the next: so a launch costs its caller one wake, and a small one wakes few. Units that
  * are awake cost a store: the caller itself may be on the processor of the first of them.
  */
-static bool spread(struct cpu_executor *executor, uint64_t now_ns)
+static bool wake_next_units(struct cpu_executor *executor, uint64_t now_ns)
 {
     bool awake = false;
 
-    if (!sleeps(executor) && executor->started == executor->options.units)
+    if (!has_waiting_unit(executor) && executor->started == executor->options.units)
         return false;
     if (!facet_pick_waits(&executor->pick, now_ns))
         return false;
@@ -211,11 +211,11 @@ static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
         tenant->arrived = false;
         return;
     }
-    if (sleeps(executor))
+    if (has_waiting_unit(executor))
         return;
     tenant->arrived = false;
     if (facet_pick_open(&executor->pick, tenant->entity, now_ns))
-        interrupt(tenant);
+        interrupt_units(tenant);
 }
 
 /* One unit must be awake, or asleep until then, when a cap lets its tenant come back. */
@@ -237,10 +237,10 @@ void cpu_tenant_arrive(struct cpu_tenant *tenant)
     cpu_tenant_refresh(tenant);
     tenant->arrived = true;
     if (!is_ready(tenant))
-        interrupt(tenant); /* it has all units that it may have: a better stream takes one of them */
+        interrupt_units(tenant); /* it has all units that it may have: a better stream takes one of them */
     else if (opens > now)
         keep_lookout(tenant->executor, opens);
-    else if (!spread(tenant->executor, now))
+    else if (!wake_next_units(tenant->executor, now))
         make_room(tenant, now);
 }
 
@@ -341,7 +341,7 @@ static bool take_turn(struct cpu_unit *unit)
         cpu_tenant_refresh(tenant); /* the last of its work-groups may have been claimed without the lock */
         if (!stream)
             continue;
-        spread(executor, now_ns);
+        wake_next_units(executor, now_ns);
         make_room(tenant, now_ns);
         keep_lookout(executor, unit->look_ns);
         return true;
@@ -349,7 +349,7 @@ static bool take_turn(struct cpu_unit *unit)
     return false;
 }
 
-static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu_turn *turn)
+static void account_turn(struct cpu_unit *unit, struct cpu_job *job, const struct cpu_turn *turn)
 {
     struct cpu_executor *executor = unit->executor;
     struct cpu_tenant *tenant = job->stream->tenant;
@@ -377,7 +377,7 @@ static struct cpu_job *end_turn(struct cpu_unit *unit)
     struct cpu_stream *stream = job->stream;
     struct cpu_tenant *tenant = stream->tenant;
 
-    account(unit, job, turn);
+    account_turn(unit, job, turn);
     if (turn->range.begin < turn->range.end)
         job->leftover[job->leftovers++] = turn->range;
     unit->job = NULL;
@@ -474,7 +474,7 @@ static uint64_t look_until(const struct cpu_unit *unit)
  * Leaves the lock, and polls for new work. It yields at once, and again and again: a thread that waited for the job
  * that has just ended may be waiting for this processor.
  */
-static void spin(struct cpu_unit *unit, uint64_t until_ns)
+static void spin_for_work(struct cpu_unit *unit, uint64_t until_ns)
 {
     struct cpu_executor *executor = unit->executor;
     bool wanted = false;
@@ -533,7 +533,7 @@ void *cpu_unit_main(void *argument)
             uint64_t until = look_until(unit);
 
             if (cpu_deadline_ns(0) < until)
-                spin(unit, until);
+                spin_for_work(unit, until);
             else
                 sleep_unit(unit);
             continue;

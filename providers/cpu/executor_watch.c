@@ -70,7 +70,7 @@ static bool is_news(struct cpu_unit *unit, uint64_t ran_ns, struct overlong *ret
     return true;
 }
 
-static void report(struct cpu_executor *executor, const struct overlong *overlong)
+static void report_overlong(struct cpu_executor *executor, const struct overlong *overlong)
 {
     pthread_mutex_unlock(&executor->lock);
     executor->options.overlong(executor->options.owner, overlong->kernel, overlong->running_ns);
@@ -104,7 +104,7 @@ static bool is_due(const struct cpu_unit *unit, uint64_t ran_ns)
 }
 
 /* Again and again, where the machine has no room for a thread. */
-static void replace(struct cpu_unit *unit)
+static void restart_unit(struct cpu_unit *unit)
 {
     unit->gone = unit->executor->closing || !cpu_unit_start(unit);
 }
@@ -125,7 +125,7 @@ static void end_unit(struct cpu_unit *unit)
     pthread_mutex_lock(&executor->lock);
     atomic_store(&unit->endable, CPU_OUTSIDE);
     cpu_unit_lost(unit, unit->job->stopped ? FACET_OK : FACET_TIMEOUT);
-    replace(unit);
+    restart_unit(unit);
 }
 
 void cpu_watchdog_expect(struct cpu_unit *unit)
@@ -141,7 +141,7 @@ void cpu_watchdog_expect(struct cpu_unit *unit)
 
 /* ---- watching ---- */
 
-static void look(struct cpu_executor *executor)
+static void check_units(struct cpu_executor *executor)
 {
     struct overlong overlong;
 
@@ -150,11 +150,11 @@ static void look(struct cpu_executor *executor)
         uint64_t ran_ns = running_ns(unit, cpu_now_ns(executor));
 
         if (unit->gone)
-            replace(unit);
+            restart_unit(unit);
         else if (is_due(unit, ran_ns))
             end_unit(unit);
         else if (is_news(unit, ran_ns, &overlong))
-            report(executor, &overlong);
+            report_overlong(executor, &overlong);
     }
 }
 
@@ -181,7 +181,7 @@ static uint64_t next_look(const struct cpu_executor *executor)
     return next;
 }
 
-static void *watch(void *argument)
+static void *watch_units(void *argument)
 {
     struct cpu_executor *executor = argument;
 
@@ -189,7 +189,7 @@ static void *watch(void *argument)
     while (!executor->closing) {
         executor->watching = executor->active > 0;
         cpu_condition_wait(executor, &executor->watch, next_look(executor));
-        look(executor);
+        check_units(executor);
     }
     pthread_mutex_unlock(&executor->lock);
     return NULL;
@@ -204,7 +204,7 @@ void cpu_watchdog_wake(struct cpu_executor *executor)
                                options->end_after_ns == 0))
         return;
     if (!executor->watchdog_started)
-        executor->watchdog_started = cpu_thread_start(&executor->watchdog, "facet-cpu-watch", watch, executor);
+        executor->watchdog_started = cpu_thread_start(&executor->watchdog, "facet-cpu-watch", watch_units, executor);
     executor->watching = true;
     pthread_cond_signal(&executor->watch);
 }

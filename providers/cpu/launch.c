@@ -241,9 +241,9 @@ void cpu_launch_enter(struct cpu_context *context, struct cpu_launch *launch)
 }
 
 /* Memory freed from here on stays until the launch is complete: judged and entered under one lock. */
-static enum facet_status enter(struct cpu_context *context, struct cpu_launch *launch,
-                               const struct facet_host_kernel *kernel, const struct facet_launch *request,
-                               const void *arguments, struct facet_error *error)
+static enum facet_status check_and_enter(struct cpu_context *context, struct cpu_launch *launch,
+                                         const struct facet_host_kernel *kernel, const struct facet_launch *request,
+                                         const void *arguments, struct facet_error *error)
 {
     pthread_rwlock_rdlock(&context->space.lock);
     enum facet_status status = check_arguments(&context->space, kernel, arguments, request, error);
@@ -273,7 +273,7 @@ void cpu_launch_leave(struct cpu_launch *launch)
 }
 
 /* Told by the executor: complete, failed or cancelled. */
-static void done(void *owner)
+static void finish_launch(void *owner)
 {
     struct cpu_launch *launch = owner;
 
@@ -282,17 +282,18 @@ static void done(void *owner)
     free(launch);
 }
 
-static enum facet_status submit(struct cpu_queue *queue, struct cpu_launch *launch,
-                                const struct facet_host_kernel *kernel, const struct facet_launch *request,
-                                const void *arguments, struct facet_error *error)
+static enum facet_status submit_launch(struct cpu_queue *queue, struct cpu_launch *launch,
+                                       const struct facet_host_kernel *kernel, const struct facet_launch *request,
+                                       const void *arguments, struct facet_error *error)
 {
-    enum facet_status status = enter(queue->context, launch, kernel, request, arguments, error);
+    enum facet_status status = check_and_enter(queue->context, launch, kernel, request, arguments, error);
 
     if (status != FACET_OK)
         return status;
-    status = launch->module->image->check
-                 ? cpu_checked_launch(queue, launch->module, kernel, request, arguments, done, launch, error)
-                 : cpu_stream_launch(queue->stream, kernel, request, arguments, NULL, NULL, done, launch, error);
+    status =
+        launch->module->image->check
+            ? cpu_checked_launch(queue, launch->module, kernel, request, arguments, finish_launch, launch, error)
+            : cpu_stream_launch(queue->stream, kernel, request, arguments, NULL, NULL, finish_launch, launch, error);
     if (status != FACET_OK)
         cpu_launch_leave(launch);
     return status;
@@ -320,7 +321,7 @@ enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch 
     if (status == FACET_OK)
         status = check_kernel(kernel, &taken, error);
     if (status == FACET_OK)
-        status = submit(queue, launch, kernel, &taken, arguments, error);
+        status = submit_launch(queue, launch, kernel, &taken, arguments, error);
     if (status != FACET_OK) {
         forget_module(launch);
         free(launch);

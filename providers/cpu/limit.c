@@ -7,8 +7,8 @@
 
 #include "cpu.h"
 
-static enum facet_status begin(struct facet_provider_instance *instance, uint32_t device, const char *worker,
-                               struct facet_error *error)
+static enum facet_status check_device_and_worker(struct facet_provider_instance *instance, uint32_t device,
+                                                 const char *worker, struct facet_error *error)
 {
     enum facet_status status = cpu_check_device(instance, device, error);
 
@@ -56,7 +56,7 @@ static enum facet_status limit_memory(struct facet_provider_instance *instance, 
 static enum facet_status limit_set_memory(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                           uint64_t bytes, struct facet_error *error)
 {
-    enum facet_status status = begin(instance, device, worker, error);
+    enum facet_status status = check_device_and_worker(instance, device, worker, error);
 
     if (status != FACET_OK)
         return status;
@@ -97,7 +97,7 @@ static enum facet_status limit_units(struct facet_provider_instance *instance, c
 static enum facet_status limit_set_compute(struct facet_provider_instance *instance, uint32_t device,
                                            const char *worker, uint32_t milli, struct facet_error *error)
 {
-    enum facet_status status = begin(instance, device, worker, error);
+    enum facet_status status = check_device_and_worker(instance, device, worker, error);
 
     if (status != FACET_OK)
         return status;
@@ -111,8 +111,8 @@ static enum facet_status limit_set_compute(struct facet_provider_instance *insta
     return status;
 }
 
-static void describe(const struct facet_provider_instance *instance, const struct cpu_worker *worker,
-                     struct facet_worker_limit *ret_limit)
+static void describe_limit(const struct facet_provider_instance *instance, const struct cpu_worker *worker,
+                           struct facet_worker_limit *ret_limit)
 {
     memset(ret_limit, 0, sizeof *ret_limit);
     ret_limit->size = sizeof *ret_limit;
@@ -132,7 +132,7 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
                                    struct facet_worker_limit *ret_limit, struct facet_error *error)
 {
     struct facet_worker_limit limit;
-    enum facet_status status = begin(instance, device, worker, error);
+    enum facet_status status = check_device_and_worker(instance, device, worker, error);
 
     if (status != FACET_OK)
         return status;
@@ -140,7 +140,7 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
     const struct cpu_worker *found = cpu_worker_find(instance, worker);
     bool limited = found && found->valid;
     if (limited)
-        describe(instance, found, &limit);
+        describe_limit(instance, found, &limit);
     pthread_mutex_unlock(&instance->lock);
     return limited ? facet_kit_struct(&limit, sizeof limit, ret_limit, error) : not_limited(worker, error);
 }
@@ -159,7 +159,7 @@ static enum facet_status list_all(const struct facet_provider_instance *instance
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " limits", count);
     TAILQ_FOREACH (worker, &instance->workers, link)
         if (worker->valid)
-            describe(instance, worker, &limits[filled++]);
+            describe_limit(instance, worker, &limits[filled++]);
     enum facet_status status =
         facet_kit_list_items(limits, sizeof *limits, count, items, item_size, capacity, ret_count, error);
     free(limits);
@@ -180,8 +180,8 @@ static enum facet_status limit_list(struct facet_provider_instance *instance, ui
     return status;
 }
 
-static enum facet_status clear(struct facet_provider_instance *instance, const char *name,
-                               struct cpu_tenant **ret_tenant, struct facet_error *error)
+static enum facet_status clear_limit(struct facet_provider_instance *instance, const char *name,
+                                     struct cpu_tenant **ret_tenant, struct facet_error *error)
 {
     struct cpu_worker *worker = cpu_worker_find(instance, name);
 
@@ -202,12 +202,12 @@ static enum facet_status limit_clear(struct facet_provider_instance *instance, u
                                      struct facet_error *error)
 {
     struct cpu_tenant *tenant = NULL;
-    enum facet_status status = begin(instance, device, worker, error);
+    enum facet_status status = check_device_and_worker(instance, device, worker, error);
 
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&instance->lock);
-    status = clear(instance, worker, &tenant, error);
+    status = clear_limit(instance, worker, &tenant, error);
     pthread_mutex_unlock(&instance->lock);
     cpu_tenant_destroy(tenant);
     return status;

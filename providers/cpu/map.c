@@ -39,7 +39,7 @@ static enum facet_status add_piece(struct cpu_space *space, struct cpu_range ran
     return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a mapping");
 }
 
-static enum facet_status split(struct cpu_space *space, uint64_t at, struct facet_error *error)
+static enum facet_status split_piece(struct cpu_space *space, uint64_t at, struct facet_error *error)
 {
     struct cpu_piece *piece = cpu_piece_at(space, at);
 
@@ -56,9 +56,9 @@ static enum facet_status split(struct cpu_space *space, uint64_t at, struct face
 
 enum facet_status cpu_pieces_split(struct cpu_space *space, struct cpu_range range, struct facet_error *error)
 {
-    enum facet_status status = split(space, range.at, error);
+    enum facet_status status = split_piece(space, range.at, error);
 
-    return status == FACET_OK ? split(space, range.end, error) : status;
+    return status == FACET_OK ? split_piece(space, range.end, error) : status;
 }
 
 void cpu_pieces_drop(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone)
@@ -74,8 +74,8 @@ void cpu_pieces_drop(struct cpu_space *space, struct cpu_range range, struct cpu
 
 /* --- mapping --- */
 
-static enum facet_status map(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages, uint64_t offset,
-                             struct facet_error *error)
+static enum facet_status map_range(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages,
+                                   uint64_t offset, struct facet_error *error)
 {
     uint64_t bytes = range.end - range.at;
     enum facet_status status = add_piece(space, range, pages, offset, 0, error);
@@ -133,14 +133,14 @@ enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range,
     status = cpu_pages_take(space, number, part, false, &pages, error);
     if (status != FACET_OK)
         return status;
-    status = map(space, range, pages, offset, error);
+    status = map_range(space, range, pages, offset, error);
     if (status != FACET_OK)
         cpu_pages_drop(space->pool, pages, part, gone);
     return status;
 }
 
 /* Splits pieces at the ends of the range: steps that can fail for want of memory come first. */
-static enum facet_status prepare(struct cpu_space *space, struct cpu_range range, struct facet_error *error)
+static enum facet_status prepare_range(struct cpu_space *space, struct cpu_range range, struct facet_error *error)
 {
     enum facet_status status = cpu_range_check(space, range, error);
 
@@ -152,7 +152,7 @@ static enum facet_status prepare(struct cpu_space *space, struct cpu_range range
 enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range range, uint64_t sequence,
                                    uint64_t *ret_last, struct facet_error *error)
 {
-    enum facet_status status = prepare(space, range, error);
+    enum facet_status status = prepare_range(space, range, error);
 
     if (status != FACET_OK)
         return status;
@@ -172,7 +172,7 @@ enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range ran
 enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone,
                                   struct facet_error *error)
 {
-    enum facet_status status = prepare(space, range, error);
+    enum facet_status status = prepare_range(space, range, error);
 
     if (status != FACET_OK)
         return status;

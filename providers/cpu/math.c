@@ -115,7 +115,7 @@ static enum facet_status math_support(struct facet_provider_instance *instance, 
 
 /* ---- an operation ---- */
 
-static void release(struct math_launch *launch)
+static void free_launch(struct math_launch *launch)
 {
     if (launch->work)
         launch->library->release(launch->work);
@@ -123,12 +123,12 @@ static void release(struct math_launch *launch)
 }
 
 /* Called by the executor: complete, failed or cancelled. */
-static void done(void *owner)
+static void finish_launch(void *owner)
 {
     struct math_launch *launch = owner;
 
     cpu_launch_leave(&launch->launch);
-    release(launch);
+    free_launch(launch);
 }
 
 static enum facet_status check_operands(const struct cpu_space *space, const struct kit_math_operands *operands,
@@ -146,8 +146,8 @@ static enum facet_status check_operands(const struct cpu_space *space, const str
 }
 
 /* Memory freed from here on stays until the operation is complete: judged and entered under one lock. */
-static enum facet_status enter(struct cpu_context *context, struct math_launch *launch,
-                               const struct kit_math_operands *operands, struct facet_error *error)
+static enum facet_status check_and_enter(struct cpu_context *context, struct math_launch *launch,
+                                         const struct kit_math_operands *operands, struct facet_error *error)
 {
     pthread_rwlock_rdlock(&context->space.lock);
     enum facet_status status = check_operands(&context->space, operands, error);
@@ -157,7 +157,7 @@ static enum facet_status enter(struct cpu_context *context, struct math_launch *
     return status;
 }
 
-static enum facet_status submit(struct cpu_queue *queue, struct math_launch *launch, struct facet_error *error)
+static enum facet_status submit_launch(struct cpu_queue *queue, struct math_launch *launch, struct facet_error *error)
 {
     struct cpu_math_work *work = launch->work;
     struct facet_launch request = {.size = sizeof request,
@@ -168,8 +168,8 @@ static enum facet_status submit(struct cpu_queue *queue, struct math_launch *lau
 
     memcpy(request.kernel, work->name, sizeof request.kernel);
     launch->phases = (struct cpu_phases){work->phases, work->phase_ends, &work->status};
-    return cpu_stream_launch_phases(queue->stream, &work->kernel, &request, &work, &launch->phases, done, launch,
-                                    error);
+    return cpu_stream_launch_phases(queue->stream, &work->kernel, &request, &work, &launch->phases, finish_launch,
+                                    launch, error);
 }
 
 /* The operands are checked before anything is prepared for them, and are kept while that is done. */
@@ -182,17 +182,17 @@ static enum facet_status launch_math(struct cpu_queue *queue, const struct facet
     if (!launch)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an operation");
     launch->library = instance->math;
-    enum facet_status status = enter(queue->context, launch, operands, error);
+    enum facet_status status = check_and_enter(queue->context, launch, operands, error);
     if (status != FACET_OK) {
         free(launch);
         return status;
     }
     status = launch->library->prepare(instance->math_engine, operation, &launch->work, error);
     if (status == FACET_OK)
-        status = submit(queue, launch, error);
+        status = submit_launch(queue, launch, error);
     if (status != FACET_OK) {
         cpu_launch_leave(&launch->launch);
-        release(launch);
+        free_launch(launch);
     }
     return status;
 }

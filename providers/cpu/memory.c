@@ -148,8 +148,8 @@ static enum facet_status memory_free(struct facet_provider_instance *instance, u
 
 /* --- addresses and pages --- */
 
-static enum facet_status reserve(struct cpu_context *context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
-                                 struct facet_error *error)
+static enum facet_status reserve_addresses(struct cpu_context *context, uint64_t bytes, uint64_t align,
+                                           uint64_t *ret_address, struct facet_error *error)
 {
     enum facet_status status = check_pages(bytes, error);
 
@@ -176,7 +176,7 @@ static enum facet_status memory_reserve(struct facet_provider_instance *instance
     enum facet_status status = cpu_context_take(instance, number, &context, error);
     if (status != FACET_OK)
         return status;
-    status = reserve(context, bytes, align, ret_address, error);
+    status = reserve_addresses(context, bytes, align, ret_address, error);
     cpu_context_drop(context);
     return status;
 }
@@ -270,8 +270,8 @@ typedef enum facet_status (*place_func)(struct cpu_space *space, struct cpu_rang
                                         uint64_t offset, struct cpu_pages_list *gone, struct facet_error *error);
 
 /* Maps, or moves. */
-static enum facet_status place(place_func func, struct facet_provider_instance *instance, uint64_t number,
-                               struct cpu_range range, uint64_t pages, uint64_t offset, struct facet_error *error)
+static enum facet_status place_pages(place_func func, struct facet_provider_instance *instance, uint64_t number,
+                                     struct cpu_range range, uint64_t pages, uint64_t offset, struct facet_error *error)
 {
     struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct cpu_context *context = NULL;
@@ -290,13 +290,15 @@ static enum facet_status place(place_func func, struct facet_provider_instance *
 static enum facet_status memory_map(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                     uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error)
 {
-    return place(cpu_space_map, instance, number, (struct cpu_range){address, address + bytes}, pages, offset, error);
+    return place_pages(cpu_space_map, instance, number, (struct cpu_range){address, address + bytes}, pages, offset,
+                       error);
 }
 
 static enum facet_status memory_move(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                      uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error)
 {
-    return place(cpu_space_move, instance, number, (struct cpu_range){address, address + bytes}, pages, offset, error);
+    return place_pages(cpu_space_move, instance, number, (struct cpu_range){address, address + bytes}, pages, offset,
+                       error);
 }
 
 static enum facet_status memory_unmap(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
@@ -316,8 +318,8 @@ static enum facet_status memory_unmap(struct facet_provider_instance *instance, 
 
 /* --- copies: after all queued work --- */
 
-static enum facet_status transfer(struct facet_provider_instance *instance, uint64_t number,
-                                  const struct cpu_transfer *transfer, struct facet_error *error)
+static enum facet_status transfer_now(struct facet_provider_instance *instance, uint64_t number,
+                                      const struct cpu_transfer *transfer, struct facet_error *error)
 {
     struct cpu_context *context = NULL;
     enum facet_status status = cpu_context_take(instance, number, &context, error);
@@ -335,21 +337,22 @@ static enum facet_status memory_write(struct facet_provider_instance *instance, 
                                       const void *data, uint64_t bytes, struct facet_error *error)
 {
     CPU_REQUIRE(data, error);
-    return transfer(instance, number,
-                    &(struct cpu_transfer){.to = address, .data = data, .bytes = bytes, .fill = CPU_NO_FILL}, error);
+    return transfer_now(instance, number,
+                        &(struct cpu_transfer){.to = address, .data = data, .bytes = bytes, .fill = CPU_NO_FILL},
+                        error);
 }
 
 static enum facet_status memory_copy(struct facet_provider_instance *instance, uint64_t number, uint64_t to,
                                      uint64_t from, uint64_t bytes, struct facet_error *error)
 {
-    return transfer(instance, number,
-                    &(struct cpu_transfer){.to = to, .from = from, .bytes = bytes, .fill = CPU_NO_FILL}, error);
+    return transfer_now(instance, number,
+                        &(struct cpu_transfer){.to = to, .from = from, .bytes = bytes, .fill = CPU_NO_FILL}, error);
 }
 
 static enum facet_status memory_fill(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                      uint8_t value, uint64_t bytes, struct facet_error *error)
 {
-    return transfer(instance, number, &(struct cpu_transfer){.to = address, .fill = value, .bytes = bytes}, error);
+    return transfer_now(instance, number, &(struct cpu_transfer){.to = address, .fill = value, .bytes = bytes}, error);
 }
 
 static enum facet_status memory_read(struct facet_provider_instance *instance, uint64_t number, uint64_t address,

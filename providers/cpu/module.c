@@ -72,8 +72,8 @@ static enum facet_status open_table(struct cpu_module *module, const char *featu
     return FACET_OK;
 }
 
-static enum facet_status load(struct cpu_module *module, const char *features, const void *image, uint64_t bytes,
-                              struct facet_error *error)
+static enum facet_status load_image(struct cpu_module *module, const char *features, const void *image, uint64_t bytes,
+                                    struct facet_error *error)
 {
     enum facet_status status = cpu_elf_check(image, bytes, &module->elf, error);
 
@@ -107,7 +107,7 @@ enum facet_status cpu_module_load(struct facet_provider_instance *instance, cons
     if (!module)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a module");
     module->fd = -1;
-    enum facet_status status = load(module, instance->features, image, bytes, error);
+    enum facet_status status = load_image(module, instance->features, image, bytes, error);
     if (status == FACET_OK)
         *ret_module = module;
     else

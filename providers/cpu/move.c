@@ -17,8 +17,8 @@ static uint64_t bytes_of(struct cpu_range range)
 }
 
 /* From now on the first piece covers all of the range: nothing here can fail. */
-static void settle(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages, uint64_t offset,
-                   struct cpu_pages_list *gone)
+static void replace_pieces(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages, uint64_t offset,
+                           struct cpu_pages_list *gone)
 {
     struct cpu_piece *first = cpu_piece_at(space, range.at);
 
@@ -30,7 +30,7 @@ static void settle(struct cpu_space *space, struct cpu_range range, struct cpu_p
     first->offset = offset;
 }
 
-static enum facet_status check(const struct cpu_space *space, struct cpu_range range, struct facet_error *error)
+static enum facet_status check_move(const struct cpu_space *space, struct cpu_range range, struct facet_error *error)
 {
     enum facet_status status = cpu_range_check(space, range, error);
 
@@ -51,8 +51,8 @@ static char *seen_from(const struct cpu_space *space, struct cpu_range range)
     return piece->pages->extent->seen + piece->offset + (range.at - piece->range.at);
 }
 
-static enum facet_status transplant(const struct cpu_space *space, struct cpu_range range,
-                                    const struct cpu_pages *pages, uint64_t offset, struct facet_error *error)
+static enum facet_status transplant_pages(const struct cpu_space *space, struct cpu_range range,
+                                          const struct cpu_pages *pages, uint64_t offset, struct facet_error *error)
 {
     const struct facet_transplant place = {
         .file = space->pool->fd,
@@ -71,7 +71,7 @@ enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range
 {
     const struct cpu_part part = {offset, bytes_of(range)};
     struct cpu_pages *pages = NULL;
-    enum facet_status status = check(space, range, error);
+    enum facet_status status = check_move(space, range, error);
 
     if (status == FACET_OK)
         status = cpu_pages_take(space, number, part, true, &pages, error);
@@ -79,9 +79,9 @@ enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range
         return status;
     status = cpu_pieces_split(space, range, error);
     if (status == FACET_OK)
-        status = transplant(space, range, pages, offset, error);
+        status = transplant_pages(space, range, pages, offset, error);
     if (status == FACET_OK)
-        settle(space, range, pages, offset, gone);
+        replace_pieces(space, range, pages, offset, gone);
     else
         cpu_pages_drop(space->pool, pages, part, gone);
     return status;

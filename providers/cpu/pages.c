@@ -64,14 +64,14 @@ enum facet_status cpu_pages_create(struct cpu_space *space, uint64_t number, uin
 }
 
 /* With the pool's lock held. */
-static void settle(struct cpu_pages *pages, struct cpu_pages_list *gone)
+static void list_if_unused(struct cpu_pages *pages, struct cpu_pages_list *gone)
 {
     if (!pages->owner && pages->mapped == 0)
         TAILQ_INSERT_TAIL(gone, pages, link);
 }
 
 /* Takes their number away. */
-static void destroy(struct cpu_pages *pages, struct cpu_pages_list *gone)
+static void destroy_pages(struct cpu_pages *pages, struct cpu_pages_list *gone)
 {
     struct cpu_pool *pool = pages->owner->pool;
 
@@ -80,7 +80,7 @@ static void destroy(struct cpu_pages *pages, struct cpu_pages_list *gone)
     pages->owner = NULL;
     if (pages->worker)
         tdelete(pages, &pool->shared, compare_numbers);
-    settle(pages, gone);
+    list_if_unused(pages, gone);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -91,14 +91,14 @@ enum facet_status cpu_pages_destroy(struct cpu_space *space, uint64_t number, st
 
     if (!pages)
         return not_found(number, "", error);
-    destroy(pages, gone);
+    destroy_pages(pages, gone);
     return FACET_OK;
 }
 
 void cpu_pages_close(struct cpu_space *space, struct cpu_pages_list *gone)
 {
     while (!TAILQ_EMPTY(&space->pages))
-        destroy(TAILQ_FIRST(&space->pages), gone);
+        destroy_pages(TAILQ_FIRST(&space->pages), gone);
 }
 
 enum facet_status cpu_pages_share(struct cpu_space *space, uint64_t number, struct cpu_worker *worker,
@@ -147,7 +147,7 @@ static bool is_used(const struct cpu_pages *pages, struct cpu_part part)
     return false;
 }
 
-static void count(struct cpu_pages *pages, struct cpu_part part, uint32_t change)
+static void count_uses(struct cpu_pages *pages, struct cpu_part part, uint32_t change)
 {
     uint32_t *uses = &pages->uses[part.offset / CPU_PAGE_BYTES];
 
@@ -155,7 +155,7 @@ static void count(struct cpu_pages *pages, struct cpu_part part, uint32_t change
         uses[i] += change;
 }
 
-static enum facet_status take(struct cpu_pages *pages, struct cpu_part part, bool alone, struct facet_error *error)
+static enum facet_status take_part(struct cpu_pages *pages, struct cpu_part part, bool alone, struct facet_error *error)
 {
     enum facet_status status = check_part(pages, part, error);
 
@@ -166,7 +166,7 @@ static enum facet_status take(struct cpu_pages *pages, struct cpu_part part, boo
                               "pages %" PRIu64 ", offset %" PRIu64 ", bytes %" PRIu64
                               ": expected nothing of them to be mapped",
                               pages->number, part.offset, part.bytes);
-    count(pages, part, 1);
+    count_uses(pages, part, 1);
     pages->mapped += part.bytes;
     return FACET_OK;
 }
@@ -180,7 +180,8 @@ enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struc
     pthread_mutex_lock(&pool->lock);
     if (!pages)
         pages = find_shared(pool, number);
-    enum facet_status status = pages ? take(pages, part, alone, error) : not_found(number, ", or shared ones", error);
+    enum facet_status status =
+        pages ? take_part(pages, part, alone, error) : not_found(number, ", or shared ones", error);
     pthread_mutex_unlock(&pool->lock);
     if (status == FACET_OK)
         *ret_pages = pages;
@@ -190,8 +191,8 @@ enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struc
 void cpu_pages_drop(struct cpu_pool *pool, struct cpu_pages *pages, struct cpu_part part, struct cpu_pages_list *gone)
 {
     pthread_mutex_lock(&pool->lock);
-    count(pages, part, UINT32_MAX);
+    count_uses(pages, part, UINT32_MAX);
     pages->mapped -= part.bytes;
-    settle(pages, gone);
+    list_if_unused(pages, gone);
     pthread_mutex_unlock(&pool->lock);
 }

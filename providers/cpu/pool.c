@@ -43,7 +43,7 @@ void cpu_pool_close(struct cpu_pool *pool)
 }
 
 /* Huge pages begin at multiples of their size. */
-static uint64_t aligned(const struct cpu_pool *pool, uint64_t offset, uint64_t bytes)
+static uint64_t align_offset(const struct cpu_pool *pool, uint64_t offset, uint64_t bytes)
 {
     uint64_t step = pool->view.base && bytes >= FACET_HUGE_BYTES ? FACET_HUGE_BYTES : CPU_PAGE_BYTES;
 
@@ -51,7 +51,7 @@ static uint64_t aligned(const struct cpu_pool *pool, uint64_t offset, uint64_t b
 }
 
 /* Puts it into the first gap that is large enough; at the end at the latest. */
-static void insert(struct cpu_pool *pool, struct cpu_extent *extent)
+static void insert_extent(struct cpu_pool *pool, struct cpu_extent *extent)
 {
     struct cpu_extent *next;
     uint64_t end = 0;
@@ -59,7 +59,7 @@ static void insert(struct cpu_pool *pool, struct cpu_extent *extent)
     TAILQ_FOREACH (next, &pool->extents, link) {
         if (next->offset >= end && next->offset - end >= extent->bytes)
             break;
-        end = aligned(pool, next->offset + next->bytes, extent->bytes);
+        end = align_offset(pool, next->offset + next->bytes, extent->bytes);
     }
     extent->offset = end;
     if (next)
@@ -68,7 +68,7 @@ static void insert(struct cpu_pool *pool, struct cpu_extent *extent)
         TAILQ_INSERT_TAIL(&pool->extents, extent, link);
 }
 
-static bool lengthen(int fd, uint64_t bytes)
+static bool lengthen_file(int fd, uint64_t bytes)
 {
     FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
 
@@ -76,21 +76,21 @@ static bool lengthen(int fd, uint64_t bytes)
 }
 
 /* Makes the file, and makes it long enough. It is sparse: only written pages take memory. */
-static enum facet_status cover(struct cpu_pool *pool, uint64_t end, struct facet_error *error)
+static enum facet_status make_file_reach(struct cpu_pool *pool, uint64_t end, struct facet_error *error)
 {
     if (pool->fd < 0)
         pool->fd = memfd_create("facet-cpu-pages", MFD_CLOEXEC);
     if (pool->fd < 0)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no file for pages: %s", strerror(errno));
     off_t size = lseek(pool->fd, 0, SEEK_END);
-    if (size < 0 || ((uint64_t)size < end && !lengthen(pool->fd, end)))
+    if (size < 0 || ((uint64_t)size < end && !lengthen_file(pool->fd, end)))
         return facet_kit_fail(error, FACET_NO_MEMORY, "no room for %" PRIu64 " bytes of pages: %s", end,
                               strerror(errno));
     return FACET_OK;
 }
 
 /* An extent that does not fit into the view, as gaps made the file longer, is committed as it is touched. */
-static enum facet_status commit(struct cpu_pool *pool, struct cpu_extent *extent, struct facet_error *error)
+static enum facet_status commit_extent(struct cpu_pool *pool, struct cpu_extent *extent, struct facet_error *error)
 {
     if (!pool->view.base || extent->bytes > pool->view.bytes || extent->offset > pool->view.bytes - extent->bytes)
         return FACET_OK;
@@ -102,11 +102,11 @@ static enum facet_status commit(struct cpu_pool *pool, struct cpu_extent *extent
     return FACET_OK;
 }
 
-static enum facet_status place(struct cpu_pool *pool, struct cpu_extent *extent, struct facet_error *error)
+static enum facet_status place_extent(struct cpu_pool *pool, struct cpu_extent *extent, struct facet_error *error)
 {
     pthread_mutex_lock(&pool->lock);
-    insert(pool, extent);
-    enum facet_status status = cover(pool, extent->offset + extent->bytes, error);
+    insert_extent(pool, extent);
+    enum facet_status status = make_file_reach(pool, extent->offset + extent->bytes, error);
     if (status != FACET_OK)
         TAILQ_REMOVE(&pool->extents, extent, link);
     pthread_mutex_unlock(&pool->lock);
@@ -121,12 +121,12 @@ enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cp
     if (!extent)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for pages");
     extent->bytes = bytes;
-    enum facet_status status = place(pool, extent, error);
+    enum facet_status status = place_extent(pool, extent, error);
     if (status != FACET_OK) {
         free(extent);
         return status;
     }
-    status = commit(pool, extent, error);
+    status = commit_extent(pool, extent, error);
     if (status == FACET_OK)
         *ret_extent = extent;
     else

@@ -71,7 +71,7 @@ static struct touch *bucket_of(const struct cpu_shadow *shadow, uint64_t address
     }
 }
 
-static void grow(struct cpu_shadow *shadow)
+static void grow_shadow(struct cpu_shadow *shadow)
 {
     struct cpu_shadow larger = {.buckets = shadow->buckets * 2, .used = shadow->used, .epoch = shadow->epoch};
 
@@ -94,7 +94,7 @@ static struct touch *touch_of(struct cpu_shadow *shadow, uint64_t address)
     if (touch->epoch == shadow->epoch)
         return touch;
     if (shadow->used >= shadow->buckets / 2) {
-        grow(shadow);
+        grow_shadow(shadow);
         touch = bucket_of(shadow, address);
     }
     shadow->used++;
@@ -103,29 +103,29 @@ static struct touch *touch_of(struct cpu_shadow *shadow, uint64_t address)
     return touch;
 }
 
-static bool differs(uint32_t other, uint32_t item)
+static bool is_other_item(uint32_t other, uint32_t item)
 {
     return other != NOBODY && other != item;
 }
 
-static uint32_t joined(uint32_t others, uint32_t item)
+static uint32_t join_items(uint32_t others, uint32_t item)
 {
-    return differs(others, item) ? MANY : item;
+    return is_other_item(others, item) ? MANY : item;
 }
 
 static bool touch_byte(struct touch *touch, uint32_t flags, uint32_t item)
 {
-    bool races = differs(touch->writer, item);
+    bool races = is_other_item(touch->writer, item);
 
     if (flags & FACET_CHECK_ATOMIC) {
-        touch->updater = joined(touch->updater, item);
+        touch->updater = join_items(touch->updater, item);
         return races;
     }
     if (flags & FACET_CHECK_WRITE) {
         touch->writer = item;
-        return races || differs(touch->updater, item) || differs(touch->reader, item);
+        return races || is_other_item(touch->updater, item) || is_other_item(touch->reader, item);
     }
-    touch->reader = joined(touch->reader, item);
+    touch->reader = join_items(touch->reader, item);
     return races;
 }
 

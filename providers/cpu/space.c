@@ -26,7 +26,7 @@ int cpu_range_compare(const void *left, const void *right)
     return one->at >= other->end;
 }
 
-static void *find(void *const *tree, struct cpu_range range)
+static void *find_range(void *const *tree, struct cpu_range range)
 {
     void *const *node = tfind(&range, tree, cpu_range_compare);
 
@@ -37,12 +37,12 @@ struct cpu_piece *cpu_piece_at(const struct cpu_space *space, uint64_t address)
 {
     if (address == UINT64_MAX)
         return NULL;
-    return find(&space->pieces, (struct cpu_range){address, address + 1});
+    return find_range(&space->pieces, (struct cpu_range){address, address + 1});
 }
 
 struct cpu_piece *cpu_piece_in(const struct cpu_space *space, struct cpu_range range)
 {
-    return find(&space->pieces, range);
+    return find_range(&space->pieces, range);
 }
 
 /*
@@ -91,7 +91,7 @@ void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone)
     pthread_rwlock_destroy(&space->lock);
 }
 
-static bool has(const struct cpu_space *space, uint64_t address, uint64_t bytes, bool retired)
+static bool covers_range(const struct cpu_space *space, uint64_t address, uint64_t bytes, bool retired)
 {
     if (bytes > UINT64_MAX - address)
         return false;
@@ -107,12 +107,12 @@ static bool has(const struct cpu_space *space, uint64_t address, uint64_t bytes,
 
 bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes)
 {
-    return has(space, address, bytes, false);
+    return covers_range(space, address, bytes, false);
 }
 
 bool cpu_space_holds(const struct cpu_space *space, uint64_t address, uint64_t bytes)
 {
-    return has(space, address, bytes, true);
+    return covers_range(space, address, bytes, true);
 }
 
 enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
@@ -231,7 +231,7 @@ fail:
 
 const struct cpu_range *cpu_reservation_around(const struct cpu_space *space, struct cpu_range range)
 {
-    const struct cpu_range *reservation = find(&space->reservations, range);
+    const struct cpu_range *reservation = find_range(&space->reservations, range);
 
     return reservation && range.at >= reservation->at && range.end <= reservation->end ? reservation : NULL;
 }
@@ -240,7 +240,7 @@ enum facet_status cpu_space_release(struct cpu_space *space, uint64_t address, u
                                     struct facet_error *error)
 {
     struct cpu_range *range =
-        address < UINT64_MAX ? find(&space->reservations, (struct cpu_range){address, address + 1}) : NULL;
+        address < UINT64_MAX ? find_range(&space->reservations, (struct cpu_range){address, address + 1}) : NULL;
 
     if (!range || range->at != address)
         return facet_kit_fail(error, FACET_NOT_FOUND, "address %#" PRIx64 ": expected the start of a reservation",

@@ -25,8 +25,8 @@ struct queued {
     unsigned char data[];
 };
 
-static enum facet_status check(const struct cpu_context *context, const struct cpu_transfer *transfer,
-                               struct facet_error *error)
+static enum facet_status check_transfer(const struct cpu_context *context, const struct cpu_transfer *transfer,
+                                        struct facet_error *error)
 {
     enum facet_status status = cpu_space_check(&context->space, transfer->to, transfer->bytes, error);
 
@@ -46,7 +46,7 @@ static bool still_is_memory(const struct queued *queued)
            (!copies || cpu_space_holds(space, transfer->from, transfer->bytes));
 }
 
-static void run(const struct cpu_transfer *transfer)
+static void run_transfer(const struct cpu_transfer *transfer)
 {
     void *to = (void *)transfer->to;
 
@@ -64,9 +64,9 @@ enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu
                                    struct facet_error *error)
 {
     pthread_rwlock_rdlock(&context->space.lock);
-    enum facet_status status = check(context, transfer, error);
+    enum facet_status status = check_transfer(context, transfer, error);
     if (status == FACET_OK)
-        run(transfer);
+        run_transfer(transfer);
     pthread_rwlock_unlock(&context->space.lock);
     return status;
 }
@@ -105,7 +105,7 @@ static void run_piece(const void *arguments, const struct facet_host_group *grou
     pthread_rwlock_rdlock(&queued->context->space.lock);
     bool good = still_is_memory(queued);
     if (good)
-        run(&piece);
+        run_transfer(&piece);
     pthread_rwlock_unlock(&queued->context->space.lock);
     if (!good)
         atomic_store(&queued->status, FACET_OUT_OF_RANGE);
@@ -117,7 +117,7 @@ static const struct facet_host_kernel in_pieces = {
     .argument_bytes = sizeof(struct queued *),
 };
 
-static enum facet_status stage(struct cpu_context *context, uint64_t bytes, struct facet_error *error)
+static enum facet_status count_staged(struct cpu_context *context, uint64_t bytes, struct facet_error *error)
 {
     if (bytes == 0)
         return FACET_OK;
@@ -131,7 +131,7 @@ static enum facet_status stage(struct cpu_context *context, uint64_t bytes, stru
                           bytes, before, STAGED_BYTES);
 }
 
-static void drop(struct queued *queued)
+static void free_queued(struct queued *queued)
 {
     if (queued->transfer.data)
         atomic_fetch_sub(&queued->context->staged_bytes, queued->transfer.bytes);
@@ -139,20 +139,20 @@ static void drop(struct queued *queued)
 }
 
 /* Called by the executor: complete, failed or cancelled. */
-static void done(void *owner)
+static void finish_queued(void *owner)
 {
     struct queued *queued = owner;
 
     cpu_launch_leave(&queued->launch);
-    drop(queued);
+    free_queued(queued);
 }
 
 /* Copies the data to be written. */
-static enum facet_status keep(struct cpu_context *context, const struct cpu_transfer *transfer,
-                              struct queued **ret_queued, struct facet_error *error)
+static enum facet_status keep_transfer(struct cpu_context *context, const struct cpu_transfer *transfer,
+                                       struct queued **ret_queued, struct facet_error *error)
 {
     uint64_t bytes = transfer->data ? transfer->bytes : 0;
-    enum facet_status status = stage(context, bytes, error);
+    enum facet_status status = count_staged(context, bytes, error);
 
     if (status != FACET_OK)
         return status;
@@ -175,27 +175,27 @@ static enum facet_status keep(struct cpu_context *context, const struct cpu_tran
 }
 
 /* Data to be written is checked before it is kept, and everything when it gets its number. */
-static enum facet_status enter(struct cpu_context *context, const struct cpu_transfer *transfer,
-                               struct queued **ret_queued, struct facet_error *error)
+static enum facet_status keep_checked(struct cpu_context *context, const struct cpu_transfer *transfer,
+                                      struct queued **ret_queued, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
     if (transfer->data) {
         pthread_rwlock_rdlock(&context->space.lock);
-        status = check(context, transfer, error);
+        status = check_transfer(context, transfer, error);
         pthread_rwlock_unlock(&context->space.lock);
     }
     if (status == FACET_OK)
-        status = keep(context, transfer, ret_queued, error);
+        status = keep_transfer(context, transfer, ret_queued, error);
     if (status != FACET_OK)
         return status;
     pthread_rwlock_rdlock(&context->space.lock);
-    status = check(context, transfer, error);
+    status = check_transfer(context, transfer, error);
     if (status == FACET_OK)
         cpu_launch_enter(context, &(*ret_queued)->launch);
     pthread_rwlock_unlock(&context->space.lock);
     if (status != FACET_OK)
-        drop(*ret_queued);
+        free_queued(*ret_queued);
     return status;
 }
 
@@ -203,7 +203,7 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
                                      struct facet_error *error)
 {
     struct queued *queued = NULL;
-    enum facet_status status = enter(queue->context, transfer, &queued, error);
+    enum facet_status status = keep_checked(queue->context, transfer, &queued, error);
 
     if (status != FACET_OK)
         return status;
@@ -212,9 +212,9 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
                                         .grid = {(uint32_t)queued->pieces, 1, 1},
                                         .group = {1, 1, 1},
                                         .dimensions = 1};
-    status =
-        cpu_stream_launch_phases(queue->stream, &in_pieces, &launch, &queued, &queued->phases, done, queued, error);
+    status = cpu_stream_launch_phases(queue->stream, &in_pieces, &launch, &queued, &queued->phases, finish_queued,
+                                      queued, error);
     if (status != FACET_OK)
-        done(queued);
+        finish_queued(queued);
     return status;
 }

@@ -66,7 +66,7 @@ static void save_lines(const struct lines *lines, uint64_t channel, uint64_t cha
     }
 }
 
-static void exponentials(const struct lines *lines, uint64_t channels, float *sums)
+static void exp_of_lines(const struct lines *lines, uint64_t channels, float *sums)
 {
     for (uint64_t i = 0; i < channels; i++)
         lines->plan->piece.engine->loops->lanes_exponentials(lines->values + i * lines->width, lines->largest, sums,
@@ -99,7 +99,7 @@ static void softmax_lines(const struct lines *lines)
         count = cpu_math_least(plan->depth, plan->it.channels - channel);
         if (!once)
             load_lines(lines, channel, count);
-        exponentials(lines, count, lines->sums);
+        exp_of_lines(lines, count, lines->sums);
     }
     if (once) {
         save_lines(lines, 0, plan->it.channels);
@@ -109,7 +109,7 @@ static void softmax_lines(const struct lines *lines)
         count = cpu_math_least(plan->depth, plan->it.channels - channel);
         load_lines(lines, channel, count);
         memset(unused, 0, lines->width * sizeof unused[0]);
-        exponentials(lines, count, unused);
+        exp_of_lines(lines, count, unused);
         save_lines(lines, channel, count);
     }
 }

@@ -52,7 +52,7 @@ static uint64_t blocks_of(const struct attention *plan, uint64_t keys)
     return cpu_math_parts(keys, plan->block_k);
 }
 
-static char *packed(const struct attention *plan, uint64_t head, uint64_t block)
+static char *packed_block(const struct attention *plan, uint64_t head, uint64_t block)
 {
     return plan->piece.memory + (head * blocks_of(plan, plan->step_k) + block) * (plan->k_bytes + plan->v_bytes);
 }
@@ -64,7 +64,7 @@ static uint64_t row_of(const struct attention *plan, const struct step *step, ui
     return ((step->h0 + head) * plan->it.keys + step->k0 + block * plan->block_k) * plan->it.dimension;
 }
 
-static enum facet_status pack(const struct attention *plan, const struct step *step, uint64_t index)
+static enum facet_status pack_block(const struct attention *plan, const struct step *step, uint64_t index)
 {
     uint64_t blocks = blocks_of(plan, step->keys);
 
@@ -73,7 +73,7 @@ static enum facet_status pack(const struct attention *plan, const struct step *s
     uint64_t block = index % blocks, head = index / blocks;
     uint64_t keys = cpu_math_least(plan->block_k, step->keys - block * plan->block_k);
     uint64_t at = row_of(plan, step, head, block) * plan->type_bytes, count = keys * plan->it.dimension;
-    char *to = packed(plan, head, block);
+    char *to = packed_block(plan, head, block);
 
     cpu_math_convert(plan->piece.engine, to, (const void *)(plan->it.k + at), count, plan->type, plan->as);
     cpu_math_convert(plan->piece.engine, to + plan->k_bytes, (const void *)(plan->it.v + at), count, plan->type,
@@ -112,7 +112,7 @@ static const void *load_queries(const struct block *block)
     return to;
 }
 
-static void mask(const struct block *block, float *scores, uint64_t key, uint64_t keys)
+static void mask_scores(const struct block *block, float *scores, uint64_t key, uint64_t keys)
 {
     for (uint64_t i = 0; i < block->queries; i++) {
         uint64_t seen = block->q0 + i + 1 > key ? block->q0 + i + 1 - key : 0;
@@ -123,7 +123,7 @@ static void mask(const struct block *block, float *scores, uint64_t key, uint64_
 }
 
 /* Scores become weights; the sums so far are rescaled to the new largest. */
-static void soften(const struct block *block, float *scores, uint64_t keys)
+static void weigh_scores(const struct block *block, float *scores, uint64_t keys)
 {
     const struct attention *plan = block->plan;
     const struct cpu_math_loops *loops = plan->piece.engine->loops;
@@ -150,7 +150,8 @@ static void soften(const struct block *block, float *scores, uint64_t keys)
 }
 
 /* Subtracts the weights rounded to bf16, which leaves the rest of them. */
-static void subtract(const struct cpu_math_loops *loops, float *weights, const uint16_t *rounded, uint64_t count)
+static void subtract_rounded(const struct cpu_math_loops *loops, float *weights, const uint16_t *rounded,
+                             uint64_t count)
 {
     float values[256];
 
@@ -180,7 +181,7 @@ static enum facet_status add_values(const struct block *block, float *weights, c
 
     for (int part = 0; part < parts && status == FACET_OK; part++) {
         if (part > 0)
-            subtract(engine->loops, weights, rounded, count);
+            subtract_rounded(engine->loops, weights, rounded, count);
         if (rounds)
             engine->loops->save(rounded, weights, count, FACET_MATH_BF16);
         status = cpu_math_execute(engine, matmul, rounds ? (const void *)rounded : weights, v, products,
@@ -196,7 +197,7 @@ static enum facet_status add_keys(const struct block *block, uint64_t index, uin
     const struct attention *plan = block->plan;
     int edge_q = block->queries != plan->block_q, edge_k = keys != plan->block_k;
     uint64_t at = row_of(plan, block->step, block->head, index) * plan->type_bytes;
-    const char *k = plan->packs ? packed(plan, block->head, index) : (const char *)(plan->it.k + at);
+    const char *k = plan->packs ? packed_block(plan, block->head, index) : (const char *)(plan->it.k + at);
     const char *v = plan->packs ? k + plan->k_bytes : (const char *)(plan->it.v + at);
     float *scores = scratch_of(block, AT_SCORES);
     uint64_t key = block->step->k0 + index * plan->block_k;
@@ -206,12 +207,12 @@ static enum facet_status add_keys(const struct block *block, uint64_t index, uin
     if (status != FACET_OK)
         return status;
     if (plan->causal && key + keys > block->q0)
-        mask(block, scores, key, keys);
-    soften(block, scores, keys);
+        mask_scores(block, scores, key, keys);
+    weigh_scores(block, scores, keys);
     return add_values(block, scores, v, keys);
 }
 
-static void begin(const struct block *block)
+static void begin_block(const struct block *block)
 {
     for (uint64_t i = 0; i < block->queries; i++)
         block->carried.largest[i] = -__builtin_inff();
@@ -219,7 +220,7 @@ static void begin(const struct block *block)
     memset(block->carried.output, 0, block->queries * block->plan->it.dimension * sizeof(float));
 }
 
-static void end(const struct block *block)
+static void end_block(const struct block *block)
 {
     const struct attention *plan = block->plan;
     const struct cpu_math_loops *loops = plan->piece.engine->loops;
@@ -246,7 +247,8 @@ static struct carried carried_of(const struct attention *plan, const struct bloc
     return (struct carried){place, place + plan->block_q, place + 2 * plan->block_q};
 }
 
-static enum facet_status attend(const struct attention *plan, const struct step *step, uint64_t index, char *scratch)
+static enum facet_status attend_block(const struct attention *plan, const struct step *step, uint64_t index,
+                                      char *scratch)
 {
     uint64_t blocks = cpu_math_parts(plan->it.queries, plan->block_q);
 
@@ -260,7 +262,7 @@ static enum facet_status attend(const struct attention *plan, const struct step 
     block.carried = carried_of(plan, &block);
     block.q = load_queries(&block);
     if (step->k0 == 0)
-        begin(&block);
+        begin_block(&block);
     for (uint64_t i = 0; i < blocks_of(plan, step->keys) && status == FACET_OK; i++) {
         uint64_t key = i * plan->block_k;
 
@@ -269,11 +271,11 @@ static enum facet_status attend(const struct attention *plan, const struct step 
         status = add_keys(&block, i, cpu_math_least(plan->block_k, step->keys - key));
     }
     if (status == FACET_OK && step->k0 + step->keys == plan->it.keys)
-        end(&block);
+        end_block(&block);
     return status;
 }
 
-static void run(const void *arguments, const struct facet_host_group *group)
+static void run_group(const void *arguments, const struct facet_host_group *group)
 {
     struct attention *plan = *(struct attention *const *)arguments;
     uint64_t first = 0;
@@ -283,12 +285,12 @@ static void run(const void *arguments, const struct facet_host_group *group)
     if (!cpu_math_piece_ready(&plan->piece))
         return;
     cpu_math_piece_fail(&plan->piece,
-                        step->packs ? pack(plan, step, index) : attend(plan, step, index, group->scratch));
+                        step->packs ? pack_block(plan, step, index) : attend_block(plan, step, index, group->scratch));
 }
 
 /* ---- preparing ---- */
 
-static void choose(struct attention *plan)
+static void choose_blocks(struct attention *plan)
 {
     const struct facet_attention *it = &plan->it;
 
@@ -357,7 +359,7 @@ static uint64_t scratch_most(const struct attention *plan)
     return most;
 }
 
-static void place(struct attention *plan)
+static void place_scratch(struct attention *plan)
 {
     uint64_t q = plan->block_q, k = plan->block_k, d = plan->it.dimension;
     const uint64_t sizes[] = {cpu_math_most(q * d, k * d) * 4, q * k * 4, q * k * 2, q * d * 4, q * (d + 2) * 4};
@@ -413,7 +415,7 @@ static enum facet_status make_steps(struct attention *plan, struct facet_error *
     return status;
 }
 
-static void release(struct cpu_math_piece *piece)
+static void release_plan(struct cpu_math_piece *piece)
 {
     struct attention *plan = (struct attention *)piece;
 
@@ -426,7 +428,8 @@ enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, con
                                              struct cpu_math_piece **ret_piece, struct facet_error *error)
 {
     struct cpu_math_piece *piece = NULL;
-    enum facet_status status = cpu_math_piece_new(engine, sizeof(struct attention), run, release, &piece, error);
+    enum facet_status status =
+        cpu_math_piece_new(engine, sizeof(struct attention), run_group, release_plan, &piece, error);
 
     if (status != FACET_OK)
         return status;
@@ -440,10 +443,10 @@ enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, con
     plan->as_bytes = cpu_math_as_bytes(plan->as);
     plan->packs = plan->type_bytes != plan->as_bytes;
     plan->heads = plan->it.batch * plan->it.heads;
-    choose(plan);
+    choose_blocks(plan);
     status = get_primitives(plan, error);
     if (status == FACET_OK) {
-        place(plan);
+        place_scratch(plan);
         status = make_steps(plan, error);
     }
     if (status != FACET_OK)

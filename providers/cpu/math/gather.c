@@ -7,7 +7,7 @@
 
 #include "math/engine.h"
 
-#define BLOCK 64u /* rows and columns that are turned at a time */
+#define BLOCK 64u /* rows and columns that are transposed at a time */
 
 static uint64_t bytes_of(uint32_t type)
 {
@@ -28,7 +28,7 @@ void cpu_math_convert(const struct cpu_math_engine *engine, void *to, const void
 }
 
 /* Columns lie in one piece. */
-static void gather_turned(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, char *to)
+static void gather_transposed(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, char *to)
 {
     uint64_t bytes = bytes_of(it->type), as_bytes = cpu_math_as_bytes(it->as);
     uint32_t block[BLOCK * BLOCK];
@@ -39,11 +39,11 @@ static void gather_turned(const struct cpu_math_engine *engine, const struct cpu
             const void *from = (const void *)(it->from + (i + j * it->column) * bytes);
 
             if (bytes == as_bytes) {
-                engine->loops->turn(to + (i * it->columns + j) * bytes, it->columns, from, it->column, rows, columns,
-                                    bytes);
+                engine->loops->transpose(to + (i * it->columns + j) * bytes, it->columns, from, it->column, rows,
+                                         columns, bytes);
                 continue;
             }
-            engine->loops->turn(block, BLOCK, from, it->column, rows, columns, bytes);
+            engine->loops->transpose(block, BLOCK, from, it->column, rows, columns, bytes);
             for (uint64_t l = 0; l < rows; l++)
                 cpu_math_convert(engine, to + ((i + l) * it->columns + j) * as_bytes,
                                  (const char *)block + l * BLOCK * bytes, columns, it->type, it->as);
@@ -55,7 +55,7 @@ void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math
     uint64_t bytes = bytes_of(it->type), as_bytes = cpu_math_as_bytes(it->as);
 
     if (it->column != 1) {
-        gather_turned(engine, it, to);
+        gather_transposed(engine, it, to);
         return;
     }
     for (uint64_t i = 0; i < it->rows; i++)
@@ -83,9 +83,9 @@ void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_
         }
 }
 
-/* Rows [row, row + rows) of some columns, each in one piece: as they lie, or turned into `turned`. */
+/* Rows [row, row + rows) of some columns, each in one piece: as they lie, or transposed into `transposed`. */
 static const char *rows_of(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, uint64_t row,
-                           uint64_t rows, uint64_t column, uint64_t columns, void *turned, uint64_t *ret_stride)
+                           uint64_t rows, uint64_t column, uint64_t columns, void *transposed, uint64_t *ret_stride)
 {
     uint64_t bytes = bytes_of(it->type);
     const char *from = (const char *)it->from + (row * it->row + column * it->column) * bytes;
@@ -93,23 +93,23 @@ static const char *rows_of(const struct cpu_math_engine *engine, const struct cp
     *ret_stride = it->row * bytes;
     if (it->column == 1)
         return from;
-    engine->loops->turn(turned, columns, from, it->column, rows, columns, bytes);
+    engine->loops->transpose(transposed, columns, from, it->column, rows, columns, bytes);
     *ret_stride = columns * bytes;
-    return turned;
+    return transposed;
 }
 
-/* Whole blocks, so that each page of B is met once, and nothing is turned twice. */
+/* Whole blocks, so that each page of B is met once, and nothing is transposed twice. */
 void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, uint64_t depth, void *to)
 {
     const struct cpu_math_microkernels *microkernels = engine->microkernels;
     uint64_t step = it->as == CPU_MATH_AS_INT16 ? 2 : 1, panel = depth / step * CPU_MATH_PANEL, stride;
-    uint32_t turned[BLOCK * BLOCK];
+    uint32_t transposed[BLOCK * BLOCK];
     float values[BLOCK];
 
     for (uint64_t i = 0; i < it->rows; i += BLOCK)
         for (uint64_t j = 0; j < it->columns; j += BLOCK) {
             uint64_t rows = cpu_math_least(BLOCK, it->rows - i), columns = cpu_math_least(BLOCK, it->columns - j);
-            const char *from = rows_of(engine, it, i, rows, j, columns, turned, &stride);
+            const char *from = rows_of(engine, it, i, rows, j, columns, transposed, &stride);
             uint32_t *at = (uint32_t *)to + j / CPU_MATH_PANEL * panel + i / step * CPU_MATH_PANEL;
 
             for (uint64_t l = 0; l < rows; l += step, at += CPU_MATH_PANEL, from += step * stride) {

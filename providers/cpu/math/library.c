@@ -8,7 +8,7 @@
 
 __attribute__((visibility("default"))) const struct cpu_math_library *facet_cpu_math_entry(void);
 
-static bool has(const char *features, const char *feature)
+static bool has_feature(const char *features, const char *feature)
 {
     char word[32];
 
@@ -24,10 +24,10 @@ static const struct cpu_math_loops *choose_loops(const char *features)
     static const char *const v4[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 
     for (size_t i = 0; i < sizeof v3 / sizeof v3[0]; i++)
-        if (!has(features, v3[i]))
+        if (!has_feature(features, v3[i]))
             return &cpu_math_loops_v2;
     for (size_t i = 0; i < sizeof v4 / sizeof v4[0]; i++)
-        if (!has(features, v4[i]))
+        if (!has_feature(features, v4[i]))
             return &cpu_math_loops_v3;
     return &cpu_math_loops_v4;
 #else
@@ -77,8 +77,9 @@ static enum facet_status open_engine(const char *features, uint32_t units, struc
     engine->microkernels = choose_microkernels(engine->loops);
     engine->units = units;
     engine->lanes = vector_lanes(engine->loops);
-    engine->tensor_bf16 = has(features, "avx512_bf16") || has(features, "amx_bf16");
-    engine->tensor_int8 = has(features, "avx512_vnni") || has(features, "avx_vnni") || has(features, "amx_int8");
+    engine->tensor_bf16 = has_feature(features, "avx512_bf16") || has_feature(features, "amx_bf16");
+    engine->tensor_int8 =
+        has_feature(features, "avx512_vnni") || has_feature(features, "avx_vnni") || has_feature(features, "amx_int8");
     pthread_mutex_init(&engine->lock, NULL);
     TAILQ_INIT(&engine->primitives);
     TAILQ_INIT(&engine->pieces);
@@ -98,7 +99,7 @@ static void close_engine(struct cpu_math_engine *engine)
     free(engine);
 }
 
-static void support(const struct cpu_math_engine *engine, struct facet_math_support *ret_support)
+static void report_support(const struct cpu_math_engine *engine, struct facet_math_support *ret_support)
 {
     const uint32_t floats = 1u << FACET_MATH_F32 | 1u << FACET_MATH_BF16 | 1u << FACET_MATH_F16;
     const uint32_t all = floats | 1u << FACET_MATH_INT8;
@@ -135,8 +136,8 @@ const char *cpu_math_as_name(enum cpu_math_as as)
     return names[as];
 }
 
-static enum facet_status prepare(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                 struct cpu_math_work **ret_work, struct facet_error *error)
+static enum facet_status prepare_operation(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                           struct cpu_math_work **ret_work, struct facet_error *error)
 {
     static const cpu_math_prepare_func prepares[FACET_MATH_KINDS] = {
         cpu_math_prepare_gemm, cpu_math_prepare_convolution, cpu_math_prepare_activation,
@@ -151,7 +152,7 @@ static enum facet_status prepare(struct cpu_math_engine *engine, const struct fa
     return FACET_OK;
 }
 
-static void release(struct cpu_math_work *work)
+static void release_work(struct cpu_math_work *work)
 {
     struct cpu_math_piece *piece = (struct cpu_math_piece *)work;
 
@@ -165,9 +166,9 @@ const struct cpu_math_library *facet_cpu_math_entry(void)
         .abi = CPU_MATH_ABI,
         .open = open_engine,
         .close = close_engine,
-        .support = support,
-        .prepare = prepare,
-        .release = release,
+        .support = report_support,
+        .prepare = prepare_operation,
+        .release = release_work,
     };
 
     return &library;

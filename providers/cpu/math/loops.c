@@ -113,7 +113,7 @@ static void save_f16(uint16_t *to, const float *from, uint64_t count)
 }
 #endif
 
-static void load(float *to, const void *from, uint64_t count, uint32_t type)
+static void load_values(float *to, const void *from, uint64_t count, uint32_t type)
 {
     const uint16_t *halves = from;
     const int8_t *bytes = from;
@@ -135,7 +135,7 @@ static void load(float *to, const void *from, uint64_t count, uint32_t type)
     }
 }
 
-static void save(void *to, const float *from, uint64_t count, uint32_t type)
+static void save_values(void *to, const float *from, uint64_t count, uint32_t type)
 {
     uint16_t *halves = to;
 
@@ -207,16 +207,16 @@ static void store_cached(void *c, const void *products, uint64_t count, const st
 
         step = least(count - i, BLOCK);
         if (store->beta != 0.0f)
-            load(before, place, step, store->type);
+            load_values(before, place, step, store->type);
         scale_products(after, (const float *)products + i, before, step, store, bias);
-        save(place, after, step, store->type);
+        save_values(place, after, step, store->type);
     }
 }
 
 #if defined(__SSE2__)
 #define LINE 64u
 
-static void stream(char *to, const char *from, uint64_t bytes)
+static void copy_around_cache(char *to, const char *from, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i += LINE) {
 #if defined(__AVX512F__)
@@ -242,7 +242,7 @@ static bool store_streamed(char *c, const char *products, uint64_t count, const 
     for (uint64_t i = 0, step; i < count; i += step) {
         step = least(count - i, BLOCK);
         store_cached(block, products + i * 4, step, store);
-        stream(c + i * bytes, (const char *)block, step * bytes);
+        copy_around_cache(c + i * bytes, (const char *)block, step * bytes);
     }
     return true;
 }
@@ -259,7 +259,7 @@ static void store_row(void *c, const void *products, uint64_t count, const struc
         store_cached(c, products, count, store);
 }
 
-static void add(float *to, const float *from, uint64_t count)
+static void add_values(float *to, const float *from, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         to[i] += from[i];
@@ -272,7 +272,7 @@ static void add(float *to, const float *from, uint64_t count)
         to[2 * i + 1] = __builtin_shufflevector(from[i], from[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);                     \
     }
 
-#define DEFINE_TURN(name, type)                                                                                        \
+#define DEFINE_TRANSPOSE(name, type)                                                                                   \
     typedef type name##_lanes __attribute__((vector_size(8 * sizeof(type))));                                          \
     INLINE void name##_block(type *to, uint64_t to_row, const type *from, uint64_t from_row)                           \
     {                                                                                                                  \
@@ -304,19 +304,19 @@ static void add(float *to, const float *from, uint64_t count)
                     columns - whole_columns);                                                                          \
         name##_rest(to + whole_rows * to_row, to_row, from + whole_rows, from_row, rows - whole_rows, columns);        \
     }
-DEFINE_TURN(turn_words, uint32_t)
-DEFINE_TURN(turn_halves, uint16_t)
-DEFINE_TURN(turn_bytes, uint8_t)
+DEFINE_TRANSPOSE(transpose_words, uint32_t)
+DEFINE_TRANSPOSE(transpose_halves, uint16_t)
+DEFINE_TRANSPOSE(transpose_bytes, uint8_t)
 
-static void turn(void *to, uint64_t to_row, const void *from, uint64_t from_row, uint64_t rows, uint64_t columns,
-                 uint64_t bytes)
+static void transpose_elements(void *to, uint64_t to_row, const void *from, uint64_t from_row, uint64_t rows,
+                               uint64_t columns, uint64_t bytes)
 {
     if (bytes == 4)
-        turn_words(to, to_row, from, from_row, rows, columns);
+        transpose_words(to, to_row, from, from_row, rows, columns);
     else if (bytes == 2)
-        turn_halves(to, to_row, from, from_row, rows, columns);
+        transpose_halves(to, to_row, from, from_row, rows, columns);
     else
-        turn_bytes(to, to_row, from, from_row, rows, columns);
+        transpose_bytes(to, to_row, from, from_row, rows, columns);
 }
 
 /* ---- functions ---- */
@@ -338,7 +338,7 @@ INLINE float exp_of(float x)
     return p * float_of((uint32_t)(half + 127) << 23) * float_of((uint32_t)(power - half + 127) << 23);
 }
 
-static void pair(uint16_t *to, const uint16_t *even, const uint16_t *odd, uint64_t count)
+static void interleave_pairs(uint16_t *to, const uint16_t *even, const uint16_t *odd, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         to[2 * i] = even[i];
@@ -346,7 +346,7 @@ static void pair(uint16_t *to, const uint16_t *even, const uint16_t *odd, uint64
     }
 }
 
-static float exponential(float x)
+static float exp_of_value(float x)
 {
     return exp_of(x);
 }
@@ -429,7 +429,7 @@ INLINE float sigmoid_of(float x)
     }                                                                                                                  \
     break
 
-static void apply(float *values, uint64_t count, uint32_t kind, float alpha)
+static void apply_activation(float *values, uint64_t count, uint32_t kind, float alpha)
 {
     switch (kind) {
     case FACET_ACTIVATION_RELU:
@@ -453,7 +453,7 @@ static void apply(float *values, uint64_t count, uint32_t kind, float alpha)
     }
 }
 
-static void activate(void *to, const void *from, uint64_t count, uint32_t type, uint32_t kind, float alpha)
+static void activate_values(void *to, const void *from, uint64_t count, uint32_t type, uint32_t kind, float alpha)
 {
     float values[BLOCK];
 
@@ -464,36 +464,37 @@ static void activate(void *to, const void *from, uint64_t count, uint32_t type, 
                 ((int8_t *)to)[j] = ((const int8_t *)from)[j] < 0 ? 0 : ((const int8_t *)from)[j];
             continue;
         }
-        load(values, (const char *)from + i * bytes_of(type), step, type);
-        apply(values, step, kind, alpha);
-        save((char *)to + i * bytes_of(type), values, step, type);
+        load_values(values, (const char *)from + i * bytes_of(type), step, type);
+        apply_activation(values, step, kind, alpha);
+        save_values((char *)to + i * bytes_of(type), values, step, type);
     }
 }
 
 /* ---- sums and lines ---- */
 
-static void linear(void *to, const void *from, uint64_t count, uint32_t type, float subtract, float factor,
-                   float constant)
+static void scale_and_shift(void *to, const void *from, uint64_t count, uint32_t type, float subtract, float factor,
+                            float constant)
 {
     float values[BLOCK];
 
     for (uint64_t i = 0, step; i < count; i += step) {
         step = least(count - i, BLOCK);
-        load(values, (const char *)from + i * bytes_of(type), step, type);
+        load_values(values, (const char *)from + i * bytes_of(type), step, type);
         for (uint64_t j = 0; j < step; j++)
             values[j] = (values[j] - subtract) * factor + constant;
-        save((char *)to + i * bytes_of(type), values, step, type);
+        save_values((char *)to + i * bytes_of(type), values, step, type);
     }
 }
 
-static void moments(const void *from, uint64_t count, uint32_t type, float shift, double *add_sum, double *add_squares)
+static void add_moments(const void *from, uint64_t count, uint32_t type, float shift, double *add_sum,
+                        double *add_squares)
 {
     float values[BLOCK];
     double sums[LANES] = {0}, squares[LANES] = {0};
 
     for (uint64_t i = 0, step; i < count; i += step) {
         step = least(count - i, BLOCK);
-        load(values, (const char *)from + i * bytes_of(type), step, type);
+        load_values(values, (const char *)from + i * bytes_of(type), step, type);
         uint64_t padded = (step + LANES - 1) / LANES * LANES;
         for (uint64_t j = step; j < padded; j++)
             values[j] = shift;
@@ -511,14 +512,14 @@ static void moments(const void *from, uint64_t count, uint32_t type, float shift
     }
 }
 
-static void scale(float *values, uint64_t count, float factor)
+static void scale_values(float *values, uint64_t count, float factor)
 {
     for (uint64_t i = 0; i < count; i++)
         values[i] *= factor;
 }
 
 /* Of 16 lanes the compiler would make as many scalars. */
-static float largest(const float *values, uint64_t count)
+static float largest_value(const float *values, uint64_t count)
 {
     float lanes[4 * LANES], most = -__builtin_inff();
     uint64_t i = 0;
@@ -535,7 +536,7 @@ static float largest(const float *values, uint64_t count)
     return most;
 }
 
-static float exponentials(float *values, uint64_t count, float factor, float subtract)
+static float exp_of_values(float *values, uint64_t count, float factor, float subtract)
 {
     float lanes[LANES] = {0}, sum = 0.0f;
     uint64_t i = 0;
@@ -576,19 +577,19 @@ static void lanes_divide(float *values, const float *sums, uint64_t count)
 
 const struct cpu_math_loops NAME_OF(CPU_MATH_LEVEL) = {
     .name = TEXT_OF(CPU_MATH_LEVEL),
-    .load = load,
-    .save = save,
+    .load = load_values,
+    .save = save_values,
     .store = store_row,
-    .add = add,
-    .turn = turn,
-    .pair = pair,
-    .exponential = exponential,
-    .activate = activate,
-    .linear = linear,
-    .moments = moments,
-    .scale = scale,
-    .largest = largest,
-    .exponentials = exponentials,
+    .add = add_values,
+    .transpose = transpose_elements,
+    .pair = interleave_pairs,
+    .exponential = exp_of_value,
+    .activate = activate_values,
+    .linear = scale_and_shift,
+    .moments = add_moments,
+    .scale = scale_values,
+    .largest = largest_value,
+    .exponentials = exp_of_values,
     .lanes_largest = lanes_largest,
     .lanes_exponentials = lanes_exponentials,
     .lanes_divide = lanes_divide,

@@ -35,8 +35,8 @@ struct cpu_math_loops {
     void (*store)(void *c, const void *products, uint64_t count, const struct cpu_math_store *store);
     void (*add)(float *to, const float *from, uint64_t count);
     /* to[i][j] = from[j][i], of elements of 1, 2 or 4 bytes; strides in elements. */
-    void (*turn)(void *to, uint64_t to_row, const void *from, uint64_t from_row, uint64_t rows, uint64_t columns,
-                 uint64_t bytes);
+    void (*transpose)(void *to, uint64_t to_row, const void *from, uint64_t from_row, uint64_t rows, uint64_t columns,
+                      uint64_t bytes);
     /* to[2 i] = even[i], to[2 i + 1] = odd[i] */
     void (*pair)(uint16_t *to, const uint16_t *even, const uint16_t *odd, uint64_t count);
     float (*exponential)(float x);

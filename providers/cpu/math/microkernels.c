@@ -127,8 +127,8 @@ static const multiply_func f32_first[ROWS] = {f32_first_0, f32_first_1, f32_firs
 static const multiply_func int16_some[ROWS] = {int16_rows_0, int16_rows_1, int16_rows_2,
                                                int16_rows_3, int16_rows_4, int16_rows_5};
 
-static void copy(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t from_row, uint64_t rows,
-                 uint64_t columns)
+static void copy_rows(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t from_row, uint64_t rows,
+                      uint64_t columns)
 {
     for (uint64_t i = 0; i < rows; i++)
         memcpy(to + i * to_row, from + i * from_row, columns * sizeof *to);
@@ -143,9 +143,9 @@ static void multiply_edge(const struct part *it, uint64_t rows, uint64_t columns
     edge.c = sums;
     edge.c_row = CPU_MATH_PANEL;
     if (it->adds)
-        copy(sums, CPU_MATH_PANEL, it->c, it->c_row, rows, columns);
+        copy_rows(sums, CPU_MATH_PANEL, it->c, it->c_row, rows, columns);
     multiply_part(&edge);
-    copy(it->c, it->c_row, sums, CPU_MATH_PANEL, rows, columns);
+    copy_rows(it->c, it->c_row, sums, CPU_MATH_PANEL, rows, columns);
 }
 
 static struct part part_of(const struct cpu_math_tile *it, uint64_t k, uint64_t j, uint64_t i)
@@ -176,7 +176,7 @@ static void multiply_panel(const struct cpu_math_tile *it, uint64_t k, uint64_t 
         struct part part = part_of(it, k, j, 0);
 
         memset(it->packed, 0, part.depth * CPU_MATH_PANEL * 4);
-        copy(it->packed, CPU_MATH_PANEL, part.b, it->b_row, part.depth, columns);
+        copy_rows(it->packed, CPU_MATH_PANEL, part.b, it->b_row, part.depth, columns);
     }
     for (uint64_t i = 0; i < it->rows; i += ROWS) {
         uint64_t rows = least(ROWS, it->rows - i);
@@ -211,7 +211,7 @@ static void multiply_int16(const struct cpu_math_tile *tile)
 
 /* ---- packing ---- */
 
-static void spread(float *to, uint64_t panel, const float *from, uint64_t columns)
+static void spread_row(float *to, uint64_t panel, const float *from, uint64_t columns)
 {
     uint64_t j = 0;
 
@@ -223,7 +223,7 @@ static void spread(float *to, uint64_t panel, const float *from, uint64_t column
     memcpy(to, from + j, (columns - j) * sizeof *to);
 }
 
-static void widen(int16_t *to, const int8_t *from, uint64_t count)
+static void widen_values(int16_t *to, const int8_t *from, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         to[i] = (int16_t)from[i];
@@ -257,7 +257,7 @@ const struct cpu_math_microkernels cpu_math_microkernels_v3 = {
     .name = "facet:avx2",
     .multiply_f32 = multiply_f32,
     .multiply_int16 = multiply_int16,
-    .spread = spread,
+    .spread = spread_row,
     .spread_pairs = spread_pairs,
-    .widen = widen,
+    .widen = widen_values,
 };

@@ -23,7 +23,7 @@ struct normalization {
     struct moments *moments;
 };
 
-static const char *plane(const struct normalization *plan, uint64_t image, uint64_t channel)
+static const char *plane_of(const struct normalization *plan, uint64_t image, uint64_t channel)
 {
     return (const char *)(plan->it.input + (image * plan->it.channels + channel) * plan->positions * plan->type_bytes);
 }
@@ -33,7 +33,7 @@ static float shift_of(const struct normalization *plan, uint64_t channel)
 {
     float shift;
 
-    plan->piece.engine->loops->load(&shift, plane(plan, 0, channel), 1, plan->type);
+    plan->piece.engine->loops->load(&shift, plane_of(plan, 0, channel), 1, plan->type);
     return isfinite(shift) ? shift : 0.0f;
 }
 
@@ -49,12 +49,12 @@ static void sum_part(const struct normalization *plan, uint64_t channel, uint64_
         uint64_t image = i / plan->positions, position = i % plan->positions;
 
         count = cpu_math_least(plan->positions - position, end - i);
-        plan->piece.engine->loops->moments(plane(plan, image, channel) + position * plan->type_bytes, count, plan->type,
-                                           shift, &moments->sum, &moments->squares);
+        plan->piece.engine->loops->moments(plane_of(plan, image, channel) + position * plan->type_bytes, count,
+                                           plan->type, shift, &moments->sum, &moments->squares);
     }
 }
 
-static void sum(const struct normalization *plan, uint64_t index)
+static void sum_channels(const struct normalization *plan, uint64_t index)
 {
     uint64_t all = plan->it.batch * plan->positions, part = index % plan->parts;
     uint64_t first = index / plan->parts * plan->channels;
@@ -65,12 +65,12 @@ static void sum(const struct normalization *plan, uint64_t index)
                  &plan->moments[channel * plan->parts + part]);
 }
 
-static void put(uint64_t address, uint64_t index, double value)
+static void put_value(uint64_t address, uint64_t index, double value)
 {
     ((float *)address)[index] = (float)value;
 }
 
-static void conclude(const struct normalization *plan, uint64_t index)
+static void conclude_moments(const struct normalization *plan, uint64_t index)
 {
     uint64_t end = cpu_math_least((index + 1) * ELEMENTS, plan->it.channels);
     double all = (double)(plan->it.batch * plan->positions);
@@ -84,19 +84,19 @@ static void conclude(const struct normalization *plan, uint64_t index)
         }
         double distance = total.sum / all, variance = total.squares / all - distance * distance;
 
-        put(plan->it.mean, channel, (double)shift_of(plan, channel) + distance);
-        put(plan->it.variance, channel, variance < 0.0 ? 0.0 : variance);
+        put_value(plan->it.mean, channel, (double)shift_of(plan, channel) + distance);
+        put_value(plan->it.variance, channel, variance < 0.0 ? 0.0 : variance);
     }
 }
 
 /* ---- applying ---- */
 
-static float get(uint64_t address, uint64_t index, float otherwise)
+static float value_or(uint64_t address, uint64_t index, float otherwise)
 {
     return address ? ((const float *)address)[index] : otherwise;
 }
 
-static void apply(const struct normalization *plan, uint64_t index)
+static void normalize_elements(const struct normalization *plan, uint64_t index)
 {
     const struct facet_normalization *it = &plan->it;
     uint64_t end = cpu_math_least((index + 1) * ELEMENTS, plan->count);
@@ -105,14 +105,14 @@ static void apply(const struct normalization *plan, uint64_t index)
         uint64_t channel = i / plan->positions % it->channels;
 
         count = cpu_math_least(plan->positions - i % plan->positions, end - i);
-        float factor = get(it->scale, channel, 1.0f) / sqrtf(get(it->variance, channel, 0.0f) + it->epsilon);
+        float factor = value_or(it->scale, channel, 1.0f) / sqrtf(value_or(it->variance, channel, 0.0f) + it->epsilon);
         plan->piece.engine->loops->linear((void *)(it->output + i * plan->type_bytes),
                                           (const void *)(it->input + i * plan->type_bytes), count, plan->type,
-                                          get(it->mean, channel, 0.0f), factor, get(it->bias, channel, 0.0f));
+                                          value_or(it->mean, channel, 0.0f), factor, value_or(it->bias, channel, 0.0f));
     }
 }
 
-static void run(const void *arguments, const struct facet_host_group *group)
+static void run_group(const void *arguments, const struct facet_host_group *group)
 {
     const struct normalization *plan = *(struct normalization *const *)arguments;
     uint64_t first = 0;
@@ -120,16 +120,16 @@ static void run(const void *arguments, const struct facet_host_group *group)
     uint64_t index = group->group_id[0] - first;
 
     if (plan->piece.work.phases == 1 || phase == 2)
-        apply(plan, index);
+        normalize_elements(plan, index);
     else if (phase == 0)
-        sum(plan, index);
+        sum_channels(plan, index);
     else
-        conclude(plan, index);
+        conclude_moments(plan, index);
 }
 
 /* ---- preparing ---- */
 
-static void release(struct cpu_math_piece *piece)
+static void release_plan(struct cpu_math_piece *piece)
 {
     free(((struct normalization *)piece)->moments);
 }
@@ -155,7 +155,8 @@ enum facet_status cpu_math_prepare_normalization(struct cpu_math_engine *engine,
     struct cpu_math_piece *piece = NULL;
     uint64_t ends[3];
     char name[64];
-    enum facet_status status = cpu_math_piece_new(engine, sizeof(struct normalization), run, release, &piece, error);
+    enum facet_status status =
+        cpu_math_piece_new(engine, sizeof(struct normalization), run_group, release_plan, &piece, error);
 
     if (status != FACET_OK)
         return status;

@@ -27,7 +27,7 @@ struct cpu_math_memories {
 
 static const dnnl_data_type_t types_as[] = {dnnl_f32, dnnl_bf16, dnnl_s8}; /* the types that oneDNN multiplies */
 
-static enum facet_status fail(dnnl_status_t status, const char *what, struct facet_error *error)
+static enum facet_status fail_onednn(dnnl_status_t status, const char *what, struct facet_error *error)
 {
     if (status == dnnl_out_of_memory)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a %s of oneDNN", what);
@@ -39,7 +39,7 @@ static enum facet_status fail(dnnl_status_t status, const char *what, struct fac
 /* ---- keeping ---- */
 
 /* With the lock held. */
-static struct cpu_math_primitive *find(struct cpu_math_engine *engine, const uint64_t *key)
+static struct cpu_math_primitive *find_primitive(struct cpu_math_engine *engine, const uint64_t *key)
 {
     struct cpu_math_primitive *primitive;
 
@@ -71,7 +71,7 @@ static void free_primitive(struct cpu_math_primitive *primitive)
 }
 
 /* With the lock held: drops primitives without references, the least recently used first. */
-static void trim(struct cpu_math_engine *engine, uint32_t most)
+static void trim_primitives(struct cpu_math_engine *engine, uint32_t most)
 {
     struct cpu_math_primitive *primitive = TAILQ_LAST(&engine->primitives, cpu_math_primitives), *before;
 
@@ -91,19 +91,19 @@ void cpu_math_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *co
     for (uint32_t i = 0; i < count; i++)
         if (primitives[i])
             primitives[i]->references--;
-    trim(engine, PRIMITIVES_MOST);
+    trim_primitives(engine, PRIMITIVES_MOST);
     pthread_mutex_unlock(&engine->lock);
 }
 
 void cpu_math_forget_all(struct cpu_math_engine *engine)
 {
-    trim(engine, 0);
+    trim_primitives(engine, 0);
 }
 
 /* ---- making ---- */
 
 /* The steps common to all primitives, once there is a description. Consumes it. */
-static dnnl_status_t make(struct cpu_math_primitive *primitive, dnnl_primitive_desc_t description)
+static dnnl_status_t make_primitive(struct cpu_math_primitive *primitive, dnnl_primitive_desc_t description)
 {
     const char *name = NULL;
     dnnl_status_t status = dnnl_primitive_create(&primitive->handle, description);
@@ -144,19 +144,20 @@ static dnnl_status_t make_alone(struct cpu_math_engine *engine, describe_func de
     if (status == dnnl_success)
         status = describe(engine, what, attributes, &description);
     if (status == dnnl_success)
-        status = make(primitive, description);
+        status = make_primitive(primitive, description);
     omp_set_num_threads(threads);
     dnnl_primitive_attr_destroy(attributes);
     return status;
 }
 
-static enum facet_status get(struct cpu_math_engine *engine, const uint64_t *key, describe_func describe,
-                             const void *what, struct cpu_math_primitive **ret_primitive, struct facet_error *error)
+static enum facet_status get_primitive(struct cpu_math_engine *engine, const uint64_t *key, describe_func describe,
+                                       const void *what, struct cpu_math_primitive **ret_primitive,
+                                       struct facet_error *error)
 {
     dnnl_status_t made = dnnl_success;
 
     pthread_mutex_lock(&engine->lock);
-    struct cpu_math_primitive *primitive = find(engine, key);
+    struct cpu_math_primitive *primitive = find_primitive(engine, key);
     if (!primitive && (primitive = calloc(1, sizeof *primitive))) {
         memcpy(primitive->key, key, sizeof primitive->key);
         primitive->references = 1;
@@ -173,15 +174,15 @@ static enum facet_status get(struct cpu_math_engine *engine, const uint64_t *key
     }
     pthread_mutex_unlock(&engine->lock);
     if (!primitive)
-        return fail(made, key[0] == KEY_MATMUL ? "matmul" : "convolution", error);
+        return fail_onednn(made, key[0] == KEY_MATMUL ? "matmul" : "convolution", error);
     *ret_primitive = primitive;
     return FACET_OK;
 }
 
 /* ---- matmul ---- */
 
-static dnnl_status_t matrix(dnnl_memory_desc_t *ret_matrix, uint64_t rows, uint64_t columns, dnnl_data_type_t type,
-                            uint64_t row, uint64_t column)
+static dnnl_status_t describe_matrix(dnnl_memory_desc_t *ret_matrix, uint64_t rows, uint64_t columns,
+                                     dnnl_data_type_t type, uint64_t row, uint64_t column)
 {
     const dnnl_dims_t sizes = {(dnnl_dim_t)rows, (dnnl_dim_t)columns};
     const dnnl_dims_t strides = {(dnnl_dim_t)row, (dnnl_dim_t)column};
@@ -195,19 +196,19 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
     const struct cpu_math_matmul *it = what;
     dnnl_memory_desc_t a, b, c;
     dnnl_matmul_desc_t operation;
-    dnnl_status_t status = matrix(&a, it->m, it->k, types_as[it->as], it->a_row, it->a_column);
+    dnnl_status_t status = describe_matrix(&a, it->m, it->k, types_as[it->as], it->a_row, it->a_column);
 
     if (status == dnnl_success && it->ordered)
         status = dnnl_memory_desc_init_by_tag(&b, 2, (dnnl_dims_t){(dnnl_dim_t)it->k, (dnnl_dim_t)it->n},
                                               types_as[it->as], dnnl_format_tag_any);
     else if (status == dnnl_success)
-        status = matrix(&b, it->k, it->n, types_as[it->as], it->b_row, it->b_column);
+        status = describe_matrix(&b, it->k, it->n, types_as[it->as], it->b_row, it->b_column);
     if (status == dnnl_success)
-        status = matrix(&c, it->m, it->n,
-                        it->rounds                   ? dnnl_bf16
-                        : it->as == CPU_MATH_AS_INT8 ? dnnl_s32
-                                                     : dnnl_f32,
-                        it->c_row ? it->c_row : it->n, 1);
+        status = describe_matrix(&c, it->m, it->n,
+                                 it->rounds                   ? dnnl_bf16
+                                 : it->as == CPU_MATH_AS_INT8 ? dnnl_s32
+                                                              : dnnl_f32,
+                                 it->c_row ? it->c_row : it->n, 1);
     if (status == dnnl_success)
         status = dnnl_matmul_desc_init(&operation, &a, &b, NULL, &c);
     if (status == dnnl_success)
@@ -236,7 +237,7 @@ enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct c
                                         it->a_column, it->b_row,  it->b_column, it->c_row, (uint64_t)it->as,
                                         it->rounds,   it->ordered};
     struct cpu_math_primitive *primitive = NULL;
-    enum facet_status status = get(engine, key, describe_matmul, it, &primitive, error);
+    enum facet_status status = get_primitive(engine, key, describe_matmul, it, &primitive, error);
 
     if (status != FACET_OK)
         return status;
@@ -259,7 +260,7 @@ static void make_key(const struct cpu_math_convolve *it, uint64_t kind, uint64_t
     memcpy(ret_key, key, sizeof key);
 }
 
-static dnnl_dim_t outputs(const struct cpu_math_convolve *it, int i)
+static dnnl_dim_t output_size(const struct cpu_math_convolve *it, int i)
 {
     uint64_t size = i == 0 ? it->high : it->wide;
 
@@ -280,7 +281,7 @@ static dnnl_status_t describe_convolution(struct cpu_math_engine *engine, const 
 {
     const struct cpu_math_convolve *it = what;
     const dnnl_dims_t from_sizes = {1, (dnnl_dim_t)it->in, (dnnl_dim_t)it->high, (dnnl_dim_t)it->wide};
-    const dnnl_dims_t to_sizes = {1, (dnnl_dim_t)it->out, outputs(it, 0), outputs(it, 1)}, none = {0, 0};
+    const dnnl_dims_t to_sizes = {1, (dnnl_dim_t)it->out, output_size(it, 0), output_size(it, 1)}, none = {0, 0};
     dnnl_dims_t strides, gaps;
     dnnl_memory_desc_t from, filter, to;
     dnnl_convolution_desc_t operation;
@@ -309,7 +310,7 @@ enum facet_status cpu_math_convolution(struct cpu_math_engine *engine, const str
     uint64_t key[CPU_MATH_KEY];
 
     make_key(it, KEY_CONVOLUTION, key);
-    return get(engine, key, describe_convolution, it, ret_primitive, error);
+    return get_primitive(engine, key, describe_convolution, it, ret_primitive, error);
 }
 
 struct order {
@@ -338,7 +339,7 @@ enum facet_status cpu_math_filter_order(struct cpu_math_engine *engine, const st
     uint64_t key[CPU_MATH_KEY];
 
     make_key(it, KEY_FILTER, key);
-    return get(engine, key, describe_order, &order, ret_primitive, error);
+    return get_primitive(engine, key, describe_order, &order, ret_primitive, error);
 }
 
 uint64_t cpu_math_filter_bytes(const struct cpu_math_primitive *convolution)

@@ -22,8 +22,8 @@ static char *scratch_at(const struct facet_host_group *group, uint64_t at)
     return (char *)group->scratch + at;
 }
 
-static uint64_t element(const struct cpu_math_matrix *matrix, uint64_t batch, uint64_t row, uint64_t column,
-                        uint64_t bytes)
+static uint64_t element_address(const struct cpu_math_matrix *matrix, uint64_t batch, uint64_t row, uint64_t column,
+                                uint64_t bytes)
 {
     return matrix->address + (batch * matrix->batch + row * matrix->row + column * matrix->column) * bytes;
 }
@@ -33,14 +33,14 @@ static uint64_t period_of(const struct cpu_math_product *it, uint64_t batch)
     return it->period ? batch % it->period : batch;
 }
 
-static char *panel(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static char *panel_of(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
     uint64_t panels = cpu_math_parts(plan->step_n, plan->tile_n);
 
     return plan->piece.memory + (tile->batch * panels + tile->n) * plan->panel_bytes;
 }
 
-static char *slab(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static char *slab_of(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
     uint64_t slabs = cpu_math_parts(plan->step_m, plan->tile_m);
 
@@ -54,8 +54,8 @@ static void pack_windows(const struct cpu_math_product_piece *plan, const struct
 {
     const struct cpu_math_product *it = &plan->it;
     const struct cpu_math_step *step = tile->step;
-    uint64_t image = element(&it->b, step->b0 + tile->batch, 0, 0, plan->type_bytes);
-    void *to = panel(plan, tile), *raw = plan->converts ? tile->group->scratch : to;
+    uint64_t image = element_address(&it->b, step->b0 + tile->batch, 0, 0, plan->type_bytes);
+    void *to = panel_of(plan, tile), *raw = plan->converts ? tile->group->scratch : to;
 
     cpu_math_windows(&it->convolution, (const void *)image, step->k0, step->depth, step->n0 + tile->n * plan->tile_n,
                      tile->columns, plan->type_bytes, raw);
@@ -77,10 +77,10 @@ static void pack_ordered(const struct cpu_math_product_piece *plan, const struct
     gather.rows = cpu_math_least(plan->part, gather.rows - row);
     if (plan->multiply)
         cpu_math_panels(plan->piece.engine, &gather, tile->step->depth,
-                        panel(plan, tile) + row * CPU_MATH_PANEL * plan->as_bytes);
+                        panel_of(plan, tile) + row * CPU_MATH_PANEL * plan->as_bytes);
     else
         cpu_math_order(plan->piece.engine, &gather, tile->step->depth,
-                       panel(plan, tile) + row * CPU_MATH_ORDER_COLUMNS * plan->as_bytes);
+                       panel_of(plan, tile) + row * CPU_MATH_ORDER_COLUMNS * plan->as_bytes);
 }
 
 static void pack_b(const struct cpu_math_product_piece *plan, const struct tile *tile, uint64_t part)
@@ -89,7 +89,7 @@ static void pack_b(const struct cpu_math_product_piece *plan, const struct tile 
     const struct cpu_math_step *step = tile->step;
     uint64_t column = step->n0 + tile->n * plan->tile_n;
     const struct cpu_math_gather gather = {
-        .from = element(&it->b, step->b0 + tile->batch, step->k0, column, plan->type_bytes),
+        .from = element_address(&it->b, step->b0 + tile->batch, step->k0, column, plan->type_bytes),
         .row = it->b.row,
         .column = it->b.column,
         .rows = step->depth,
@@ -103,7 +103,7 @@ static void pack_b(const struct cpu_math_product_piece *plan, const struct tile 
     else if (plan->ordered || plan->multiply)
         pack_ordered(plan, tile, gather, part);
     else
-        cpu_math_gather(plan->piece.engine, &gather, panel(plan, tile));
+        cpu_math_gather(plan->piece.engine, &gather, panel_of(plan, tile));
 }
 
 static void pack_a(const struct cpu_math_product_piece *plan, const struct tile *tile)
@@ -115,16 +115,16 @@ static void pack_a(const struct cpu_math_product_piece *plan, const struct tile 
         .row = it->a.row, .column = it->a.column, .rows = tile->rows, .type = it->type, .as = plan->as};
 
     for (uint64_t k = 0; k < step->depth; k += block) {
-        gather.from = element(&it->a, period_of(it, step->b0 + tile->batch), step->m0 + tile->m * plan->tile_m,
-                              step->k0 + k, plan->type_bytes);
+        gather.from = element_address(&it->a, period_of(it, step->b0 + tile->batch), step->m0 + tile->m * plan->tile_m,
+                                      step->k0 + k, plan->type_bytes);
         gather.columns = cpu_math_least(block, step->depth - k);
-        cpu_math_gather(plan->piece.engine, &gather, slab(plan, tile) + tile->rows * k * plan->as_bytes);
+        cpu_math_gather(plan->piece.engine, &gather, slab_of(plan, tile) + tile->rows * k * plan->as_bytes);
     }
 }
 
 /* ---- storing ---- */
 
-static void store(const struct cpu_math_product_piece *plan, const struct tile *tile, const float *products)
+static void store_tile(const struct cpu_math_product_piece *plan, const struct tile *tile, const float *products)
 {
     const struct cpu_math_product *it = &plan->it;
     const struct cpu_math_step *step = tile->step;
@@ -152,7 +152,7 @@ static void store(const struct cpu_math_product_piece *plan, const struct tile *
             continue;
         how.bias =
             it->bias && (first || sums) ? (const void *)(it->bias + (period_of(it, batch) * it->m + m + i) * 4) : NULL;
-        loops->store((void *)element(&it->c, batch, m + i, step->n0 + n, plan->c_bytes), sums ? sum : row,
+        loops->store((void *)element_address(&it->c, batch, m + i, step->n0 + n, plan->c_bytes), sums ? sum : row,
                      tile->columns, &how);
     }
     if (plan->streams)
@@ -161,8 +161,8 @@ static void store(const struct cpu_math_product_piece *plan, const struct tile *
 
 /* ---- multiplying ---- */
 
-static enum facet_status execute(const struct cpu_math_product_piece *plan, const struct tile *tile, const void *a,
-                                 const void *b, void *c)
+static enum facet_status multiply_packed(const struct cpu_math_product_piece *plan, const struct tile *tile,
+                                         const void *a, const void *b, void *c)
 {
     uint64_t word = 4 / plan->as_bytes;
     const struct cpu_math_tile packed = {
@@ -186,22 +186,23 @@ static enum facet_status execute(const struct cpu_math_product_piece *plan, cons
     return FACET_OK;
 }
 
-static enum facet_status multiply(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static enum facet_status multiply_tile(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
     const struct cpu_math_product *it = &plan->it;
     const struct cpu_math_step *step = tile->step;
     uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m;
     uint64_t n = step->n0 + tile->n * plan->tile_n;
-    const void *a = plan->packs_a ? slab(plan, tile)
-                                  : (const void *)element(&it->a, period_of(it, batch), m, step->k0, plan->type_bytes);
-    const void *b =
-        plan->packs_b ? panel(plan, tile) : (const void *)element(&it->b, batch, step->k0, n, plan->type_bytes);
-    void *c =
-        plan->direct ? (void *)element(&it->c, batch, m, n, plan->c_bytes) : scratch_at(tile->group, plan->products_at);
-    enum facet_status status = execute(plan, tile, a, b, c);
+    const void *a = plan->packs_a
+                        ? slab_of(plan, tile)
+                        : (const void *)element_address(&it->a, period_of(it, batch), m, step->k0, plan->type_bytes);
+    const void *b = plan->packs_b ? panel_of(plan, tile)
+                                  : (const void *)element_address(&it->b, batch, step->k0, n, plan->type_bytes);
+    void *c = plan->direct ? (void *)element_address(&it->c, batch, m, n, plan->c_bytes)
+                           : scratch_at(tile->group, plan->products_at);
+    enum facet_status status = multiply_packed(plan, tile, a, b, c);
 
     if (status == FACET_OK && !plan->direct)
-        store(plan, tile, c);
+        store_tile(plan, tile, c);
     if (plan->rest.columns > 0 && tile->m == 0)
         cpu_math_rest_gather(plan, step, tile->batch);
     return status;
@@ -209,7 +210,7 @@ static enum facet_status multiply(const struct cpu_math_product_piece *plan, con
 
 /* ---- work-groups ---- */
 
-static void measure(const struct cpu_math_product_piece *plan, struct tile *tile)
+static void measure_tile(const struct cpu_math_product_piece *plan, struct tile *tile)
 {
     const struct cpu_math_step *step = tile->step;
 
@@ -232,7 +233,7 @@ static enum facet_status run_pack(const struct cpu_math_product_piece *plan, str
     tile->batch = index / each;
     tile->n = at < panels ? at / cpu_math_most(parts, 1) : 0;
     tile->m = at < panels ? 0 : at - panels;
-    measure(plan, tile);
+    measure_tile(plan, tile);
     if (at < panels)
         pack_b(plan, tile, at % cpu_math_most(parts, 1));
     else
@@ -251,11 +252,11 @@ static enum facet_status run_multiply(const struct cpu_math_product_piece *plan,
     index -= first * panels;
     tile->m = first + index % wave;
     tile->n = index / wave;
-    measure(plan, tile);
-    return multiply(plan, tile);
+    measure_tile(plan, tile);
+    return multiply_tile(plan, tile);
 }
 
-static void run(const void *arguments, const struct facet_host_group *group)
+static void run_group(const void *arguments, const struct facet_host_group *group)
 {
     struct cpu_math_product_piece *plan = *(struct cpu_math_product_piece *const *)arguments;
     uint64_t first = 0;
@@ -355,7 +356,7 @@ static enum facet_status make_steps(struct cpu_math_product_piece *plan, uint64_
     return status;
 }
 
-static void release(struct cpu_math_piece *piece)
+static void release_plan(struct cpu_math_piece *piece)
 {
     struct cpu_math_product_piece *plan = (struct cpu_math_product_piece *)piece;
 
@@ -369,7 +370,7 @@ enum facet_status cpu_math_product_prepare(struct cpu_math_engine *engine, const
 {
     struct cpu_math_piece *piece = NULL;
     enum facet_status status =
-        cpu_math_piece_new(engine, sizeof(struct cpu_math_product_piece), run, release, &piece, error);
+        cpu_math_piece_new(engine, sizeof(struct cpu_math_product_piece), run_group, release_plan, &piece, error);
 
     if (status != FACET_OK)
         return status;

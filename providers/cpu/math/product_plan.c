@@ -43,7 +43,7 @@ static bool in_one_piece(const struct cpu_math_matrix *matrix, uint64_t columns)
 }
 
 /* Sizes of nearly the same, as few of them as `most` allows. */
-static uint64_t even(uint64_t whole, uint64_t most, uint64_t step)
+static uint64_t even_size(uint64_t whole, uint64_t most, uint64_t step)
 {
     return cpu_math_least(whole, cpu_math_round(cpu_math_parts(whole, cpu_math_parts(whole, most)), step));
 }
@@ -66,9 +66,9 @@ static void choose_tile(struct cpu_math_product_piece *plan)
     uint64_t limit = TILE_F32 * 4 / plan->as_bytes, k = cpu_math_most(plan->tile_k, 1); /* no size is 0 */
 
     uint64_t n = limit / (k * 256) >= 256 ? 256 : limit / (k * 128) >= 64 ? 128 : 64;
-    plan->tile_n = it->n <= n ? it->n : even(it->n, n, 64);
+    plan->tile_n = it->n <= n ? it->n : even_size(it->n, n, 64);
     uint64_t m = limit / (k * cpu_math_most(plan->tile_n, 1)) / 16 * 16;
-    plan->tile_m = even(it->m, cpu_math_least(cpu_math_most(m, 16), 256), 16);
+    plan->tile_m = even_size(it->m, cpu_math_least(cpu_math_most(m, 16), 256), 16);
     uint64_t tiles_n = cpu_math_parts(it->n, plan->tile_n);
     while (plan->tile_m > 32 && it->batch < plan->piece.engine->units &&
            tiles_n * cpu_math_parts(it->m, plan->tile_m) < 2 * (uint64_t)plan->piece.engine->units)
@@ -86,7 +86,7 @@ static void choose_small(struct cpu_math_product_piece *plan, bool small)
         plan->tile_n = it->n;
         plan->tile_m = it->batch >= units ? it->m : cpu_math_parts(it->m, units);
         uint64_t most = cpu_math_most(2 * TILE_F32 * 4 / plan->as_bytes / (it->n * it->k) / 16 * 16, 128);
-        plan->tile_m = even(it->m, cpu_math_least(cpu_math_most(plan->tile_m, 16), most), 16);
+        plan->tile_m = even_size(it->m, cpu_math_least(cpu_math_most(plan->tile_m, 16), most), 16);
     } else {
         plan->tile_m = it->m;
         plan->tile_n = cpu_math_least(it->n, cpu_math_round(cpu_math_most(TILE_MEMORY / plan->tile_k, 64), 64));
@@ -111,16 +111,16 @@ static void choose_ordered(struct cpu_math_product_piece *plan)
     bool f32 = plan->as == CPU_MATH_AS_F32;
 
     if (f32 && plan->tile_k > DEPTH_F32 + DEPTH_F32 / 4)
-        plan->tile_k = even(it->k, DEPTH_F32, CPU_MATH_ORDER_ROWS);
+        plan->tile_k = even_size(it->k, DEPTH_F32, CPU_MATH_ORDER_ROWS);
     bool deep = f32 && plan->tile_k > DEEP_F32;
     uint64_t deep_rows = limit / CPU_MATH_ORDER_COLUMNS / cpu_math_most(plan->tile_k, 1);
     deep_rows = cpu_math_least(cpu_math_most(deep_rows, ORDERED_ROWS), DEEP_ROWS);
-    plan->tile_m = even(it->m, deep ? deep_rows : ORDERED_ROWS, 16);
+    plan->tile_m = even_size(it->m, deep ? deep_rows : ORDERED_ROWS, 16);
     uint64_t column = cpu_math_most(plan->tile_m * plan->tile_k, 1); /* no size is 0 */
     uint64_t n = cpu_math_least(limit / column / CPU_MATH_ORDER_COLUMNS * CPU_MATH_ORDER_COLUMNS, ORDERED_COLUMNS);
     plan->tile_n = it->n <= 2 * limit / column
                        ? it->n
-                       : even(it->n, cpu_math_most(n, CPU_MATH_ORDER_COLUMNS), CPU_MATH_ORDER_COLUMNS);
+                       : even_size(it->n, cpu_math_most(n, CPU_MATH_ORDER_COLUMNS), CPU_MATH_ORDER_COLUMNS);
     while (plan->tile_n > CPU_MATH_ORDER_COLUMNS && it->batch < units &&
            cpu_math_parts(it->m, plan->tile_m) * cpu_math_parts(it->n, plan->tile_n) < 2 * units)
         plan->tile_n = cpu_math_round(plan->tile_n / 2, CPU_MATH_ORDER_COLUMNS);
@@ -156,11 +156,11 @@ static void choose_microkernel(struct cpu_math_product_piece *plan)
     plan->packs_b = plan->converts || it->b.column != 1 || it->n > KERNEL_B / it->k;
     uint64_t rows_most = plan->packs_b ? KERNEL_ROWS : KERNEL_B_ROWS;
     uint64_t depth = KERNEL_DEPTH * 4 / plan->as_bytes;
-    plan->tile_k = it->k <= depth + depth / 4 ? it->k : even(it->k, depth, depth);
+    plan->tile_k = it->k <= depth + depth / 4 ? it->k : even_size(it->k, depth, depth);
     uint64_t rows = cpu_math_most(cpu_math_parts(it->m, rows_most), 1), tallest = cpu_math_parts(it->m, rows);
     uint64_t most =
         cpu_math_most(limit / cpu_math_most(tallest * plan->tile_k, 1) / CPU_MATH_PANEL, 1) * CPU_MATH_PANEL;
-    plan->tile_n = even(it->n, cpu_math_least(most, KERNEL_COLUMNS), CPU_MATH_PANEL);
+    plan->tile_n = even_size(it->n, cpu_math_least(most, KERNEL_COLUMNS), CPU_MATH_PANEL);
     uint64_t columns = cpu_math_parts(it->n, plan->tile_n);
     while (rows * columns * it->batch < 2 * units && plan->tile_n > CPU_MATH_PANEL) {
         plan->tile_n = cpu_math_round(plan->tile_n / 2, CPU_MATH_PANEL);
@@ -177,7 +177,7 @@ static void choose_microkernel(struct cpu_math_product_piece *plan)
                    !(plan->streams && plan->tile_k == it->k);
 }
 
-static void choose(struct cpu_math_product_piece *plan)
+static void choose_method(struct cpu_math_product_piece *plan)
 {
     plan->body = plan->it.n;
     if (plan->multiply) {
@@ -233,7 +233,7 @@ static void choose_steps(struct cpu_math_product_piece *plan)
 /* ---- primitives ---- */
 
 /* The last tile's size when it is another one; 0: there is no such tile. */
-static uint64_t edge(uint64_t whole, uint64_t tile)
+static uint64_t last_tile(uint64_t whole, uint64_t tile)
 {
     return whole % cpu_math_most(tile, 1);
 }
@@ -243,9 +243,9 @@ static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, 
     const struct cpu_math_product *it = &plan->it;
     const int at_m = i & 1, at_n = i >> 1 & 1, at_k = i >> 2;
     struct cpu_math_matmul matmul = {
-        .m = at_m ? edge(it->m, plan->tile_m) : plan->tile_m,
-        .n = at_n ? edge(plan->body, plan->tile_n) : plan->tile_n,
-        .k = at_k ? edge(it->k, plan->tile_k) : plan->tile_k,
+        .m = at_m ? last_tile(it->m, plan->tile_m) : plan->tile_m,
+        .n = at_n ? last_tile(plan->body, plan->tile_n) : plan->tile_n,
+        .k = at_k ? last_tile(it->k, plan->tile_k) : plan->tile_k,
         .as = plan->as,
     };
 
@@ -287,7 +287,7 @@ static uint64_t scratch_most(const struct cpu_math_product_piece *plan)
     return most;
 }
 
-static void place(struct cpu_math_product_piece *plan)
+static void place_memory(struct cpu_math_product_piece *plan)
 {
     const struct cpu_math_product *it = &plan->it;
     bool raw = it->windows && plan->converts; /* windows are gathered as they are, then converted */
@@ -317,18 +317,18 @@ enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, str
     plan->type_bytes = it->type == FACET_MATH_F32 ? 4 : it->type == FACET_MATH_INT8 ? 1 : 2;
     plan->c_bytes = it->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
     plan->converts = plan->type_bytes != plan->as_bytes;
-    choose(plan);
+    choose_method(plan);
     enum facet_status status = get_primitives(plan, error);
     if (status == FACET_UNSUPPORTED && plan->ordered) {
         cpu_math_drop(plan->piece.engine, &plan->matmul[0][0][0], 8);
         memset(plan->matmul, 0, sizeof plan->matmul);
         plan->unordered = true;
-        choose(plan);
+        choose_method(plan);
         status = get_primitives(plan, error);
     }
     choose_steps(plan);
     if (status == FACET_OK)
-        place(plan);
+        place_memory(plan);
     plan->scratch_most = plan->multiply ? CPU_MATH_BLOCK * CPU_MATH_PANEL * 4 : scratch_most(plan);
     return status;
 }

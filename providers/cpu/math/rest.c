@@ -72,15 +72,15 @@ uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const s
 /* ---- running ---- */
 
 /* Some words of each row; too few for a call. */
-static void copy(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t from_row, uint64_t rows,
-                 uint64_t columns)
+static void copy_rows(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t from_row, uint64_t rows,
+                      uint64_t columns)
 {
     for (uint64_t i = 0; i < rows; i++)
         for (uint64_t j = 0; j < columns; j++)
             to[i * to_row + j] = from[i * from_row + j];
 }
 
-static char *panel(const struct cpu_math_product_piece *plan, uint64_t tile)
+static char *panel_of(const struct cpu_math_product_piece *plan, uint64_t tile)
 {
     return plan->piece.memory + tile * plan->rest.panel_bytes;
 }
@@ -92,20 +92,20 @@ void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struc
     uint64_t at = index % rest->tile_batch * rest->columns;
     const uint32_t *from = (const uint32_t *)it->b.address + (step->b0 + index) * it->b.batch + plan->body;
 
-    copy((uint32_t *)panel(plan, index / rest->tile_batch) + at, rest->tile_batch * rest->columns, from, it->b.row,
-         it->k, rest->columns);
+    copy_rows((uint32_t *)panel_of(plan, index / rest->tile_batch) + at, rest->tile_batch * rest->columns, from,
+              it->b.row, it->k, rest->columns);
 }
 
-static void scatter(const struct cpu_math_product_piece *plan, uint64_t first, uint64_t matrices, uint64_t m,
-                    uint64_t rows, const uint32_t *products)
+static void scatter_products(const struct cpu_math_product_piece *plan, uint64_t first, uint64_t matrices, uint64_t m,
+                             uint64_t rows, const uint32_t *products)
 {
     const struct cpu_math_product *it = &plan->it;
     const struct cpu_math_rest *rest = &plan->rest;
     uint32_t *c = (uint32_t *)it->c.address + first * it->c.batch + m * it->c.row + plan->body;
 
     for (uint64_t i = 0; i < matrices; i++)
-        copy(c + i * it->c.batch, it->c.row, products + i * rest->columns, rest->tile_batch * rest->columns, rows,
-             rest->columns);
+        copy_rows(c + i * it->c.batch, it->c.row, products + i * rest->columns, rest->tile_batch * rest->columns, rows,
+                  rest->columns);
 }
 
 enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,
@@ -118,10 +118,10 @@ enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, c
     uint64_t first = tile * rest->tile_batch, matrices = cpu_math_least(rest->tile_batch, step->batches - first);
     enum facet_status status =
         cpu_math_execute(plan->piece.engine, rest->matmul[rows != rest->tile_m],
-                         (const void *)(it->a.address + m * it->a.row * sizeof(float)), panel(plan, tile),
+                         (const void *)(it->a.address + m * it->a.row * sizeof(float)), panel_of(plan, tile),
                          scratch + plan->products_at, scratch + plan->rest_at);
 
     if (status == FACET_OK)
-        scatter(plan, step->b0 + first, matrices, m, rows, (const uint32_t *)(scratch + plan->products_at));
+        scatter_products(plan, step->b0 + first, matrices, m, rows, (const uint32_t *)(scratch + plan->products_at));
     return status;
 }

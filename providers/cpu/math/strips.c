@@ -123,7 +123,7 @@ static enum facet_status run_pack(const struct cpu_math_strips *plan, const stru
 /* ---- multiplying ---- */
 
 /* Positions by channels become channels by positions. */
-static void store(const struct cpu_math_strips *plan, const struct tile *tile, const char *products)
+static void store_tile(const struct cpu_math_strips *plan, const struct tile *tile, const char *products)
 {
     const struct facet_convolution *it = &plan->it;
     const struct cpu_math_loops *loops = plan->piece.engine->loops;
@@ -131,18 +131,18 @@ static void store(const struct cpu_math_strips *plan, const struct tile *tile, c
     uint64_t first = tile->block * plan->block, out = tile->plane * plan->out + first;
     uint64_t to = it->output + (out * all + tile->first * plan->columns) * plan->out_bytes;
     struct cpu_math_store how = {.type = plan->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = 1.0f};
-    char *turned = tile->scratch + plan->turned_at;
+    char *transposed = tile->scratch + plan->transposed_at;
 
     if (!it->bias && plan->out_bytes == 4) {
-        loops->turn((void *)to, all, products, tile->channels, tile->channels, positions, 4);
+        loops->transpose((void *)to, all, products, tile->channels, tile->channels, positions, 4);
         return;
     }
-    loops->turn(turned, positions, products, tile->channels, tile->channels, positions, 4);
+    loops->transpose(transposed, positions, products, tile->channels, tile->channels, positions, 4);
     for (uint64_t i = 0; i < tile->channels; i++) {
         uint64_t channel = tile->plane % it->groups * plan->out + first + i;
 
         how.bias = it->bias ? (const void *)(it->bias + channel * 4) : NULL;
-        loops->store((void *)(to + i * all * plan->out_bytes), turned + i * positions * 4, positions, &how);
+        loops->store((void *)(to + i * all * plan->out_bytes), transposed + i * positions * 4, positions, &how);
     }
 }
 
@@ -174,11 +174,11 @@ static enum facet_status run_tile(const struct cpu_math_strips *plan, const stru
                                                 filter_of(plan, tile.plane % plan->it.groups, tile.block),
                                                 scratch + plan->products_at, scratch + plan->rest_at);
     if (status == FACET_OK)
-        store(plan, &tile, scratch + plan->products_at);
+        store_tile(plan, &tile, scratch + plan->products_at);
     return status;
 }
 
-static void run(const void *arguments, const struct facet_host_group *group)
+static void run_group(const void *arguments, const struct facet_host_group *group)
 {
     struct cpu_math_strips *plan = *(struct cpu_math_strips *const *)arguments;
     uint64_t first = 0;
@@ -231,7 +231,7 @@ static enum facet_status make_steps(struct cpu_math_strips *plan, struct facet_e
     return status;
 }
 
-static void release(struct cpu_math_piece *piece)
+static void release_plan(struct cpu_math_piece *piece)
 {
     struct cpu_math_strips *plan = (struct cpu_math_strips *)piece;
 
@@ -244,7 +244,8 @@ enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const 
                                           struct cpu_math_piece **ret_piece, struct facet_error *error)
 {
     struct cpu_math_piece *piece = NULL;
-    enum facet_status status = cpu_math_piece_new(engine, sizeof(struct cpu_math_strips), run, release, &piece, error);
+    enum facet_status status =
+        cpu_math_piece_new(engine, sizeof(struct cpu_math_strips), run_group, release_plan, &piece, error);
 
     if (status != FACET_OK)
         return status;

@@ -35,8 +35,9 @@ struct cpu_math_strips {
 
     struct cpu_math_strips_step *steps;
     uint32_t step_count;
-    uint64_t filter_bytes, row_bytes, plane_bytes, input_at;        /* in the piece's memory */
-    uint64_t products_at, turned_at, strip_at, rest_at, rest_bytes; /* in scratch memory; first: a filter, converted */
+    uint64_t filter_bytes, row_bytes, plane_bytes, input_at; /* in the piece's memory */
+    uint64_t products_at, transposed_at, strip_at, rest_at,
+        rest_bytes; /* in scratch memory; first: a filter, converted */
 };
 
 /* The rows of input that so many rows of output need. */

@@ -17,7 +17,7 @@
 #define SIZE_MOST     (UINT64_C(1) << 16)
 #define STEPS_MOST    (UINT64_C(1) << 20)
 
-static enum facet_status refuse(struct facet_error *error)
+static enum facet_status refuse_convolution(struct facet_error *error)
 {
     return facet_kit_fail(error, FACET_UNSUPPORTED, "a convolution that strips are not made for");
 }
@@ -43,7 +43,7 @@ static bool is_suited(const struct cpu_math_strips *plan)
 
 /* ---- sizes ---- */
 
-static void measure(struct cpu_math_strips *plan)
+static void measure_plan(struct cpu_math_strips *plan)
 {
     const struct facet_convolution *it = &plan->it;
 
@@ -59,7 +59,7 @@ static void measure(struct cpu_math_strips *plan)
 }
 
 /* Of nearly the same size, as few as `most` allows. */
-static uint64_t even(uint64_t whole, uint64_t most)
+static uint64_t even_size(uint64_t whole, uint64_t most)
 {
     return cpu_math_parts(whole, cpu_math_parts(whole, most));
 }
@@ -69,21 +69,21 @@ static void choose_tile(struct cpu_math_strips *plan)
 {
     uint64_t limit = TILE_F32 * 4 / plan->as_bytes, positions = cpu_math_least(POSITIONS, plan->rows * plan->columns);
 
-    plan->block = plan->out <= 512 ? plan->out : cpu_math_round(even(plan->out, 512), 64);
+    plan->block = plan->out <= 512 ? plan->out : cpu_math_round(even_size(plan->out, 512), 64);
     do {
         plan->strip = cpu_math_most(limit / cpu_math_most(1, plan->columns * plan->depth * plan->block), 1);
         if (plan->strip * plan->columns >= positions || plan->block <= 64)
             break;
         plan->block = cpu_math_round(plan->block / 2, 64);
     } while (true);
-    plan->strip = even(plan->rows, cpu_math_least(plan->strip, plan->rows));
+    plan->strip = even_size(plan->rows, cpu_math_least(plan->strip, plan->rows));
     plan->blocks = cpu_math_parts(plan->out, plan->block);
     while (plan->strip > 1 && plan->planes * plan->blocks * cpu_math_parts(plan->rows, plan->strip) <
                                   2 * (uint64_t)plan->piece.engine->units)
         plan->strip = cpu_math_parts(plan->strip, 2);
 }
 
-static enum facet_status choose(struct cpu_math_strips *plan, struct facet_error *error)
+static enum facet_status choose_sizes(struct cpu_math_strips *plan, struct facet_error *error)
 {
     const struct facet_convolution *it = &plan->it;
 
@@ -94,7 +94,7 @@ static enum facet_status choose(struct cpu_math_strips *plan, struct facet_error
     plan->pack = cpu_math_most(PACK_ELEMENTS / (plan->wide * plan->in), 1);
     uint64_t least = cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes, strips = 1;
     if (plan->strip * plan->columns * plan->block * 4 > PRODUCT_BYTES || least > PACK_BYTES)
-        return refuse(error);
+        return refuse_convolution(error);
     plan->local = plan->blocks == 1 && least <= STRIP_BYTES;
     if (plan->local) {
         plan->step_rows = plan->rows;
@@ -110,7 +110,7 @@ static enum facet_status choose(struct cpu_math_strips *plan, struct facet_error
                             : cpu_math_least(cpu_math_most(PACK_BYTES / plan->plane_bytes, 1), plan->planes);
     uint64_t steps = cpu_math_parts(plan->planes, plan->step_planes);
     return __builtin_mul_overflow(steps, cpu_math_parts(plan->rows, plan->step_rows), &steps) || steps > STEPS_MOST
-               ? refuse(error)
+               ? refuse_convolution(error)
                : FACET_OK;
 }
 
@@ -135,7 +135,7 @@ static enum facet_status get_convolution(struct cpu_math_strips *plan, int at_ro
     struct cpu_math_primitive **primitive = &plan->convolve[at_rows][at_block];
     enum facet_status status = cpu_math_convolution(plan->piece.engine, &convolve, primitive, error);
     if (status == FACET_OK && strncmp((*primitive)->name, "ref", 3) == 0)
-        status = refuse(error);
+        status = refuse_convolution(error);
     if (status == FACET_OK && !at_rows)
         status = cpu_math_filter_order(plan->piece.engine, &convolve, *primitive, &plan->order[at_block], error);
     return status;
@@ -150,13 +150,13 @@ static enum facet_status get_primitives(struct cpu_math_strips *plan, struct fac
         status = get_convolution(plan, i >> 1, i & 1, error);
     for (int i = 0; i < 2 && status == FACET_OK; i++)
         if (plan->convolve[1][i] && !cpu_math_same_filter(plan->convolve[0][i], plan->convolve[1][i]))
-            status = refuse(error);
+            status = refuse_convolution(error);
     return status;
 }
 
 /* ---- memory ---- */
 
-static void place(struct cpu_math_strips *plan)
+static void place_memory(struct cpu_math_strips *plan)
 {
     uint64_t products = cpu_math_round(plan->strip * plan->columns * plan->block * 4, CPU_MATH_ALIGN), rest = 0;
 
@@ -173,8 +173,8 @@ static void place(struct cpu_math_strips *plan)
     plan->piece.memory_bytes = plan->input_at + (plan->local ? 0 : plan->step_planes * plan->plane_bytes);
     uint64_t filter = plan->converts ? plan->block * plan->depth * plan->as_bytes : 0;
     plan->products_at = cpu_math_round(filter, CPU_MATH_ALIGN);
-    plan->turned_at = plan->products_at + products;
-    plan->strip_at = plan->turned_at + (plan->it.bias || plan->out_bytes != 4 ? products : 0);
+    plan->transposed_at = plan->products_at + products;
+    plan->strip_at = plan->transposed_at + (plan->it.bias || plan->out_bytes != 4 ? products : 0);
     uint64_t strip = plan->local ? cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes : 0;
     plan->rest_at = plan->strip_at + cpu_math_round(strip, CPU_MATH_ALIGN);
     plan->rest_bytes = rest;
@@ -182,11 +182,11 @@ static void place(struct cpu_math_strips *plan)
 
 enum facet_status cpu_math_strips_plan(struct cpu_math_strips *plan, struct facet_error *error)
 {
-    measure(plan);
-    enum facet_status status = is_suited(plan) ? choose(plan, error) : refuse(error);
+    measure_plan(plan);
+    enum facet_status status = is_suited(plan) ? choose_sizes(plan, error) : refuse_convolution(error);
     if (status == FACET_OK)
         status = get_primitives(plan, error);
     if (status == FACET_OK)
-        place(plan);
+        place_memory(plan);
     return status;
 }
