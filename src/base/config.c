@@ -34,7 +34,7 @@ static enum facet_status parse_number(const struct facet_setting *setting, const
 }
 
 /* As a user may type it: "64K", "1024T". */
-static const char *typed(uint64_t bytes, char *text, size_t size)
+static const char *bytes_as_typed(uint64_t bytes, char *text, size_t size)
 {
     static const char units[] = "KMGT";
     uint32_t unit = 0;
@@ -57,8 +57,8 @@ static enum facet_status parse_size(const struct facet_setting *setting, const c
         return status;
     if (status != FACET_OK || value < setting->least || value > setting->most)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable, "%s '%.64s': expected %s to %s",
-                                    setting->variable, text, typed(setting->least, least, sizeof least),
-                                    typed(setting->most, most, sizeof most));
+                                    setting->variable, text, bytes_as_typed(setting->least, least, sizeof least),
+                                    bytes_as_typed(setting->most, most, sizeof most));
     *ret_value = value;
     return FACET_OK;
 }

@@ -97,8 +97,8 @@ bool facet_sample_get(const struct facet_sample *sample, enum facet_sample_field
 
 /* ---- measures ---- */
 
-static bool grown(const struct facet_sample *previous, const struct facet_sample *sample, enum facet_sample_field field,
-                  uint64_t *ret_grown)
+static bool counter_growth(const struct facet_sample *previous, const struct facet_sample *sample,
+                           enum facet_sample_field field, uint64_t *ret_grown)
 {
     uint64_t before, now;
 
@@ -108,7 +108,7 @@ static bool grown(const struct facet_sample *previous, const struct facet_sample
     return true;
 }
 
-static bool scaled(uint64_t value, uint64_t multiplier, uint64_t divisor, uint64_t *ret_value)
+static bool scale_value(uint64_t value, uint64_t multiplier, uint64_t divisor, uint64_t *ret_value)
 {
     if (divisor == 0)
         return false;
@@ -119,22 +119,22 @@ static bool scaled(uint64_t value, uint64_t multiplier, uint64_t divisor, uint64
 }
 
 /* How much a counter grew in `per_ns`, on average. */
-static bool rate(const struct facet_sample *previous, const struct facet_sample *sample, enum facet_sample_field field,
-                 uint64_t per_ns, uint64_t *ret_rate)
+static bool counter_rate(const struct facet_sample *previous, const struct facet_sample *sample,
+                         enum facet_sample_field field, uint64_t per_ns, uint64_t *ret_rate)
 {
     uint64_t growth;
 
-    if (!previous || sample->time_ns <= previous->time_ns || !grown(previous, sample, field, &growth))
+    if (!previous || sample->time_ns <= previous->time_ns || !counter_growth(previous, sample, field, &growth))
         return false;
-    return scaled(growth, per_ns, sample->time_ns - previous->time_ns, ret_rate);
+    return scale_value(growth, per_ns, sample->time_ns - previous->time_ns, ret_rate);
 }
 
 static bool queue_delay(const struct facet_sample *previous, const struct facet_sample *sample, uint64_t *ret_value)
 {
     uint64_t waited, completed;
 
-    if (!previous || !grown(previous, sample, FACET_SAMPLE_QUEUE_NS, &waited) ||
-        !grown(previous, sample, FACET_SAMPLE_COMPLETED, &completed) || completed == 0)
+    if (!previous || !counter_growth(previous, sample, FACET_SAMPLE_QUEUE_NS, &waited) ||
+        !counter_growth(previous, sample, FACET_SAMPLE_COMPLETED, &completed) || completed == 0)
         return false;
     *ret_value = waited / completed;
     return true;
@@ -144,7 +144,8 @@ static bool memory_milli(const struct facet_sample *sample, uint64_t memory_byte
 {
     uint64_t bytes;
 
-    return facet_sample_get(sample, FACET_SAMPLE_MEMORY_BYTES, &bytes) && scaled(bytes, 1000, memory_bytes, ret_milli);
+    return facet_sample_get(sample, FACET_SAMPLE_MEMORY_BYTES, &bytes) &&
+           scale_value(bytes, 1000, memory_bytes, ret_milli);
 }
 
 bool facet_sample_measure(const struct facet_sample *previous, const struct facet_sample *sample,
@@ -152,11 +153,11 @@ bool facet_sample_measure(const struct facet_sample *previous, const struct face
 {
     switch (measure) {
     case FACET_MEASURE_UTILIZATION_MILLI:
-        return rate(previous, sample, FACET_SAMPLE_BUSY_NS, 1000, ret_value);
+        return counter_rate(previous, sample, FACET_SAMPLE_BUSY_NS, 1000, ret_value);
     case FACET_MEASURE_LAUNCHES_MILLI:
-        return rate(previous, sample, FACET_SAMPLE_LAUNCHES, 1000 * FACET_NS_PER_S, ret_value);
+        return counter_rate(previous, sample, FACET_SAMPLE_LAUNCHES, 1000 * FACET_NS_PER_S, ret_value);
     case FACET_MEASURE_COMPLETED_MILLI:
-        return rate(previous, sample, FACET_SAMPLE_COMPLETED, 1000 * FACET_NS_PER_S, ret_value);
+        return counter_rate(previous, sample, FACET_SAMPLE_COMPLETED, 1000 * FACET_NS_PER_S, ret_value);
     case FACET_MEASURE_QUEUE_DELAY_NS:
         return queue_delay(previous, sample, ret_value);
     case FACET_MEASURE_MEMORY_MILLI:

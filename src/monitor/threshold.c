@@ -40,7 +40,7 @@ static uint64_t known_since(const struct facet_threshold *threshold, const struc
     return facet_measure_is_gauge(threshold->rule.measure) || !previous ? sample->time_ns : previous->time_ns;
 }
 
-static void change(struct facet_threshold *threshold, uint64_t value, uint64_t time_ns)
+static void toggle_raised(struct facet_threshold *threshold, uint64_t value, uint64_t time_ns)
 {
     threshold->raised = !threshold->raised;
     threshold->turning = false;
@@ -73,5 +73,5 @@ void facet_threshold_feed(struct facet_threshold *threshold, const struct facet_
         threshold->since_ns = known_since(threshold, previous, sample);
     threshold->turning = true;
     if (sample->time_ns - threshold->since_ns >= threshold->rule.for_ns)
-        change(threshold, value, sample->time_ns);
+        toggle_raised(threshold, value, sample->time_ns);
 }

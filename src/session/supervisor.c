@@ -85,7 +85,7 @@ static void latch_open(struct latch latch)
     close(latch.open);
 }
 
-static _Noreturn void supervise(pid_t child, int errnum, struct latch latch)
+static _Noreturn void supervise_child(pid_t child, int errnum, struct latch latch)
 {
     struct facet_end_packet end = {.status = errnum};
 
@@ -111,7 +111,7 @@ void facet_supervisor_split(void)
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child != 0)
-        supervise(child, errno, latch);
+        supervise_child(child, errno, latch);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != supervisor)
         _exit(EXIT_FAILURE);

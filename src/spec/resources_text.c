@@ -162,8 +162,8 @@ static bool read_amount(struct reader *reader, struct facet_resources_record *re
 }
 
 /* Adds one record alone. In memory a grant may bring an allocation along; the file has that as a record of its own. */
-static enum facet_status add(struct facet_resources *resources, const struct facet_resources_record *record,
-                             const struct reader *reader, struct facet_error *error)
+static enum facet_status add_read_record(struct facet_resources *resources, const struct facet_resources_record *record,
+                                         const struct reader *reader, struct facet_error *error)
 {
     struct facet_error why = {0};
     enum facet_status status = facet_resources_add(resources, record, &why);
@@ -192,7 +192,7 @@ static enum facet_status read_record(struct reader *reader, struct facet_resourc
     if (status == FACET_OK && !skip_text(reader, "\n"))
         status = refuse_damaged(reader, "expected the end of the record", error);
     if (status == FACET_OK)
-        status = add(resources, &record, reader, error);
+        status = add_read_record(resources, &record, reader, error);
     for (uint32_t i = 0; i < form->texts; i++)
         free(texts[i]);
     reader->line++;

@@ -31,7 +31,7 @@ static bool vgpu_swaps(const struct facet_vgpu *vgpu)
 }
 
 /* Releases pins of completed launches. The driver's thread does so too, but may be the thread that waits here. */
-static void release_of_all(struct facet_driver *driver)
+static void release_pins_of_all_vgpus(struct facet_driver *driver)
 {
     struct facet_vgpu *vgpu;
 
@@ -54,7 +54,7 @@ static enum facet_status pin_patiently(struct facet_vgpu *vgpu, const uint64_t *
     do {
         uint64_t left = until > now ? until - now : 0;
 
-        release_of_all(vgpu->driver);
+        release_pins_of_all_vgpus(vgpu->driver);
         status = facet_space_pin(vgpu->space, addresses, count, left < STEP_NS ? left : STEP_NS, ret_pin, error);
         now = facet_clock_now_ns();
     } while (status == FACET_TIMEOUT && !atomic_load(&vgpu->ending) && now < until);
@@ -87,7 +87,7 @@ void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint6
     pthread_mutex_unlock(&vgpu->pin_lock);
 }
 
-static struct facet_vgpu_pin *take_all(struct facet_vgpu *vgpu)
+static struct facet_vgpu_pin *take_all_pins(struct facet_vgpu *vgpu)
 {
     pthread_mutex_lock(&vgpu->pin_lock);
     struct facet_vgpu_pin *pins = vgpu->pins;
@@ -97,7 +97,7 @@ static struct facet_vgpu_pin *take_all(struct facet_vgpu *vgpu)
     return pins;
 }
 
-static bool is_over(struct facet_vgpu *vgpu, const struct facet_vgpu_pin *pin)
+static bool is_launch_over(struct facet_vgpu *vgpu, const struct facet_vgpu_pin *pin)
 {
     struct facet_vgpu_stream *stream = &vgpu->stream[pin->stream];
 
@@ -118,9 +118,9 @@ void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all)
 {
     struct facet_vgpu_pin *next;
 
-    for (struct facet_vgpu_pin *pin = take_all(vgpu); pin; pin = next) {
+    for (struct facet_vgpu_pin *pin = take_all_pins(vgpu); pin; pin = next) {
         next = pin->next;
-        if (all || is_over(vgpu, pin)) {
+        if (all || is_launch_over(vgpu, pin)) {
             facet_pin_release(pin->pin);
             free(pin);
             continue;

@@ -39,7 +39,7 @@ bool journal_is_stuck(const struct journal *journal, const struct bind_host *hos
 /* ---- on the disk ---- */
 
 /* Writes a temporary file, syncs it, and renames it to `name`. */
-static int put(struct bind_host *host, const char *name, const char *text)
+static int write_file(struct bind_host *host, const char *name, const char *text)
 {
     FACET_CLEANUP_FD int fd = -1;
     char fresh[JOURNAL_NAME_SIZE + 8];
@@ -66,7 +66,7 @@ enum facet_status journal_store(struct bind_host *host, const struct journal *jo
     if (!text)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the journal of %zu functions", journal->count);
     journal_name(journal, name);
-    int errnum = put(host, name, text);
+    int errnum = write_file(host, name, text);
     return errnum ? facet_error_errno(error, errnum, "cannot write the journal %s", name) : FACET_OK;
 }
 
@@ -136,7 +136,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static bool give(struct bind_host *host, const char *name, journal_take_func take, void *context)
+static bool hand_over_journal(struct bind_host *host, const char *name, journal_take_func take, void *context)
 {
     struct journal journal = {.count = 0};
     struct facet_error failure = {.status = FACET_OK};
@@ -162,7 +162,7 @@ enum facet_status journal_each(struct bind_host *host, journal_take_func take, v
     if (walk.count > 1)
         qsort(walk.names, walk.count, sizeof *walk.names, compare_names);
     for (size_t i = 0; !status && i < walk.count; i++)
-        if (!give(host, walk.names[i], take, context))
+        if (!hand_over_journal(host, walk.names[i], take, context))
             break;
     free(walk.names);
     return status;

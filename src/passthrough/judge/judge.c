@@ -11,7 +11,7 @@ static void (*const gates[])(struct judgement *judgement, const struct facet_pci
     judge_group, judge_companions, judge_reset, judge_power, judge_bars,    judge_memory, judge_place,
 };
 
-static bool wants(const struct judgement *judgement, const struct facet_pci_function *function)
+static bool is_requested(const struct judgement *judgement, const struct facet_pci_function *function)
 {
     const struct facet_passthrough_wish *wish = judgement->wish;
 
@@ -43,7 +43,7 @@ static enum facet_status choose_functions(struct judgement *judgement, struct fa
     if (!verdict->functions)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a judgement");
     JUDGEMENT_EACH (judgement, function)
-        if (wants(judgement, function))
+        if (is_requested(judgement, function))
             verdict->functions[verdict->function_count++] = function->address;
     qsort(verdict->functions, verdict->function_count, sizeof *verdict->functions, judgement_compare);
     return FACET_OK;

@@ -13,7 +13,7 @@
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
 
-static uint32_t known(bool yes)
+static uint32_t yes_or_no(bool yes)
 {
     return yes ? FACET_PCI_YES : FACET_PCI_NO;
 }
@@ -43,9 +43,9 @@ static void read_command_line(int root, struct facet_pci_host *host)
 
     if (tree_text_cut(root, "proc/cmdline", line, sizeof line) != FACET_PCI_READ)
         return;
-    host->iommu_off = known(has_word(line, "intel_iommu=off") || has_word(line, "amd_iommu=off") ||
-                            has_word(line, "iommu=off") || has_word(line, "iommu.off"));
-    host->acs_override = known(strstr(line, "pcie_acs_override=") != NULL);
+    host->iommu_off = yes_or_no(has_word(line, "intel_iommu=off") || has_word(line, "amd_iommu=off") ||
+                                has_word(line, "iommu=off") || has_word(line, "iommu.off"));
+    host->acs_override = yes_or_no(strstr(line, "pcie_acs_override=") != NULL);
 }
 
 /* Interrupts of x86 that go through remapping have names that begin with IR; Arm's ITS keeps devices apart itself. */
@@ -71,7 +71,7 @@ static uint32_t read_parameter(int root, const char *path)
 
     if (tree_text(root, path, text, sizeof text) != FACET_PCI_READ)
         return FACET_PCI_UNKNOWN;
-    return known(text[0] == 'Y' || text[0] == '1');
+    return yes_or_no(text[0] == 'Y' || text[0] == '1');
 }
 
 static bool take_module(void *context, char *line)
@@ -96,7 +96,7 @@ static uint32_t find_vfio_pci(int root)
         read = read || unread == FACET_PCI_READ;
         gap = gap || (unread != FACET_PCI_READ && unread != FACET_PCI_UNREAD_ABSENT);
     }
-    return found || (read && !gap) ? known(found) : FACET_PCI_UNKNOWN;
+    return found || (read && !gap) ? yes_or_no(found) : FACET_PCI_UNKNOWN;
 }
 
 static void read_vfio(int root, struct facet_pci_host *host)
@@ -104,7 +104,7 @@ static void read_vfio(int root, struct facet_pci_host *host)
     uint64_t entries = 0;
 
     host->has_vfio_pci = find_vfio_pci(root);
-    host->has_iommufd = known(tree_exists(root, "dev/iommu"));
+    host->has_iommufd = yes_or_no(tree_exists(root, "dev/iommu"));
     host->has_noiommu = read_parameter(root, "sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     host->unsafe_interrupts = read_parameter(root, "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts");
     host->disable_idle_d3 = read_parameter(root, "sys/module/vfio_pci/parameters/disable_idle_d3");

@@ -25,7 +25,7 @@ static void __attribute__((noreturn)) fail(char *format, ...)
     longjmp(current->failed, 1);
 }
 
-static void ignore(char *format, ...)
+static void ignore_message(char *format, ...)
 {
     (void)format;
 }
@@ -56,8 +56,8 @@ static bool look_up_all(struct names *names, const char *path, struct facet_pci_
         return false;
     names->access = pci_alloc();
     names->access->error = fail;
-    names->access->warning = ignore;
-    names->access->debug = ignore;
+    names->access->warning = ignore_message;
+    names->access->debug = ignore_message;
     names->access->id_lookup_mode = 0; /* not the cache of answers from the network either */
     pci_set_name_list_path(names->access, (char *)path, 0);
     if (!pci_load_name_list(names->access))

@@ -67,7 +67,7 @@ static bool drain_events(struct facet_pci_watch *watch)
 }
 
 /* Milliseconds for poll(), rounded up so that the time has come when it returns. */
-static int milliseconds(uint64_t ns)
+static int poll_milliseconds(uint64_t ns)
 {
     uint64_t ms = ns / FACET_NS_PER_MS + (ns % FACET_NS_PER_MS != 0);
 
@@ -80,7 +80,7 @@ static bool sleep_until(struct facet_pci_watch *watch, uint64_t until_ns)
     struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
 
     for (uint64_t now = facet_clock_now_ns(); now < until_ns; now = facet_clock_now_ns()) {
-        int count = poll(&ready, 1, milliseconds(until_ns - now));
+        int count = poll(&ready, 1, poll_milliseconds(until_ns - now));
 
         if (count < 0)
             return false;

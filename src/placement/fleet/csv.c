@@ -41,7 +41,7 @@ static enum facet_status refuse_line(const struct csv *csv, const char *what, st
 }
 
 /* From after the opening quote on; two quotes are one. Returns the byte after the closing one; NULL without one. */
-static char *unquote(struct csv *csv, char *from)
+static char *unquote_cell(struct csv *csv, char *from)
 {
     char *to = from;
 
@@ -77,7 +77,7 @@ static char *skip_plain(char *at)
 static enum facet_status cut_field(struct csv *csv, bool *ret_more, struct facet_error *error)
 {
     char *from = csv->text + csv->at;
-    char *after = *from == '"' ? unquote(csv, ++from) : skip_plain(from);
+    char *after = *from == '"' ? unquote_cell(csv, ++from) : skip_plain(from);
 
     if (!after)
         return refuse_line(csv, "a quote that does not end, expected '\"'", error);

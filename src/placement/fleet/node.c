@@ -56,7 +56,7 @@ static uint32_t next_set(uint32_t set)
     return ripple | ((set ^ ripple) / low >> 2);
 }
 
-static uint32_t spread_set(uint32_t set, const uint32_t *device)
+static uint32_t devices_of_set(uint32_t set, const uint32_t *device)
 {
     uint32_t devices = 0;
 
@@ -74,7 +74,7 @@ static uint32_t search_devices(const struct facet_node_topology *topology, uint3
     for (uint32_t left = allowed; left; left &= left - 1)
         device[devices++] = (uint32_t)__builtin_ctz(left);
     for (uint32_t set = (UINT32_C(1) << count) - 1; set < UINT32_C(1) << devices; set = next_set(set)) {
-        struct choice now = {.devices = spread_set(set, device)};
+        struct choice now = {.devices = devices_of_set(set, device)};
 
         now.links = links_among(topology, now.devices);
         now.numa = numa_nodes(topology, now.devices);

@@ -12,7 +12,7 @@ const char *facet_placement_policy_name(uint32_t policy)
     return policy < FACET_PLACEMENT_POLICIES ? names[policy] : NULL;
 }
 
-static int same(const char *name, const char *typed)
+static int is_same_name(const char *name, const char *typed)
 {
     for (; *name && (*name == *typed || (*name == '_' && *typed == '-')); name++)
         typed++;
@@ -24,7 +24,7 @@ enum facet_status facet_placement_policy_find(const char *name, uint32_t *ret_po
     if (!name)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "policy", "policy: expected a name");
     for (uint32_t i = 0; i < FACET_PLACEMENT_POLICIES; i++) {
-        if (same(names[i], name)) {
+        if (is_same_name(names[i], name)) {
             *ret_policy = i;
             return FACET_OK;
         }

@@ -22,7 +22,7 @@ static int32_t dot_product(const struct facet_fleet *fleet, const struct fleet_n
 }
 
 /* How many of the GPUs that would be taken, the fullest first, are whole; and how much stays free on all of them. */
-static uint32_t packed(const struct fleet_node *node, const struct fleet_shape *shape, uint32_t *ret_percent)
+static uint32_t count_whole_gpus(const struct fleet_node *node, const struct fleet_shape *shape, uint32_t *ret_percent)
 {
     uint32_t whole = 0, taken = 0;
 
@@ -45,7 +45,7 @@ static int32_t gpu_packing(const struct fleet_node *node, const struct fleet_sha
         return 0;
     if (node->whole == node->gpus)
         return 33 - node->gpus > node->gpus ? 33 - node->gpus : node->gpus;
-    whole = packed(node, shape, &percent);
+    whole = count_whole_gpus(node, shape, &percent);
     if (whole > 0)
         return 50 - (int32_t)whole > 33 ? 50 - (int32_t)whole : 33;
     return 100 - (int32_t)(percent / 10) > 50 ? 100 - (int32_t)(percent / 10) : 50;

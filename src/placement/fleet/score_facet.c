@@ -9,7 +9,7 @@
 #include "placement/fleet/mix.h"
 
 /* Milli that no CPU is left for, scaled. */
-static int64_t unfed(const struct facet_fleet *fleet, uint32_t gpu_left, uint32_t cpu_left)
+static int64_t milli_without_cpu(const struct facet_fleet *fleet, uint32_t gpu_left, uint32_t cpu_left)
 {
     int64_t left = (int64_t)gpu_left << FLEET_SCALE_BITS;
     int64_t fed = (int64_t)cpu_left * fleet->prices.gpu_per_cpu;
@@ -76,8 +76,8 @@ int32_t fleet_score_facet(const struct facet_fleet *fleet, const struct fleet_no
 {
     int64_t gain = fleet_gain(&fleet->mix, node, shape, ret_gpu);
 
-    gain += unfed(fleet, node->gpu_left, node->cpu_left);
-    gain -= unfed(fleet, node->gpu_left - shape->gpu, node->cpu_left - shape->cpu);
+    gain += milli_without_cpu(fleet, node->gpu_left, node->cpu_left);
+    gain -= milli_without_cpu(fleet, node->gpu_left - shape->gpu, node->cpu_left - shape->cpu);
     gain -= fleet->prices.model[node->model] * shape->gpu;
     return (int32_t)(gain >> FLEET_SCALE_BITS);
 }

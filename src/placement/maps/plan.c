@@ -266,7 +266,7 @@ static enum facet_status plan_slot(struct facet_maps *maps, struct maps_item *it
 
 /* --- where the next slot should be --- */
 
-static bool follows(const struct facet_maps_request *request)
+static bool follows_affinity(const struct facet_maps_request *request)
 {
     return request->affinity != FACET_AFFINITY_NONE;
 }
@@ -324,7 +324,7 @@ static enum facet_status plan_item(struct facet_maps *maps, const struct facet_m
     refusal->item = index;
     refusal->asked = item.asked;
     enum facet_status status = plan_slot(maps, &item);
-    if (status == FACET_OK && follows(request)) {
+    if (status == FACET_OK && follows_affinity(request)) {
         hint_parts(maps, first);
         *hinted = true;
     }
@@ -335,7 +335,7 @@ enum facet_status maps_plan(struct facet_maps *maps, const struct facet_maps_req
                             struct facet_maps_refusal *refusal, struct facet_error *error)
 {
     enum facet_status status = resolve_request(maps, request, refusal, error);
-    bool hinted = status == FACET_OK && follows(request) && begin_hint(maps, request);
+    bool hinted = status == FACET_OK && follows_affinity(request) && begin_hint(maps, request);
 
     maps->scratch.count = 0;
     for (uint32_t map = 0; status == FACET_OK && map < maps->map_count; map++) {
@@ -347,7 +347,7 @@ enum facet_status maps_plan(struct facet_maps *maps, const struct facet_maps_req
             if (slot != MAPS_NONE && maps->slots[slot].map == map)
                 status = plan_item(maps, request, i, slot, &hinted, refusal, error);
         }
-        if (status == FACET_OK && follows(request))
+        if (status == FACET_OK && follows_affinity(request))
             end_map(maps, first);
     }
     return status;

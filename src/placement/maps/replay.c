@@ -11,8 +11,8 @@ struct replay {
     struct facet_replay_summary summary;
 };
 
-static void report(struct replay *replay, const char *id, const struct replay_text *notes,
-                   const struct replay_text *fault)
+static void report_vector(struct replay *replay, const char *id, const struct replay_text *notes,
+                          const struct replay_text *fault)
 {
     struct facet_replay_result result = {.id = id, .notes = notes->bytes, .fault = fault->bytes};
 
@@ -61,7 +61,7 @@ static void run_vector(struct replay *replay, const struct replay_at *vector)
         replay_partition(&fault, &inside);
     else if (kind == 4)
         replay_align(&fault, &inside);
-    report(replay, json_string_value(id.value), &notes, &fault);
+    report_vector(replay, json_string_value(id.value), &notes, &fault);
 }
 
 /* Vectors without a name cannot be reported: then the file is none. */
@@ -88,7 +88,7 @@ static enum facet_status check_file(const struct replay_at *root, const struct r
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "file", "%s", root->fault->bytes);
 }
 
-static enum facet_status parse(const char *bytes, size_t size, json_t **ret_json, struct facet_error *error)
+static enum facet_status parse_file(const char *bytes, size_t size, json_t **ret_json, struct facet_error *error)
 {
     json_error_t why;
     json_t *json;
@@ -113,7 +113,7 @@ static void run_table(struct replay *replay, const struct replay_at *root)
     table.fault = &fault;
     if (replay_object(&table))
         replay_density(&fault, &table);
-    report(replay, "guard_density_table", &notes, &fault);
+    report_vector(replay, "guard_density_table", &notes, &fault);
 }
 
 enum facet_status facet_replay_run(const char *bytes, size_t size, facet_replay_report report_to, void *user,
@@ -123,7 +123,7 @@ enum facet_status facet_replay_run(const char *bytes, size_t size, facet_replay_
     struct replay_text fault = {0};
     struct replay_at root = {.fault = &fault};
     json_t *json = NULL;
-    enum facet_status status = parse(bytes, size, &json, error);
+    enum facet_status status = parse_file(bytes, size, &json, error);
 
     if (status != FACET_OK)
         return status;

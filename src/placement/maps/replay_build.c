@@ -160,7 +160,7 @@ static bool make_room(struct replay_run *run)
            NEW(run->hint, run->places) && NEW(run->pasts, run->steps) && NEW(run->items, REPLAY_ITEMS_MOST);
 }
 
-static void create(struct replay_run *run, const struct replay_at *vector, struct parts *parts)
+static void create_maps(struct replay_run *run, const struct replay_at *vector, struct parts *parts)
 {
     struct replay_at exclusive = replay_member(vector, "exclusive_slot_types");
     struct facet_error error = {0};
@@ -194,7 +194,7 @@ void replay_build(struct replay_run *run, const struct replay_at *vector)
     if (!(run->kernel ? read_kernel(vector, &parts) : read_single(vector, &parts)))
         replay_say(&run->fault, "%s: no memory", vector->path);
     if (!run->fault.length)
-        create(run, vector, &parts);
+        create_maps(run, vector, &parts);
     if (!run->fault.length && !make_room(run))
         replay_say(&run->fault, "%s: no memory", vector->path);
     free(parts.exclusive);

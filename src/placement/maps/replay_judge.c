@@ -89,8 +89,8 @@ static struct record read_record(struct replay_run *run, const struct replay_at 
 
 /* --- comparing --- */
 
-static void tell(struct replay_run *run, struct replay_text *text, const char *what, const int64_t *ours,
-                 const int64_t *recorded)
+static void tell_differences(struct replay_run *run, struct replay_text *text, const char *what, const int64_t *ours,
+                             const int64_t *recorded)
 {
     for (uint32_t i = 0; i < run->places; i++) {
         struct facet_maps_place place = {.size = sizeof place};
@@ -113,8 +113,8 @@ static void spread_result(const struct replay_run *run, const struct replay_outc
 }
 
 /* `ours` is our result by place. */
-static bool agrees(const struct replay_run *run, const struct record *record, const struct replay_outcome *outcome,
-                   const int64_t *ours)
+static bool agrees_with_record(const struct replay_run *run, const struct record *record,
+                               const struct replay_outcome *outcome, const int64_t *ours)
 {
     size_t bytes = run->places * sizeof *ours;
 
@@ -127,8 +127,8 @@ static bool agrees(const struct replay_run *run, const struct record *record, co
     return !record->has_state || memcmp(run->recorded_after, run->after, bytes) == 0;
 }
 
-static void explain(struct replay_run *run, struct replay_text *text, uint32_t index, const struct record *record,
-                    const struct replay_outcome *outcome, const int64_t *ours)
+static void explain_step(struct replay_run *run, struct replay_text *text, uint32_t index, const struct record *record,
+                         const struct replay_outcome *outcome, const int64_t *ours)
 {
     if (outcome->refused)
         replay_say(text, "step %" PRIu32 ": refused as %s: %s", index, name_of(run, outcome), outcome->error.message);
@@ -139,9 +139,9 @@ static void explain(struct replay_run *run, struct replay_text *text, uint32_t i
     if (!record->known)
         replay_say(text, "  recorded: names a slot or device that is not there");
     if (record->has_result)
-        tell(run, text, "result", ours, run->result);
+        tell_differences(run, text, "result", ours, run->result);
     if (record->has_state)
-        tell(run, text, "state", run->after, run->recorded_after);
+        tell_differences(run, text, "state", run->after, run->recorded_after);
 }
 
 /* --- rules --- */
@@ -259,12 +259,12 @@ static void judge_difference(struct replay_run *run, uint32_t index, const struc
 
     if (rule) {
         replay_say(&run->notes, "defect of what was recorded, rule '%s'", rule);
-        explain(run, &run->notes, index, record, outcome, ours);
+        explain_step(run, &run->notes, index, record, outcome, ours);
         run->departed = true;
     } else if (run->departed) {
-        explain(run, &run->notes, index, record, outcome, ours);
+        explain_step(run, &run->notes, index, record, outcome, ours);
     } else {
-        explain(run, &run->fault, index, record, outcome, ours);
+        explain_step(run, &run->fault, index, record, outcome, ours);
     }
 }
 
@@ -281,7 +281,7 @@ void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t
     run->broken = run->broken || ill;
     if (ill)
         replay_say(&run->fault, "step %" PRIu32 ": our own outcome breaks the rule '%s'", index, ill);
-    if (!agrees(run, &record, outcome, run->ours))
+    if (!agrees_with_record(run, &record, outcome, run->ours))
         judge_difference(run, index, &record, outcome, run->ours);
     memcpy(run->recorded, record.has_state ? run->recorded_after : run->after, run->places * sizeof *run->recorded);
 }

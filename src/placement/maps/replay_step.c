@@ -129,7 +129,7 @@ static void do_apply(struct replay_run *run, const struct replay_at *step, struc
 }
 
 /* All grants become reserved amounts, which need no handle. */
-static void loosen(struct replay_run *run)
+static void loosen_grants(struct replay_run *run)
 {
     replay_look(run, run->after);
     for (uint32_t i = 0; i < run->steps; i++) {
@@ -147,7 +147,7 @@ static void loosen(struct replay_run *run)
 /* Subtracts the parts from the reserved amounts: all or nothing. */
 static void take_off(struct replay_run *run, const struct replay_past *past, struct replay_outcome *outcome)
 {
-    loosen(run);
+    loosen_grants(run);
     for (uint32_t i = 0; i < past->count; i++)
         if (past->parts[i].amount > run->after[past->parts[i].place] || past->parts[i].amount < 0) {
             refuse_outcome(outcome, FACET_REFUSED_NOT);
@@ -234,7 +234,7 @@ static void do_set(struct replay_run *run, const struct replay_at *step, struct 
     read_parts(run, step, past, outcome);
     if (outcome->refused || run->fault.length)
         return;
-    loosen(run);
+    loosen_grants(run);
     for (uint32_t i = 0; i < past->count && !outcome->refused; i++)
         if (facet_maps_reserve(run->maps, past->parts[i].place, past->parts[i].amount, &outcome->error) != FACET_OK)
             refuse_outcome(outcome, FACET_REFUSED_NOT);
