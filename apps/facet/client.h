@@ -2,8 +2,8 @@
 /*
  * Talking to the daemon: HTTP/1.1 with JSON bodies over its Unix socket (docs/api.md).
  *
- * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors; and that
- * only the user's own daemon and root's are believed, judged by the socket's folder and by the listening process.
+ * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors; the check
+ * that the daemon is the user's own or root's, by the socket's folder and by the listening process.
  * Never: prints, except the passing note on a terminal that the daemon takes its time.
  *
  * Thread rule: one thread.

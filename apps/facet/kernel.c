@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet kernel` and `facet kernel show`. Never: loads or runs an image to look at it. */
+/* Owns: `facet kernel` and `facet kernel show`. Never: loads or runs an image to describe it. */
 #include <stdio.h>
 
 #include "kernel_build.h"

@@ -2,7 +2,7 @@
 /*
  * A kernel's argument as people type it: "f32:2.0", "buffer:f32:1024=random", "local:512".
  *
- * Owns: types of elements, reading values, the bytes that a buffer begins with, how elements look.
+ * Owns: types of elements, reading values, the initial bytes of a buffer, the text of elements.
  * Never: knows a kernel or a device.
  */
 #ifndef FACET_KERNEL_ARGUMENT_H

@@ -221,7 +221,10 @@ static FILE *open_beside(const char *path, char *ret_beside, size_t size)
     return file;
 }
 
-/* All of it or nothing, in place of what may be there, whose mode it keeps. false: errno says why. */
+/*
+ * Writes all of the bytes or none. A file that `path` already names is replaced, and its mode kept. false: errno says
+ * why.
+ */
 static bool replace_file(const char *path, const struct stat *old, const void *bytes, size_t size)
 {
     char beside[FACET_PATH_SIZE];

@@ -2,7 +2,7 @@
 /*
  * The parts of the daemon's answer about a vGPU that a program gets.
  *
- * Owns: which variables and folders are accepted. An answer could set LD_PRELOAD as well as anything else.
+ * Owns: the lists of accepted variables and folders. An answer could set LD_PRELOAD as well as anything else.
  * Never: sets a variable.
  */
 #ifndef FACET_LAUNCH_ANSWER_H

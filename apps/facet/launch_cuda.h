@@ -2,7 +2,7 @@
 /*
  * How a program enters vGPUs of NVIDIA GPUs (limiter/entrance_cuda.h).
  *
- * Owns: which devices the program is to see, and setting the variables in its process.
+ * Owns: the choice of the devices that the program sees, and setting the variables in its process.
  * Never: sets any of them for another device.
  */
 #ifndef FACET_LAUNCH_CUDA_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: looking at one device for `facet metrics`, through a session of its own. Never: asks the daemon, or counts this
+ * Owns: measuring one device for `facet metrics`, through a session of its own. Never: asks the daemon, or counts this
  * session's own work as the device's.
  */
 #ifndef FACET_METRICS_DEVICE_H
@@ -21,7 +21,7 @@ enum facet_status metrics_device_open(const struct facet_device_record *record, 
 void metrics_device_close(struct metrics_device *device);
 
 /*
- * One look. Values that the provider does not offer are absent. A reading that fails fails the first look; in later
+ * One look. Values that the provider does not offer are absent. A reading that fails fails the first sample; in later
  * ones, all meters say why there is no value.
  */
 enum facet_status metrics_device_look(const struct metrics_device *device, bool first,

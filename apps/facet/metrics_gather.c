@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one or two looks at each subject, and their text. Never: fails for a meter without a value. */
+/* Owns: one or two samples of each subject, and their text. Never: fails for a meter without a value. */
 #include "metrics_gather.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define POINTS 2u
 
-/* One subject: a directory to look into, or a device to ask. */
+/* One subject: a directory to read, or a device to query. */
 struct view {
     const struct metrics_subject *wanted;
     struct facet_subject *subject;

@@ -17,7 +17,7 @@ struct metrics_subject {
 struct metrics_request {
     struct metrics_subject subject[METRICS_SUBJECTS];
     uint32_t count;
-    uint64_t interval_ns; /* 0: one look; else two, and the rates between them */
+    uint64_t interval_ns; /* 0: one sample; else two, and the rates between them */
 };
 
 /* The text is the caller's. FACET_NOT_FOUND: there is no such process, device or control group. */

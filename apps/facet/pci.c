@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci`: the table of its verbs, and the look that they share. Never: does a verb's work. */
+/* Owns: `facet pci`: the table of its verbs, and the scan that they share. Never: does a verb's work. */
 #include "pci.h"
 
 #include <errno.h>

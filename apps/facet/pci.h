@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that the verbs of `facet pci` share: one look at the machine, and its JSON form.
+ * The parts that the verbs of `facet pci` share: one scan of the machine, and its JSON form.
  *
  * Owns: the options --root and --json of these verbs, and the spelling of functions, hosts and verdicts.
  * Never: writes to a device.
@@ -18,7 +18,7 @@ extern const struct command command_pci_scan, command_pci_show, command_pci_atta
 extern const struct command command_pci_plan, command_pci_bind, command_pci_unbind, command_pci_recover,
     command_pci_state, command_pci_persist;
 
-/* The options of verbs that only look. */
+/* The options of verbs that only read. */
 struct pci_look_options {
     const char *root;
     const char *probe; /* of a verb that has it; NULL */
@@ -39,8 +39,8 @@ bool pci_read_look(const struct command *self, int argc, char **argv, const stru
                    const char *name, struct pci_look_options *ret_options, int *ret_exit);
 
 /*
- * A look at the machine whose directories are below `root`. On failure prints the reason and returns NULL, with the
- * exit status in *ret_exit.
+ * Scans the machine whose directories are below `root`. On failure prints the reason and returns NULL, with the exit
+ * status in *ret_exit.
  */
 struct facet_pci_snapshot *pci_look(const struct command *self, const char *root, uint32_t flags, bool json,
                                     int *ret_exit);

@@ -51,7 +51,7 @@ bool pci_attachment_option(const struct command *self, int option, struct pci_at
 bool pci_attachment_operands(const struct command *self, int argc, char **argv, struct pci_attachment *attachment,
                              int *ret_exit);
 
-/* Opens the root folder, looks at the host's functions, and sets the deadline. */
+/* Opens the root folder, reads the host's functions, and sets the deadline. */
 enum facet_status pci_attachment_begin(struct pci_attachment *attachment, struct facet_error *error);
 
 /* Whether the mediated device is on this machine. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet pci state` and `facet pci recover`: where functions are, and the rests of a crash. Never: binds. */
+/*
+ * Owns: `facet pci state` and `facet pci recover`: the present places of functions, and the remains of a crash. Never:
+ * binds.
+ */
 #include <stdio.h>
 
 #include "pci.h"

@@ -37,7 +37,7 @@ struct options {
 struct entered {
     json_t *vgpu;
     int hold;                         /* keeps it until then; -1 when not held */
-    struct facet_usage_totals before; /* of one that was there already */
+    struct facet_usage_totals before; /* of a vGPU that existed before */
     uint64_t before_ns, device_time_before_ns;
 };
 
@@ -252,7 +252,7 @@ static json_t *amount_json(uint32_t believed, uint32_t bit, uint64_t number)
     return believed & bit ? json_integer((json_int_t)number) : NULL;
 }
 
-/* Amounts of this run alone: a vGPU that was there before has counted others already. */
+/* Amounts of this run alone: a vGPU that existed before has counted others already. */
 static json_t *report_json(const struct run *run, const struct facet_usage_totals *after, uint64_t device_time_ns,
                            const struct launch_outcome *outcome)
 {

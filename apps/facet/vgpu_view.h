@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how `facet vgpu list` and `facet vgpu show` look. Never: asks the daemon. */
+/* Owns: the output of `facet vgpu list` and `facet vgpu show`. Never: asks the daemon. */
 #ifndef FACET_VGPU_VIEW_H
 #define FACET_VGPU_VIEW_H
 

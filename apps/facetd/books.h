@@ -3,7 +3,7 @@
  * The driver's own count of the memory that a vGPU's processes hold, beside the limiter's charges: the difference shows
  * a process that bypasses an interposer.
  *
- * Owns: that comparison, made anew each second while vGPUs have processes; since when the driver counts more.
+ * Owns: that comparison, made anew each second while vGPUs have processes; the time since which the driver counts more.
  * Never: refuses or ends anything.
  *
  * Thread rule: books_look() from one thread, books_of() from any.

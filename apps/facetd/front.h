@@ -2,8 +2,8 @@
 /*
  * The check in front of the HTTP library: accepts connections, and hands on those whose request has a single reading.
  *
- * Owns: the listening socket, a thread that accepts, and one for each connection until its request's head is there; the
- * answers to connections that are refused: other users, and malformed heads (head.h).
+ * Owns: the listening socket, a thread that accepts, and one for each connection until its request's head has arrived;
+ * the answers to connections that are refused: other users, and malformed heads (head.h).
  * Never: takes anything out of a connection that it hands on.
  */
 #ifndef FACETD_FRONT_H

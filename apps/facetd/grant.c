@@ -139,7 +139,7 @@ static enum facet_status make_partition(const struct provider_use *use, const st
     return FACET_OK;
 }
 
-/* The row's partition among those that exist; FACET_NOT_FOUND when it is not there, or is another vGPU's. */
+/* The row's partition among those that exist; FACET_NOT_FOUND when it does not exist, or is another vGPU's. */
 static enum facet_status find_partition(const struct provider_use *use, const struct vgpu_row *row,
                                         const struct grant_others *others, struct facet_partition_info *ret_info,
                                         struct facet_error *error)

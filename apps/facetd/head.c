@@ -48,7 +48,7 @@ static bool is_word(struct text text, const char *word)
     return text.length == strlen(word) && strncasecmp(text.at, word, text.length) == 0;
 }
 
-/* The line at `at`, without its end; *ret_next is where the next begins. False: its end is not there. */
+/* The line at `at`, without its end; *ret_next is where the next begins. False: its end has not arrived. */
 static bool next_line(const char *at, const char *end, struct text *ret_line, const char **ret_next)
 {
     const char *feed = memchr(at, '\n', (size_t)(end - at));

@@ -17,7 +17,7 @@
 #define POINTS 16u /* measurements that statistics cover */
 
 struct measured {
-    pthread_mutex_t lock; /* of a look: a subject is one thread's at a time */
+    pthread_mutex_t lock; /* of a sample: a subject is one thread's at a time */
     const struct facet_device_table *devices;
     struct sessions *sessions;
     int proc;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The node and its devices as they were measured, look by look (facet/measurement.h).
+ * The node and its devices as they were measured, sample by sample (facet/measurement.h).
  *
- * Owns: a subject for each, over the last looks; a look is made on request.
- * Never: looks by itself: rates and utilizations are those between two calls.
+ * Owns: a subject for each, over the last samples; a sample is taken on request.
+ * Never: takes a sample by itself: rates and utilizations are those between two calls.
  *
  * Thread rule: measured_look() from any thread.
  */
@@ -19,7 +19,7 @@ enum facet_status measured_open(const struct facet_device_table *devices, struct
                                 struct measured **ret_measured, struct facet_error *error);
 void measured_close(struct measured *measured); /* NULL is allowed */
 
-/* One look, and all of it as JSON, which the caller frees. */
+/* One sample, and all of it as JSON, which the caller frees. */
 enum facet_status measured_look(struct measured *measured, char **ret_text, struct facet_error *error);
 
 #endif

@@ -3,8 +3,8 @@
  * The holders of the node's devices at one moment: allocation maps (facet/allocation.h) made of a node document, the
  * reservations, and the vGPUs' parts.
  *
- * Owns: how slots and devices of the document become places, and the fate of a reservation whose device is missing, in
- * whole or in part.
+ * Owns: the conversion of the document's slots and devices into places, and the treatment of a reservation whose device
+ * is missing, in whole or in part.
  * Never: remembers anything: it is made anew for each decision, so that a decision after a restart is the same.
  *
  * Thread rule: one thread's at a time.

@@ -2,7 +2,7 @@
 /*
  * The limits that a request means on a device: the rules of the isolation modes.
  *
- * Owns: which limits a mode takes, their defaults, which of them may change later, which modes go together.
+ * Owns: the limits of each mode, their defaults, the limits that may change later, the modes that may share a device.
  * Never: touches a device, the database or a segment.
  *
  * Thread rule: pure functions, callable from any thread.

@@ -35,7 +35,7 @@ enum vgpu_state {
 struct vgpu_info {
     struct vgpu_row row;
     enum vgpu_state state;
-    bool measured; /* `view` was measured; false while its device is not there */
+    bool measured; /* `view` was measured; false while its device is absent */
     struct scheduler_view view;
     char segment[FACET_PATH_SIZE];
     char warning[256]; /* empty when there is none */

@@ -29,7 +29,7 @@ static const struct facet_device_record *find_device(const struct registry *regi
     return NULL;
 }
 
-/* Renames a segment that cannot be used to <id>.corrupt-<n>, for people to look at. */
+/* Renames a segment that cannot be used to <id>.corrupt-<n>, for people to examine. */
 static enum facet_status move_aside(const struct registry *registry, const char *id, const char *reason,
                                     struct facet_error *error)
 {

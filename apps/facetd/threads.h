@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how the daemon's threads begin: signals belong to the main thread, except the one that any thread may cause
+ * Owns: the start of the daemon's threads: signals belong to the main thread, except the one that any thread may cause
  * itself (bus_error.h). Never: waits for one.
  */
 #ifndef FACETD_THREADS_H
