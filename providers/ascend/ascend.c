@@ -8,7 +8,7 @@
  *
  * Libraries. Both are opened at run time: libdcmi.so and libascendcl.so, or the files that FACET_ASCEND_DCMI and
  * FACET_ASCEND_ACL name. Without DCMI there are no devices. Without AscendCL, devices can be listed and shared, but
- * there are no limits and no memory; if it is there and cannot be loaded, the property `acl_error` has the reason.
+ * there are no limits and no memory; if it is installed and cannot be loaded, the property `acl_error` has the reason.
  *
  * Modes. `shared` and `soft` always: they need nothing from the device. `hard` if CANN can limit a process to a number
  * of cores (aclrtSetDeviceResLimit). A hard limit is a number of whole AI cores and of bytes. This provider grants and

@@ -3,7 +3,7 @@
  * Owns: a container's access to a chip: its node, the nodes that all chips share, the driver's files.
  * Never: names a file of the driver's that is not on this machine.
  *
- * FACET_ASCEND_ROOT: a folder to look for the driver's files under, instead of /; for tests.
+ * FACET_ASCEND_ROOT: a folder that holds the driver's files, instead of /; for tests.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -77,7 +77,7 @@ enum dcmi_health {
     DCMI_HEALTH_MINOR = 1,
     DCMI_HEALTH_MAJOR = 2,
     DCMI_HEALTH_CRITICAL = 3,
-    /* and 0xffffffff: not there, or not started */
+    /* and 0xffffffff: not installed, or not started */
 };
 
 enum dcmi_way {
@@ -90,7 +90,7 @@ enum dcmi_way {
     DCMI_WAY_HCCS_SWITCH = 7,
 };
 
-/* X(name without its prefix dcmi_, parameters). The first three must be there, the rest may be missing. */
+/* X(name without its prefix dcmi_, parameters). The first three must exist, the rest may be missing. */
 #define DCMI_TABLE(X)                                                                                                  \
     X(init, (void))                                                                                                    \
     X(get_card_list, (int *ret_count, int *ret_cards, int capacity))                                                   \

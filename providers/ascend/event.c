@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: health, and the events made of differences between one look at a chip and the next.
+ * Owns: health, and the events made of differences between one reading of a chip and the next.
  * Never: subscribes to DCMI's own events, which are delivered in a thread of the driver. So a state that changes and
  * changes back between two looks is missed.
  */

@@ -8,7 +8,7 @@
  *
  * An access lies in one allocation of the context, within the size that was asked for, or in the group's local memory.
  * The image itself checks its variables and local arguments, and reports accesses outside of them.
- * Races are looked for among the work-items of one group, between two of its barriers; the executor runs such a launch
+ * Races are detected among the work-items of one group, between two of its barriers; the executor runs such a launch
  * one work-group at a time. Behind the launch its stream gets a job that fails with the finding, so the stream's state
  * shows it like any other failure.
  */

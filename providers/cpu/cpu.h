@@ -59,8 +59,10 @@ struct cpu_worker {
     bool was_read;
 };
 
-/* A launch, operation or transfer that is not complete: it keeps its module, and the memory that was there when it was
- * queued. */
+/*
+ * A launch, operation or transfer that is not complete: it keeps its module, and the memory that existed when it was
+ * queued.
+ */
 struct cpu_launch {
     TAILQ_ENTRY(cpu_launch) link;
     struct cpu_context *context;
@@ -156,9 +158,9 @@ uint32_t cpu_processors(void);
 /* `ret_features` to free(). */
 enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char **ret_features,
                                        struct facet_error *error);
-/* The setting in the environment; 0 when it is not there. FACET_INVALID_ARGUMENT. */
+/* The setting in the environment; 0 when it is unset. FACET_INVALID_ARGUMENT. */
 enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error);
-/* 0, 1, or not there, which is off. FACET_INVALID_ARGUMENT. */
+/* 0, 1, or unset, which is off. FACET_INVALID_ARGUMENT. */
 enum facet_status cpu_switch(const char *name, bool *ret_on, struct facet_error *error);
 
 /* --- instance.c --- */
@@ -270,7 +272,7 @@ void cpu_launch_leave(struct cpu_launch *launch);
 
 /* --- math.c --- */
 
-/* Whether the object for the table `math` is there; it is not opened. */
+/* Whether the object for the table `math` is installed; it is not opened. */
 bool cpu_math_is_there(void);
 /* Called when no work runs any more. */
 void cpu_math_close(struct facet_provider_instance *instance);
@@ -303,7 +305,7 @@ enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range,
 
 /* --- check.c --- */
 
-/* A launch of a checked image: each access is looked at, and the first that is wrong fails the stream. */
+/* A launch of a checked image: each access is checked, and the first that is wrong fails the stream. */
 enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_module *module,
                                      const struct facet_host_kernel *kernel, const struct facet_launch *launch,
                                      const void *arguments, cpu_done_func done, void *owner, struct facet_error *error);

@@ -29,7 +29,7 @@ static uint64_t next_sequence(struct cpu_context *context)
 }
 
 /*
- * A launch being queued looks at the space under its lock, and has a number before it lets go of that: a launch without
+ * A launch being queued reads the space under its lock, and has a number before it releases that lock: a launch without
  * a number by now will find the range retired.
  */
 enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,

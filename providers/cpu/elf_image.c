@@ -126,7 +126,7 @@ static const char *add_part(struct view *view, const Elf64_Phdr *part)
 }
 
 /*
- * The other headers that the loader looks at. A header that the loader would act on and a kernel has no use for is
+ * The other headers that the loader reads. A header that the loader would act on and a kernel has no use for is
  * refused.
  */
 static const char *check_segment(const struct view *view, const Elf64_Phdr *header)

@@ -110,7 +110,7 @@ enum facet_status cpu_stream_launch(struct cpu_stream *stream, const struct face
 struct cpu_phases {
     uint32_t count;           /* at least 1 */
     const uint64_t *ends;     /* of each phase: its last work-group's index and one; rising, the last is the grid's */
-    const atomic_int *status; /* looked at between work-groups: an enum facet_status other than FACET_OK ends it all */
+    const atomic_int *status; /* read between work-groups: an enum facet_status other than FACET_OK ends it all */
 };
 enum facet_status cpu_stream_launch_phases(struct cpu_stream *stream, const struct facet_host_kernel *kernel,
                                            const struct facet_launch *launch, const void *arguments,

@@ -130,8 +130,8 @@ struct cpu_unit {
     uint64_t turn_start_ns;
     bool long_turn; /* no other tenant waited when it began */
     bool idle;      /* in the list of those that sleep */
-    bool spins;     /* in the list of those that look for work without the lock */
-    bool called;    /* woken, and not there yet */
+    bool spins;     /* in the list of those that poll for work without the lock */
+    bool called;    /* woken, and not running yet */
     uint64_t look_ns;
     SLIST_ENTRY(cpu_unit) link;
     uint64_t watched_beat, watched_since_ns, watched_had_ns; /* the watchdog's */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: loading images: the bytes become a file without a name, and that a part of this process.
+ * Owns: loading images: the bytes are written to a file without a name, which is loaded into this process.
  * Never: gives the loader bytes that elf_image.c did not understand.
  */
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the file that pages come from, and which parts of it are taken.
+ * Owns: the file that pages come from, and the list of its parts in use.
  * Never: keeps the contents of a part that was given back: its next owner reads zeros.
  */
 #include <errno.h>

@@ -7,8 +7,8 @@
  *
  * Libraries. Both are opened at run time: libnvidia-ml.so.1 and libcuda.so.1, or the files that FACET_CUDA_NVML and
  * FACET_CUDA_DRIVER name. Without NVML there are no devices. Without the driver, devices can be listed and shared, but
- * there is no memory, no kernels, and the number of multiprocessors is unknown. If the driver is there and cannot be
- * used, the property `driver_error` has the reason.
+ * there is no memory, no kernels, and the number of multiprocessors is unknown. If the driver is installed and cannot
+ * be used, the property `driver_error` has the reason.
  *
  * Modes. `shared` and `soft` on a GPU in its normal mode. A GPU in MIG mode can only be `partitioned`, and is not
  * offered as a whole; its administrator sets the mode before the provider is opened. `hard` is not offered to programs:

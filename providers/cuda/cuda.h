@@ -28,7 +28,7 @@
 
 #define CUDA_MAX_PARTS 8u /* MIG devices of a GPU */
 
-/* The state of a GPU at one look; events are differences between two looks. */
+/* The state of a GPU at one reading; events are differences between two looks. */
 struct cuda_sight {
     bool present, has_ecc;
     uint32_t throttle; /* FACET_THROTTLE_* */

@@ -117,7 +117,7 @@ struct cuda_driver {
 
 /*
  * Opens libcuda.so.1, or the file that FACET_CUDA_DRIVER names, and initialises it. FACET_OK with `library` NULL: there
- * is no driver, or it reports no device. FACET_IO: it is there and cannot be used; the error has the reason.
+ * is no driver, or it reports no device. FACET_IO: it is installed and cannot be used; the error has the reason.
  */
 enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_error *error);
 

@@ -92,7 +92,7 @@ struct cuda_nvml {
     ((nvml)->symbol ? (nvml)->symbol(__VA_ARGS__) : (nvmlReturn_t)NVML_ERROR_FUNCTION_NOT_FOUND)
 
 /*
- * FACET_OK with `library` NULL when NVML is not installed. FACET_IO, FACET_ABI_MISMATCH: it is there and cannot be
+ * FACET_OK with `library` NULL when NVML is not installed. FACET_IO, FACET_ABI_MISMATCH: it is installed and cannot be
  * used.
  */
 enum facet_status cuda_nvml_open(struct cuda_nvml *ret_nvml, struct facet_error *error);

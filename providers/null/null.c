@@ -11,7 +11,7 @@
 
 #include "provider_kit.h"
 
-/* What this provider remembers between calls. A vendor keeps the handles of its runtime and its devices here. */
+/* The provider's state between calls. A vendor keeps the handles of its runtime and its devices here. */
 struct facet_provider_instance {
     struct facet_device_info *devices;
     uint32_t count;
@@ -42,7 +42,7 @@ static enum facet_status null_list(struct facet_provider_instance *instance, voi
     return facet_kit_list(instance->devices, instance->count, infos, info_size, capacity, ret_count, error);
 }
 
-/* Asks the device now. What cannot be measured is FACET_HEALTH_UNKNOWN, never a guess. */
+/* Asks the device now. A health that cannot be measured is FACET_HEALTH_UNKNOWN, never a guess. */
 static enum facet_status null_health(struct facet_provider_instance *instance, uint32_t index, uint32_t *ret_health,
                                      struct facet_error *error)
 {
@@ -56,7 +56,7 @@ static enum facet_status null_health(struct facet_provider_instance *instance, u
     return FACET_OK;
 }
 
-/* What has no field of its own, as lines "key=value". */
+/* Facts that have no field of their own, as lines "key=value". */
 static enum facet_status null_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
                                          uint32_t capacity, uint32_t *ret_size, struct facet_error *error)
 {

@@ -65,7 +65,7 @@ struct rocm_smi {
 
 /*
  * FACET_OK with `library` NULL when AMD SMI is not installed, or the kernel's driver is not loaded. FACET_IO,
- * FACET_ABI_MISMATCH: it is there and cannot be used.
+ * FACET_ABI_MISMATCH: it is installed and cannot be used.
  */
 enum facet_status rocm_smi_open(struct rocm_smi *ret_smi, struct facet_error *error);
 void rocm_smi_close(struct rocm_smi *smi);

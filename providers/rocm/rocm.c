@@ -9,7 +9,7 @@
  * Libraries. Both are opened at run time: libamd_smi.so and libamdhip64.so, or the files that FACET_ROCM_SMI and
  * FACET_ROCM_HIP name; and hipBLASLt and MIOpen for mathematics (math_library.h). Without AMD SMI the kernel's files
  * are read, which have less. Without HIP, devices can be listed and shared, but there is no memory and no kernels. If
- * one is there and cannot be used, a property has the reason: `smi_error`, `hip_error`.
+ * one is installed and cannot be used, a property has the reason: `smi_error`, `hip_error`.
  *
  * HIP is initialised with the first context, not before: the driver partitions no GPU while any process has it open.
  *

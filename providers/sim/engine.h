@@ -290,7 +290,7 @@ void sim_load_advance(struct facet_provider_instance *instance, struct sim_load 
 /* The time of the next change by itself; SIM_NEVER: none. */
 uint64_t sim_load_next(const struct facet_provider_instance *instance, const struct sim_load *load);
 
-/* Puts the first launch of the stream on the device, if it is not there. */
+/* Puts the first launch of the stream on the device, if it is not yet. */
 void sim_stream_kick(struct facet_provider_instance *instance, struct sim_stream *stream);
 /* Removes all launches from the stream with `status`: FACET_OK counts as cancelled, not failed. */
 void sim_stream_clear(struct facet_provider_instance *instance, struct sim_stream *stream, enum facet_status status);

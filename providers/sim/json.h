@@ -2,7 +2,8 @@
 /*
  * Strict reading of the simulator's JSON files.
  *
- * Owns: the place in a document that is being read, and refusals that name file, place, value and what was expected.
+ * Owns: the place in a document that is being read, and refusals that name the file, the place, the value and the
+ * expectation.
  * Never: accepts an unknown member, or a truncated number.
  *
  * The first refusal of a document is kept: readers go on with zeros, and the caller checks `status` at the end.
@@ -39,7 +40,7 @@ struct sim_choice {
 /* The whole text of a regular file, at most a mebibyte. The caller frees it. */
 enum facet_status sim_read_file(const char *file, char **ret_text, size_t *ret_length, struct facet_error *error);
 
-/* The document in `text`, to be released with json_decref(). Refuses members that are there twice. */
+/* The document in `text`, to be released with json_decref(). Refuses members that occur twice. */
 enum facet_status sim_json_parse(const char *file, const char *text, size_t length, json_t **ret_root,
                                  struct facet_error *error);
 

@@ -218,7 +218,7 @@ static enum facet_status parse_lines(const char *text, uint64_t bytes, struct si
     return FACET_OK;
 }
 
-/* Sorts by name, and refuses a name that is there twice. */
+/* Sorts by name, and refuses a name that occurs twice. */
 static enum facet_status sort_kernels(struct sim_image *image, struct facet_error *error)
 {
     qsort(image->kernels, image->count, sizeof *image->kernels, compare_names);

@@ -16,7 +16,7 @@ static bool has_feature(const char *features, const char *feature)
     return strstr(features, word) != NULL;
 }
 
-/* A level is there when all of it is: the words are those of /proc/cpuinfo. */
+/* A level is supported when all of its features are: the words are those of /proc/cpuinfo. */
 static const struct cpu_math_loops *choose_loops(const char *features)
 {
 #if defined(__x86_64__)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: loops.h, for the level CPU_MATH_LEVEL that this file is compiled for. Never: differs in meaning by level. */
+/*
+ * Owns: the functions of loops.h for the level CPU_MATH_LEVEL, for which this file is compiled. Never: differs in
+ * meaning by level.
+ */
 #include "math/loops.h"
 
 #include <stdbool.h>

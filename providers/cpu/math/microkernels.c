@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: microkernels.h, for x86-64-v3. Never: is called on a processor without AVX2 and FMA. */
+/* Owns: the functions of microkernels.h for x86-64-v3. Never: is called on a processor without AVX2 and FMA. */
 #include "math/microkernels.h"
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how a product is cut, and with which primitives. Never: runs anything. */
+/* Owns: the division of a product into tiles, and the choice of primitives. Never: runs anything. */
 #include <string.h>
 
 #include "math/product.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which convolutions go by strips, how they are cut, and with which primitives. Never: runs anything. */
+/*
+ * Owns: the choice of the convolutions that are computed by strips, their division into tiles, and the choice of
+ * primitives. Never: runs anything.
+ */
 #include <string.h>
 
 #include "math/strips.h"

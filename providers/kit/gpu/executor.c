@@ -12,7 +12,7 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-#define POLL_NS UINT64_C(50000) /* between looks at the driver's progress */
+#define POLL_NS UINT64_C(50000) /* between polls of the driver's progress */
 
 uint64_t gpu_monotonic_ns(void)
 {
@@ -354,7 +354,7 @@ static bool close_dying_stream(struct gpu_machine *machine, struct gpu_stream *s
 
 /* --- the thread --- */
 
-/* One look at every stream. Only this thread frees streams, so `next` stays valid. */
+/* One pass over every stream. Only this thread frees streams, so `next` stays valid. */
 static bool serve_streams(struct gpu_machine *machine, bool *ret_waiting)
 {
     struct gpu_stream *stream, *next;

@@ -2,8 +2,8 @@
 /*
  * Streams: queues of our own in front of the driver's.
  *
- * Owns: queued commands, submitted commands, and the one thread that submits and looks for completions. turns.h
- * schedules the contexts.
+ * Owns: queued commands, submitted commands, and the one thread that submits commands and polls for completions.
+ * turns.h schedules the contexts.
  * Never: lets the driver have more than a few launches of a stream, because submitted ones cannot be withdrawn.
  *
  * A command is queued here, then submitted to the driver between two events, and complete when the second one is. So

@@ -40,7 +40,7 @@ struct gpu_tenant {
     bool ranked;                      /* its streams have priorities */
     uint32_t launches_most;           /* submitted at a time; 0: as many as there is room for */
     uint32_t under_way;               /* submitted commands, including one being submitted */
-    bool has_work, wants_turn, ready; /* as of the last look; ready: a command may be submitted now */
+    bool has_work, wants_turn, ready; /* as of the last pass; ready: a command may be submitted now */
 };
 TAILQ_HEAD(gpu_tenants, gpu_tenant);
 
@@ -85,7 +85,7 @@ bool gpu_turns_allow(const struct gpu_executor *executor, const struct gpu_strea
  */
 uint64_t gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns, uint64_t now_ns);
 
-/* The time of the next look if nothing happens before; UINT64_MAX: never. */
+/* The time of the next pass if nothing happens before; UINT64_MAX: never. */
 uint64_t gpu_turns_again_ns(const struct gpu_executor *executor);
 
 #endif
