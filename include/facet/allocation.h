@@ -102,7 +102,7 @@ struct facet_maps_config {
     uint32_t reserved;
 };
 
-/* FACET_OUT_OF_RANGE, FACET_ALREADY_EXISTS (a map or place that is there twice). Keeps nothing of the caller's. */
+/* FACET_OUT_OF_RANGE, FACET_ALREADY_EXISTS (a map or place that is given twice). Keeps nothing of the caller's. */
 FACET_API enum facet_status facet_maps_create(const struct facet_maps_config *config, struct facet_maps **ret_maps,
                                               struct facet_error *error);
 /* Grants end with it. NULL is fine. */

@@ -50,11 +50,11 @@ extern "C" {
 struct facet_attach_function {
     uint32_t size;
     uint32_t flags;                   /* FACET_ATTACH_* of a function */
-    struct facet_pci_address address; /* on the host; not looked at when `mdev` is given */
+    struct facet_pci_address address; /* on the host; ignored when `mdev` is given */
     const char *mdev;                 /* UUID of a mediated device; NULL: the function itself */
     const char *id;                   /* its name in the VM: a letter, then letters, digits, "-._"; NULL:
                                          facet_attach_id() */
-    const char *port;                 /* id of a root port that is there already; NULL: one is made, or on hot-plug the
+    const char *port;                 /* id of an existing root port; NULL: one is made, or on hot-plug the
                                          first that is free */
     const char *romfile;              /* a file to show as its ROM; NULL: its own */
     const struct facet_pci_bar *bars; /* as of struct facet_pci_function; NULL: no window is asked for */
@@ -181,8 +181,8 @@ FACET_API enum facet_status facet_qmp_detach(struct facet_qmp *qmp, const struct
 
 /*
  * A process that has one of these device nodes ("/dev/vfio/12") open, by its /proc below `root`, a descriptor of the
- * directory that holds proc. `pid` other than 0: only that one is looked at. `ret_pid` is 0 when there is none.
- * FACET_PERMISSION: no holder was found, but a process may not be looked at, so the answer is unknown.
+ * directory that holds proc. `pid` other than 0: only that one is checked. `ret_pid` is 0 when there is none.
+ * FACET_PERMISSION: no holder was found, but some process may not be read, so the answer is unknown.
  */
 FACET_API enum facet_status facet_attach_find_holder(int root, int64_t pid, const char *const *nodes, uint32_t count,
                                                      int64_t *ret_pid, struct facet_error *error);

@@ -30,7 +30,7 @@ FACET_API const char *facet_doctor_state_name(uint32_t state); /* "good"; NULL w
 /* Facts that a snapshot does not hold. Absent: FACET_PCI_UNKNOWN and 0. */
 struct facet_doctor_environment {
     uint32_t size;
-    uint32_t kvm;               /* enum facet_pci_known: /dev/kvm is there and may be opened */
+    uint32_t kvm;               /* enum facet_pci_known: /dev/kvm exists and may be opened */
     uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK; UINT64_MAX: unlimited */
     uint32_t kernel_version;    /* major << 16 | minor */
     uint32_t qemu;              /* enum facet_pci_known: it was found */

@@ -173,7 +173,7 @@ struct facet_host_image {
     uint32_t kernel_count;
     const struct facet_host_kernel *kernels; /* in order of name */
     const char *target;                      /* "host:znver5" */
-    const char *features; /* of the processor, that must be there: "avx2,fma"; as in /proc/cpuinfo's flags */
+    const char *features;                    /* that the processor must have: "avx2,fma"; as in /proc/cpuinfo's flags */
     const struct facet_host_check **check; /* NULL: not checked; else where to put the address of the functions, before
                                               the first call */
     const struct facet_host_site *sites;

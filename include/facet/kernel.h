@@ -177,8 +177,8 @@ FACET_API const struct facet_host_kernel *facet_image_find(const struct facet_im
 
 /*
  * A launch's extent. Zero in `group` lets the library choose, each dimension by itself: about 256 work-items, most of
- * them in x, a divisor of `global`. A given `group` must divide `global`. Numbers beyond `dimensions` are not looked
- * at. `global` and the last global id are at most 2^31 - 1, and there are at most 2^48 groups.
+ * them in x, a divisor of `global`. A given `group` must divide `global`. Numbers beyond `dimensions` are ignored.
+ * `global` and the last global id are at most 2^31 - 1, and there are at most 2^48 groups.
  */
 struct facet_range {
     uint32_t size;

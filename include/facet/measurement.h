@@ -4,8 +4,8 @@
  *
  * Owns: the registry of meters (measurable quantities) and of units, gathering from control groups, /proc and
  * providers, statistics over the last points, and two forms of output: JSON and Prometheus text.
- * Never: puts zero for an unknown value, lets one meter's failure touch another or last beyond one look, reads a clock,
- * or opens anything outside the directories that it is given.
+ * Never: puts zero for an unknown value, lets one meter's failure touch another or last beyond one sample, reads a
+ * clock, or opens anything outside the directories that it is given.
  *
  *     facet_subject_create(&(struct facet_subject_config){.size = sizeof(struct facet_subject_config),
  *         .kind = FACET_SUBJECT_CONTAINER, .id = "c0ffee", .points = 16}, &subject, &error);
@@ -68,8 +68,8 @@ FACET_API enum facet_status facet_unit_find(const char *name, uint32_t *ret_unit
 
 enum facet_meter_type {
     FACET_METER_GAUGE = 0,        /* a level of the moment */
-    FACET_METER_RATE = 1,         /* per second, between two looks */
-    FACET_METER_UTILIZATION = 2,  /* how much of a capacity was at work between two looks */
+    FACET_METER_RATE = 1,         /* per second, between two samples */
+    FACET_METER_UTILIZATION = 2,  /* how much of a capacity was at work between two samples */
     FACET_METER_ACCUMULATION = 3, /* only grows, until it begins anew */
 };
 #define FACET_METER_TYPES 4u
@@ -119,7 +119,7 @@ FACET_API enum facet_status facet_meter_check(const struct facet_meter *meter, s
 
 /* --- measurements --- */
 
-/* Why there is no value. It says nothing of the next look. */
+/* Why there is no value. It says nothing of the next sample. */
 enum facet_unmeasured {
     FACET_MEASURED = 0,                /* there is one */
     FACET_UNMEASURED_ABSENT = 1,       /* the kernel or the device does not offer it */
@@ -129,8 +129,8 @@ enum facet_unmeasured {
     FACET_UNMEASURED_GONE = 5,         /* the process, container or device is no more */
     FACET_UNMEASURED_IO = 6,           /* reading failed */
     FACET_UNMEASURED_UNLIMITED = 7,    /* a limit that is not set */
-    FACET_UNMEASURED_FIRST = 8,        /* it takes two looks, and this was the first */
-    FACET_UNMEASURED_RESET = 9,        /* the counter behind it began anew since the last look */
+    FACET_UNMEASURED_FIRST = 8,        /* it takes two samples, and this was the first */
+    FACET_UNMEASURED_RESET = 9,        /* the counter behind it began anew since the last sample */
 };
 #define FACET_UNMEASURED_REASONS 10u
 
@@ -151,9 +151,9 @@ struct facet_measurement {
 /* Percent of capacity, in thousandths. False without a value or a capacity, for one of zero, or if it does not fit. */
 FACET_API bool facet_measurement_percent(const struct facet_measurement *measurement, int64_t *ret_percent_milli);
 
-/* --- gathering: one look --- */
+/* --- gathering: one sample --- */
 
-#define FACET_GATHER_MOST 32u /* measurements of one look, at most */
+#define FACET_GATHER_MOST 32u /* measurements of one sample, at most */
 
 /*
  * Each writes a measurement for every meter that it knows, in the order of the registry, measured or not; *count is the
@@ -228,7 +228,7 @@ struct facet_subject;
 struct facet_subject_config {
     uint32_t size;
     uint32_t kind;   /* enum facet_subject_kind */
-    uint32_t points; /* how many looks statistics are over: 2 to FACET_SUBJECT_POINTS */
+    uint32_t points; /* how many samples statistics are over: 2 to FACET_SUBJECT_POINTS */
     uint32_t reserved;
     const char *id; /* a container's or device's id, a pid as text, a node's name; one line of UTF-8, copied */
 };

@@ -190,9 +190,9 @@ enum facet_copy {
                               mapping is FACET_INVALID_ARGUMENT: name the kind */
 };
 
-/* Returns when the bytes are there, after all that the context has queued, however long that takes. Ranges may overlap.
- * Each side that is the device's must lie inside one allocation: FACET_OUT_OF_RANGE, and nothing was copied. Host sides
- * are pointers of the caller. */
+/* Returns when the bytes are written, after all that the context has queued, however long that takes. Ranges may
+ * overlap. Each side that is the device's must lie inside one allocation: FACET_OUT_OF_RANGE, and nothing was copied.
+ * Host sides are pointers of the caller. */
 FACET_API enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint64_t from, uint64_t bytes,
                                              enum facet_copy kind, struct facet_error *error);
 
@@ -204,9 +204,9 @@ FACET_API enum facet_status facet_space_fill(struct facet_space *space, uint64_t
 
 /*
  * With `swap_bytes` spaces may hold more than the device has: unused memory lies in host memory meanwhile. Devices do
- * not wait for pages, so memory that a kernel uses must be pinned while it runs: then it is there, and stays. Copies
- * and fills pin for themselves. Memory without `swap_bytes` is always there; pinning it costs little and changes
- * nothing.
+ * not wait for pages, so memory that a kernel uses must be pinned while it runs: then it is on the device, and stays.
+ * Copies and fills pin for themselves. Memory without `swap_bytes` is always on the device; pinning it costs little and
+ * changes nothing.
  *
  * All memory that is pinned at once must fit: a space may hold more than the device has, and copy and fill all of it,
  * but only as much as the device has can be used by kernels at a time (FACET_OUT_OF_RANGE). A vGPU's launch pins all
@@ -237,7 +237,7 @@ struct facet_defragment_options {
     uint32_t size;
     uint32_t reserved;
     uint64_t bytes; /* to move at most */
-    uint64_t ns;    /* to take at most; looked at between steps of `pass_bytes` */
+    uint64_t ns;    /* to take at most; checked between steps of `pass_bytes` */
 };
 
 struct facet_defragment_report {

@@ -168,7 +168,7 @@ struct facet_passthrough_request {
 
 /*
  * Exactly the writes of binding, with the present texts, and whether it may be done. A plan is made for any verdict.
- * Nothing is written. FACET_NOT_FOUND: a function is not there. FACET_BAD_STATE: one of the groups was bound by Facet
+ * Nothing is written. FACET_NOT_FOUND: a function is absent. FACET_BAD_STATE: one of the groups was bound by Facet
  * already, without all of these functions. FACET_CORRUPT: the journal of a group cannot be read.
  */
 FACET_API enum facet_status facet_passthrough_plan_bind(struct facet_passthrough *manager,

@@ -2,7 +2,7 @@
 /*
  * Functions that are bound at each start of the machine.
  *
- * Owns: rules, one file each, and whether a host is as they say.
+ * Owns: rules, one file each, and the comparison of a host with them.
  * Never: binds by an address alone: a card that was moved or exchanged is reported, and nothing is done.
  *
  *     facet_passthrough_rules_read(directory, &rules, &error);
@@ -53,9 +53,9 @@ FACET_API enum facet_status facet_passthrough_rules_read(int directory, struct f
 FACET_API void facet_passthrough_rules_destroy(struct facet_passthrough_rules *rules); /* NULL is fine */
 
 /*
- * Writes the rule for the functions of a plan to bind, under the name of the first, whole or not at all; one that was
- * there is replaced. The plan's identities are kept: model and subsystem, and the serial or else the slot where there
- * is one. FACET_ALREADY_EXISTS: another rule has one of the functions. FACET_IO, FACET_PERMISSION, FACET_NO_SPACE.
+ * Writes the rule for the functions of a plan to bind, under the name of the first, whole or not at all; an existing
+ * one is replaced. The plan's identities are kept: model and subsystem, and the serial or else the slot where there is
+ * one. FACET_ALREADY_EXISTS: another rule has one of the functions. FACET_IO, FACET_PERMISSION, FACET_NO_SPACE.
  */
 FACET_API enum facet_status facet_passthrough_rule_write(int directory, const struct facet_passthrough_plan *plan,
                                                          const struct facet_passthrough_rule *settings,

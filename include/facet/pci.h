@@ -12,7 +12,7 @@
  *         ... facet_pci_snapshot_at(snapshot, i)->address ...
  *     facet_pci_snapshot_destroy(snapshot);
  *
- * Everything is read below one directory, so that a copy of another machine's /sys, /proc and /etc can be looked at as
+ * Everything is read below one directory, so that a copy of another machine's /sys, /proc and /etc can be scanned as
  * well. Every attribute may be missing, malformed, or vanish while it is read: then `unread` says why, and the field
  * holds its neutral value. A function that vanishes as a whole is not in the snapshot.
  *
@@ -272,8 +272,8 @@ struct facet_pci_host {
     uint32_t interrupt_remapping; /* enum facet_pci_known */
     uint32_t unsafe_interrupts;   /* enum facet_pci_known: vfio was told to go without */
     uint32_t acs_override;        /* enum facet_pci_known: groups were split by a setting, not by the hardware */
-    uint32_t has_vfio_pci;        /* enum facet_pci_known: the driver is there, or its module can be loaded */
-    uint32_t has_iommufd;         /* enum facet_pci_known: /dev/iommu is there */
+    uint32_t has_vfio_pci;        /* enum facet_pci_known: the driver is loaded, or its module can be */
+    uint32_t has_iommufd;         /* enum facet_pci_known: /dev/iommu exists */
     uint32_t has_noiommu;         /* enum facet_pci_known: vfio may hand on without an IOMMU */
     uint32_t disable_idle_d3;     /* enum facet_pci_known: vfio-pci leaves idle devices awake */
     uint64_t dma_entries;         /* mappings that one container may have; 0: not known */

@@ -27,7 +27,7 @@ extern "C" {
 
 /* X(NAME, name): the kinds of change. */
 #define FACET_PCI_CHANGE_TABLE(X)                                                                                      \
-    X(ADDED, added)             /* a function is there that was not; `after` is its driver */                          \
+    X(ADDED, added)             /* a function that was absent; `after` is its driver */                                \
     X(REMOVED, removed)         /* it is gone */                                                                       \
     X(LOST, lost)               /* it is listed and no longer answers */                                               \
     X(FOUND, found)             /* it answers again */                                                                 \
@@ -78,25 +78,25 @@ struct facet_pci_watch_config {
     uint32_t size;
     uint32_t events; /* 1: the kernel's events wake; 0: only the time, as for a copy of another machine */
     struct facet_pci_scan_config scan; /* its `root` is kept open by the watch itself, its `ids` are copied */
-    uint64_t poll_ns;   /* how often to look without events; 0: every 5 s. Errors and links raise no events. */
-    uint64_t settle_ns; /* how long no event may come before it looks, at most 20 times that; 0: 50 ms */
+    uint64_t poll_ns;   /* how often to scan without events; 0: every 5 s. Errors and links raise no events. */
+    uint64_t settle_ns; /* how long no event may come before it scans, at most 20 times that; 0: 50 ms */
 };
 
-/* Takes the first look. FACET_UNSUPPORTED: this process gets no events of the kernel (a network namespace of its own);
+/* Makes the first scan. FACET_UNSUPPORTED: this process gets no events of the kernel (a network namespace of its own);
  * others as facet_pci_scan(). */
 FACET_API enum facet_status facet_pci_watch_open(const struct facet_pci_watch_config *config,
                                                  struct facet_pci_watch **ret_watch, struct facet_error *error);
 FACET_API void facet_pci_watch_close(struct facet_pci_watch *watch); /* NULL is fine */
 
-/* The last look; until the next wait. */
+/* The last scan; until the next wait. */
 FACET_API const struct facet_pci_snapshot *facet_pci_watch_snapshot(const struct facet_pci_watch *watch);
 
 /* Readable when an event has come: to wait for it among other things. -1 without events. Not to be closed. */
 FACET_API int facet_pci_watch_fd(const struct facet_pci_watch *watch);
 
 /*
- * Waits until something has changed and tells all of it. UINT64_MAX: without end; 0: one look now. FACET_TIMEOUT:
- * nothing has changed until then. A look that fails is an error; the next wait compares with the last that did not.
+ * Waits until something has changed and tells all of it. UINT64_MAX: without end; 0: one scan now. FACET_TIMEOUT:
+ * nothing has changed until then. A scan that fails is an error; the next wait compares with the last that did not.
  */
 FACET_API enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t timeout_ns,
                                                  facet_pci_change_func take, void *user, struct facet_error *error);

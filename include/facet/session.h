@@ -3,7 +3,7 @@
  * A provider that is open and can be called: in a child process, or in this one.
  *
  * Owns: loading, version negotiation, the child and its deadlines, and complete tables: an operation that a provider
- * does not offer is there and answers FACET_UNSUPPORTED, so callers never look for NULL.
+ * does not offer is a stub that answers FACET_UNSUPPORTED, so callers never check for NULL.
  * Never: changes what an operation means. The same calls work either way; facet/provider.h is their manual.
  *
  *     struct facet_session *session;
@@ -71,7 +71,7 @@ FACET_API enum facet_status facet_session_open(const char *path, const struct fa
 /* Closes the provider and ends its child. NULL is allowed. */
 FACET_API void facet_session_close(struct facet_session *session);
 
-/* Borrowed, until close. Every table and operation of this version is there. */
+/* Borrowed, until close. Every table and operation of this version is set. */
 FACET_API const struct facet_provider *facet_session_provider(const struct facet_session *session);
 FACET_API struct facet_provider_instance *facet_session_instance(const struct facet_session *session);
 

@@ -2,8 +2,8 @@
 /*
  * Snapshots as files: a worker's state on a device, saved and brought back in this process or another.
  *
- * Owns: the file: identity of the device, length, checksum (XXH3, 128 bits), and that it is there whole or not at all.
- * Never: looks into the provider's bytes.
+ * Owns: the file: identity of the device, length, checksum (XXH3, 128 bits). It appears whole or not at all.
+ * Never: reads the provider's bytes.
  *
  * Thread rule: any thread; one call at a time per worker.
  */

@@ -245,7 +245,7 @@ struct facet_spec_device {
     uint64_t shared_mem_per_core;
     uint64_t memory_channels;
     uint64_t memory_size;      /* legacy. Put without its bit: as total_memory */
-    uint64_t processing_units; /* legacy. Put without its bit: as the first of `units`, or of those that were there */
+    uint64_t processing_units; /* legacy. Put without its bit: as the first of `units`, or of those that existed */
     const struct facet_spec_unit *units; /* the representative one first */
     const struct facet_spec_precision *precisions;
     const struct facet_spec_partitioning *partitionings;

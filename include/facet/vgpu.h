@@ -271,11 +271,12 @@ FACET_API enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint
 
 /*
  * Brings allocations to the device and keeps them there, where memory swaps (facet_space_pin()): `count` 0 is all
- * memory of the vGPU. Launches do so by themselves for as long as they last, so this is for memory that must be there
- * without a delay. `ret_pin` is a number, never 0 and never used again, which ends with unpin or with the vGPU. Others
- * must do without the kept memory: their launches wait for it, half a minute at most. FACET_NOT_FOUND: an address in no
- * allocation, a pin that has ended. FACET_OUT_OF_RANGE: more than the device has. FACET_TIMEOUT: others kept the memory
- * for `timeout_ns`. FACET_QUOTA: it keeps FACET_VGPU_PINS of them, or a page would have more than can be counted.
+ * memory of the vGPU. Launches do so by themselves for as long as they last, so this is for memory that must be on the
+ * device without a delay. `ret_pin` is a number, never 0 and never used again, which ends with unpin or with the vGPU.
+ * Others must do without the kept memory: their launches wait for it, half a minute at most. FACET_NOT_FOUND: an
+ * address in no allocation, a pin that has ended. FACET_OUT_OF_RANGE: more than the device has. FACET_TIMEOUT: others
+ * kept the memory for `timeout_ns`. FACET_QUOTA: it keeps FACET_VGPU_PINS of them, or a page would have more than can
+ * be counted.
  */
 #define FACET_VGPU_PINS 60000u
 FACET_API enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const uint64_t *addresses,
@@ -298,12 +299,12 @@ FACET_API enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32
  *     printf("%lu", words[7]);                                        waits for the kernel, and the page comes here
  *     facet_vgpu_free(driver, 1, (uintptr_t)words, &error);
  *
- * When pages go. To the host when a thread touches one that is not there: it waits until all work of its vGPU is over,
- * and until one page has been read. Back to the device before anything is queued or copied on the vGPU: all of its
- * pages that are at the host go, those that were written whole, the others are dropped. Never while anything is queued
- * or runs: writes of a kernel and writes of the host beside it, in one page too, both stay. With a provider that runs
- * in this process on memory of the host (FACET_SESSION_IN_PROCESS, `cpu`) there is only one memory
- * (FACET_MANAGED_SHARED): no page moves, and no thread waits.
+ * When pages go. To the host when a thread touches a page that is not: it waits until all work of its vGPU is over, and
+ * until one page has been read. Back to the device before anything is queued or copied on the vGPU: all of its pages
+ * that are at the host go, those that were written whole, the others are dropped. Never while anything is queued or
+ * runs: writes of a kernel and writes of the host beside it, in one page too, both stay. With a provider that runs in
+ * this process on memory of the host (FACET_SESSION_IN_PROCESS, `cpu`) there is only one memory (FACET_MANAGED_SHARED):
+ * no page moves, and no thread waits.
  *
  * While kernels run, the host may do anything with memory that they do not use. Later queued work sees the host's
  * writes to memory that they use, and running work may see them; the host's reads there may be from before or after a

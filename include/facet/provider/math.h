@@ -5,7 +5,7 @@
  * Owns: the meaning of matrix multiply, convolution, activation, batch normalization and attention, with their shapes.
  * Never: allocates memory of the context. All operands are addresses of the context, of which every byte that the
  * shapes name must be its memory: FACET_OUT_OF_RANGE, naming the operand. Overlap of an output with another operand is
- * the caller's fault and not looked for, but activation and normalization may work in place.
+ * the caller's fault and not detected, but activation and normalization may work in place.
  *
  * An operation is queued like a launch (execution.h): in the order of its stream, with all that holds for launches:
  * shares, bounds, pausing, preemption, cancelling. However many pieces the device makes of it, it counts as one launch
@@ -168,7 +168,7 @@ FACET_STATIC_ASSERT(sizeof(struct facet_math_support) == 96, "ABI: facet_math_su
 struct facet_math_ops {
     uint64_t size; /* of this table, as the provider was built */
 
-    /* FACET_UNSUPPORTED: the library that it needs is not there; the error names it. */
+    /* FACET_UNSUPPORTED: the library that it needs is not installed; the error names it. */
     enum facet_status (*support)(struct facet_provider_instance *instance, uint32_t device,
                                  struct facet_math_support *ret_support, struct facet_error *error);
 

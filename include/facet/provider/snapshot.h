@@ -43,9 +43,9 @@ struct facet_snapshot_ops {
     enum facet_status (*resume)(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,
                                 struct facet_error *error);
 
-    /* The same for whole processes, by pid: everything they have on every device, kept where the vendor keeps it. Being
-     * of no device, they may be there where no device promises FACET_CAN_SNAPSHOT. FACET_NOT_FOUND names the first pid
-     * that is dead or has nothing on a device. */
+    /* The same for whole processes, by pid: everything they have on every device, kept where the vendor keeps it. They
+     * belong to no device, so a provider may have them although no device promises FACET_CAN_SNAPSHOT. FACET_NOT_FOUND
+     * names the first pid that is dead or has nothing on a device. */
     enum facet_status (*snapshot_processes)(struct facet_provider_instance *instance, const int32_t *pids,
                                             uint32_t count, struct facet_error *error);
     enum facet_status (*resume_processes)(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
