@@ -97,7 +97,7 @@ static enum facet_status open_backend(struct facet_compiler *compiler, const str
     return status;
 }
 
-/* The table of targets may be newer than the LLVM that was there when Facet was built. */
+/* The table of targets may be newer than the LLVM that Facet was built with. */
 static enum facet_status check_known(const struct facet_backend *backend, const struct facet_target *target,
                                      struct facet_error *error)
 {

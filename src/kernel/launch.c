@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: facet_kernel_*: a kernel on a session, its arguments and its launches. Never: looks at a device itself. */
+/* Owns: facet_kernel_*: a kernel on a session, its arguments and its launches. Never: queries a device itself. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -28,7 +28,7 @@ static enum facet_status find_plugin(char *ret_path, struct facet_error *error)
                            reason.message);
 }
 
-/* A file that is not there has a mark too: zeros. */
+/* A file that does not exist has a mark too: zeros. */
 static struct mark mark_of(const char *path)
 {
     struct stat info;
