@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: page_view.h. Never: holds a lock while the kernel clears memory. */
+/* Owns: the system calls behind page_view.h. Never: holds a lock while the kernel clears memory. */
 #include "base/page_view.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ void facet_page_view_close(struct facet_page_view *view)
     view->base = NULL;
 }
 
-/* One small page must be there: of nothing the kernel makes no huge one. Not by a touch: that would end the process
+/* One small page must be present: of nothing the kernel makes no huge one. Not by a touch: that would end the process
  * when there is no memory. */
 static bool begin_huge(char *at, uint64_t bytes)
 {

@@ -30,9 +30,9 @@ bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes);
 void facet_page_view_close(struct facet_page_view *view);
 
 /*
- * Has the memory of this part of the file from the kernel, and sees it from now on; as long as the file has it, it is
- * there, mapped and all. Whole pages; 2 MiB that begin at a multiple of that can become huge. 0, or errno: ENOMEM when
- * the kernel has not so much. Calls for different parts may run at once.
+ * Has the memory of this part of the file from the kernel, and sees it from now on; as long as the file has the page,
+ * it is present and mapped. Whole pages; 2 MiB that begin at a multiple of that can become huge. 0, or errno: ENOMEM
+ * when the kernel has not so much. Calls for different parts may run at once.
  */
 int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offset, uint64_t bytes);
 /* The file has given that part back. */

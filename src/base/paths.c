@@ -30,7 +30,7 @@ static enum facet_status FACET_PRINTF(4, 5)
     return FACET_OK;
 }
 
-/* A folder from the environment, if it is there and absolute (the XDG specification has relative ones ignored). */
+/* A folder from the environment, if it is set and absolute (the XDG specification has relative ones ignored). */
 static const char *absolute_path_in(const char *variable)
 {
     const char *folder = secure_getenv(variable);
@@ -148,7 +148,7 @@ static enum facet_status path_library(char *ret_path, size_t size, struct facet_
     return path_print(ret_path, size, error, "%.*s", (int)(slash - object.dli_fname), object.dli_fname);
 }
 
-/* The path of a file in a folder; FACET_NOT_FOUND, without an error's text, when it is not there. */
+/* The path of a file in a folder; FACET_NOT_FOUND, without an error's text, when it does not exist. */
 static enum facet_status path_in(const char *folder, const char *file, char *ret_path, size_t size,
                                  struct facet_error *error)
 {

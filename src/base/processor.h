@@ -7,8 +7,7 @@
 #define FACET_BASE_PROCESSOR_H
 
 /*
- * The text behind "KEY : " in /proc/cpuinfo, of the first processor, to free(). Empty: it is not there; NULL: no
- * memory.
+ * The text behind "KEY : " in /proc/cpuinfo, of the first processor, to free(). Empty: it is absent; NULL: no memory.
  */
 char *facet_processor_read(const char *key);
 

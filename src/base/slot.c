@@ -18,7 +18,7 @@ static bool is_digit(char c)
 /* A number taken apart: digits times 10 to the exponent. */
 struct decimal {
     bool negative;
-    bool any; /* a digit was there */
+    bool any; /* a digit was read */
     bool overflow;
     uint64_t digits; /* without trailing zeros, which are in the exponent */
     int exponent;

@@ -2,8 +2,8 @@
 /*
  * The environment variables other than the programs' settings (config.h): of providers, interposers, integrations.
  *
- * Owns: the one table of them, which `facet config` shows, with the values that their users accept; and which variables
- *       decide what devices are found.
+ * Owns: the one table of them, which `facet config` shows, with the values that their users accept; the variables that
+ * decide which devices are found.
  * Never: reads one: each is read by its user.
  */
 #ifndef FACET_BASE_VARIABLES_H
@@ -21,7 +21,7 @@
 #define FACET_VARIABLE_MS_MOST      UINT64_C(86400000)
 
 enum facet_variable_form {
-    FACET_VARIABLE_TEXT,   /* only its user can tell; a path is checked for being there */
+    FACET_VARIABLE_TEXT,   /* only its user can tell; a path is checked for its existence */
     FACET_VARIABLE_SWITCH, /* 0 or 1 */
     FACET_VARIABLE_NUMBER,
     FACET_VARIABLE_FOLDER,     /* is made where it is missing */
@@ -33,7 +33,7 @@ enum facet_variable_form {
 struct facet_variable {
     const char *name; /* "FACET_CPU_UNITS" */
     bool of_devices;  /* a provider reads it */
-    bool is_path;     /* of a file or folder that must be there: without it the search silently finds nothing */
+    bool is_path;     /* of a file or folder that must exist: without it the search silently finds nothing */
     const char *help; /* one line */
     enum facet_variable_form form;
     uint64_t least, most; /* of a number */
@@ -43,7 +43,7 @@ struct facet_variable {
 const struct facet_variable *facet_variable_at(uint32_t index);
 
 /*
- * Whether the variable's user would refuse the text, as far as its form tells; an empty one counts as not there.
+ * Whether the variable's user would refuse the text, as far as its form tells; an empty one counts as unset.
  * FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE, or FACET_NOT_FOUND for a path; the message names the variable.
  */
 enum facet_status facet_variable_check(const struct facet_variable *variable, const char *text,

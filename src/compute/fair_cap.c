@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a cap's credit, the part of it reserved for work in flight, and when it lets its client in again. Never:
- * decides which client goes next; see fair.h for the model.
+ * Owns: a cap's credit, the part of it reserved for work in flight, and the time at which its client may launch again.
+ * Never: decides which client goes next; see fair.h for the model.
  */
 #include "compute/fair_parts.h"
 

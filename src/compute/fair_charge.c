@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which client pays for the time since the last step. Never: decides anything; see fair.h for the model.
+ * Owns: charging the time since the last step to the clients that used it. Never: decides anything; see fair.h for the
+ * model.
  *
  * Walks the device's timeline: clients on it at once share the charge, so no moment is charged twice. A client that was
  * let in before the previous work was to end pays from that end on: the order of a round follows the charges, and an

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which part of a client's demand comes from live processes, and the charge for launches that ran unseen. Never:
- * reads a clock or a segment; see fair.h for the model.
+ * Owns: the part of a client's demand that comes from live processes, and the charge for launches that ran unseen.
+ * Never: reads a clock or a segment; see fair.h for the model.
  *
  * A process that is stopped (Ctrl-Z, a debugger, a paused container) leaves its last state in the segment: that it
  * waits, or has work in flight. Its turns would pass unused for as long as it sleeps.

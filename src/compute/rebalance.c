@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: when balancing is due, and which action is the most valuable. Never: carries an action out; see balance.h. */
+/*
+ * Owns: the decision that balancing is due, and the choice of the most valuable action. Never: carries an action out;
+ * see balance.h.
+ */
 #include <stddef.h>
 
 #include "compute/balance_parts.h"

@@ -152,8 +152,8 @@ static uint64_t least_active_vtime(struct facet_residence *residence)
 }
 
 /*
- * Charges each client that has its set on the device and uses it. A client that did not want to be there earns no
- * credit for its absence.
+ * Charges each client that has its set on the device and uses it. A client that did not want to be on the device earns
+ * no credit for its absence.
  */
 static void account_time(struct facet_residence *residence, uint64_t now_ns)
 {

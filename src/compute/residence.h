@@ -2,7 +2,8 @@
 /*
  * Turns of device memory, in large quanta, on a device that cannot hold all clients' memory at once.
  *
- * Owns: which client is brought in next, which clients give way for it and by how much, and how long a client may stay.
+ * Owns: the choice of the client that is brought in next, the memory that each other client gives up for it, and the
+ * time that a client may stay.
  * Never: reads a clock, touches a segment, moves a byte. State and time in, decisions out.
  *
  * A client (an oversubscribed vGPU) has a set: its swappable memory. It works with all of its set on the device, or not
@@ -48,7 +49,7 @@ extern const struct facet_residence_config facet_residence_defaults;
 struct facet_residence_demand {
     uint64_t set_bytes, resident_bytes;
     uint64_t short_bytes; /* refused by the device to the client that is being brought in */
-    uint32_t absent;      /* threads that wait until the whole set is there */
+    uint32_t absent;      /* threads that wait until the whole set is on the device */
     bool busy, frozen;    /* has work on the device or waiting for it; may not work */
     bool stays;           /* cannot give way: the host has no memory for it */
     uint64_t used_ns;     /* when it was last used */

@@ -2,7 +2,7 @@
 /*
  * Dynamic scaling: each vGPU's part of one device, between its request and its limit, by its demand.
  *
- * Owns: how demand is derived, and how a device is dealt out by it. Never: reads a clock, allocates, or applies a
+ * Owns: the computation of demand, and the division of a device by it. Never: reads a clock, allocates, or applies a
  * decision. State and measurements in, decisions out; integers only.
  *
  * The caller measures each member over a window and calls facet_scale_step() at its end; the result holds for the next

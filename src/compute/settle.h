@@ -2,7 +2,7 @@
 /*
  * Published device time: the time that vGPUs measured, settled against the time that has passed.
  *
- * Owns: how much of its measured time each vGPU is credited with.
+ * Owns: the part of its measured time that each vGPU is credited with.
  * Never: schedules, reads a clock or a segment. State and time in, numbers out.
  *
  * Each vGPU measures its own launches from their start to their end. Where two of them overlap, which they do at each

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: calls with a device that is not there, of every operation that takes a device.
+ * Owns: calls with a device that does not exist, of every operation that takes a device.
  * Never: names one: they are picked from the list of all, so that a new operation is checked, or does not compile.
  */
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the cases of check_activity.c, which belong to the group `metrics`. Never: looks at a reading by itself. */
+/* Owns: the cases of check_activity.c, which belong to the group `metrics`. Never: reads a metric by itself. */
 #ifndef FACET_CONFORMANCE_ACTIVITY_H
 #define FACET_CONFORMANCE_ACTIVITY_H
 

@@ -163,7 +163,7 @@ bool facet_check_is_worker(const char *text, size_t size);
  */
 void facet_check_absent_device(struct facet_check *check, const char *table);
 
-/* Many looks at one idea, told as one assertion: the first that went wrong counts. */
+/* Many checks of one kind, reported as one assertion: the first that went wrong counts. */
 struct facet_check_tally {
     const char *text;
     bool failed;

@@ -201,7 +201,7 @@ void facet_check_activity_process(struct facet_check *check)
     uint64_t context = 0;
 
     if (take_memory(check, &context)) {
-        check->quiet = true; /* each look is an assertion that was made before */
+        check->quiet = true; /* each reading is an assertion that was made before */
         for (int i = 0; i < PATIENCE && (sight = look_for_us(check)) != LISTED; i++)
             pause_briefly();
         check->quiet = quiet;

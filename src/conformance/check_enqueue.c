@@ -79,7 +79,7 @@ static void in_order(struct area *area)
     expect_bytes(area, "execution.write, copy, fill: in order, and what was written is as it was at the call");
 }
 
-/* Ranges are looked at when a transfer is queued. */
+/* Ranges are checked when a transfer is queued. */
 static void outside(struct area *area)
 {
     struct facet_check *check = area->check;

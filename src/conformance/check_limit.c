@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `limit`: hard limits of workers, and that they bind. Never: lifts a limit that it did not set. */
+/* Owns: the table `limit`: hard limits of workers, and their enforcement. Never: lifts a limit that it did not set. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

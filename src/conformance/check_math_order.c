@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: operations as launches of their stream: counted, recorded, in order, paused and cancelled. Never: looks at more
- * than one result of a large one. */
+/*
+ * Owns: operations as launches of their stream: counted, recorded, in order, paused and cancelled. Never: reads more
+ * than one result of a large one.
+ */
 #include <inttypes.h>
 #include <string.h>
 

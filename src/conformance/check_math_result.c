@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which forms of each operation are tried, in each type that is claimed. Never: knows a result; the reference
- * does. */
+/* Owns: the forms in which each operation is tried, in each type that the provider claims. Never: knows a result; the
+ * reference does. */
 #include <stdio.h>
 
 #include "conformance/trial.h"

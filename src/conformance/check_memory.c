@@ -13,7 +13,7 @@ static void absent_device(struct facet_check *check)
     facet_check_absent_device(check, "memory");
 }
 
-/* Every operation with a context that is not there. */
+/* Every operation with a context that does not exist. */
 static void unknown_context(struct facet_check *check)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether capabilities, modes and operations agree. Never: tries whether a capability is kept; its group does. */
+/*
+ * Owns: the checks that capabilities, modes and operations agree. Never: tries whether a capability is kept; its group
+ * does.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +101,7 @@ static void expect_unsupported(struct facet_check *check, const char *operation,
         }                                                                                                              \
     } while (0)
 
-/* On a device of each kind: an operation that is there without its bit says so. */
+/* On a device of each kind: an operation that is offered without its bit says so. */
 static void unclaimed_tables(struct facet_check *check)
 {
     struct facet_provider_instance *instance = check->instance;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table `partition`: possible cuts, refusals, identity, use. Never: removes a partition that was there
- * before.
+ * Owns: the table `partition`: possible cuts, refusals, identity, use. Never: removes a partition that existed before.
  */
 #include <inttypes.h>
 #include <stdlib.h>

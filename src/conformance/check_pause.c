@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "conformance/kernel.h"
 
-/* Between two looks at something that stands still. */
+/* Between two readings of something that stands still. */
 #define LOOK_NS (20 * FACET_NS_PER_MS)
 
 static bool pause_it(struct facet_check *check, const struct facet_check_kernel *kernel)

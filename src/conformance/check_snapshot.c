@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `snapshot`. Never: looks into a snapshot's bytes. */
+/* Owns: the table `snapshot`. Never: interprets a snapshot's bytes. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -36,7 +36,7 @@ static void start(struct facet_check_thread *thread, pthread_t *ret_id)
         _exit(EXIT_FAILURE);
 }
 
-/* All are there before any goes; the first complaint is the assertion's. */
+/* All have started before any ends; the first complaint is the assertion's. */
 static void all_at_once(struct facet_check *check, struct facet_check_team *team, const char *text,
                         void (*round)(struct facet_check_thread *thread), uint32_t rounds)
 {

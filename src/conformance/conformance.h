@@ -2,7 +2,7 @@
 /*
  * The conformance suite: does a provider keep what facet/provider.h and the headers beside it promise?
  *
- * Owns: the groups of checks, the child that each group runs in, its deadline, and how it ended.
+ * Owns: the groups of checks, the child that each group runs in, its deadline, and the report of its end.
  * Never: prints, trusts the provider, or counts an unclaimed promise as kept: that is skipped, with a reason.
  *
  * Each group runs in a forked child of the caller with the provider loaded into it, so that overruns, prints and signal

@@ -26,7 +26,7 @@ static void settle(void)
     setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/* Devices alike in make and promises need one look: whether one of a lower index was of the same kind. */
+/* Devices alike in make and promises need one check: whether one of a lower index was of the same kind. */
 static bool seen_before(const struct facet_check *check, uint32_t index)
 {
     const struct facet_device_info *one = &check->devices[index];

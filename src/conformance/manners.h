@@ -2,7 +2,7 @@
 /*
  * The state of a program that a provider must leave alone.
  *
- * Owns: the former standard output, signal handlers, mask and folder, and whether they are unchanged.
+ * Owns: the former standard output, signal handlers, mask and folder, and the check that they are unchanged.
  * Never: lets a provider's output through.
  */
 #ifndef FACET_CONFORMANCE_MANNERS_H
@@ -21,7 +21,7 @@ struct facet_check_manners {
     char folder[512];
     struct sigaction handlers[NSIG];
     char **environment;                      /* a copy, ended by NULL */
-    bool inherited[FACET_CHECK_DESCRIPTORS]; /* descriptors that were there; those above are not looked at */
+    bool inherited[FACET_CHECK_DESCRIPTORS]; /* descriptors that were open; those above are not checked */
 };
 
 /* Makes this process ready for a provider: its signals at their defaults, its output caught. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations by their number, for checks that look at all of them.
+ * Operations by their number, for checks that go through all of them.
  *
- * Owns: the name of an operation, whether it is there, whether a promise covers it.
+ * Owns: the name of an operation, and the checks that the provider has it and that a promise covers it.
  * Never: lists the operations a second time; session/operations.h does.
  */
 #ifndef FACET_CONFORMANCE_OPERATION_H

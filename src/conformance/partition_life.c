@@ -215,7 +215,7 @@ static void look_at_list(const struct facet_partition_info *all, uint32_t count,
     }
 }
 
-/* The same steps in each run: a failure can be looked into. */
+/* The same steps in each run: a failure can be investigated. */
 static uint32_t next_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

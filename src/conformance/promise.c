@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which operations stand behind which capability. Never: calls one. */
+/* Owns: the table of the operations that each capability promises. Never: calls one. */
 #include <string.h>
 
 #include "conformance/operation.h"
@@ -119,7 +119,7 @@ bool facet_check_is_offered(const struct facet_check *check, enum facet_operatio
 
 bool facet_check_is_promised(const struct facet_check *check, enum facet_operation_id operation)
 {
-    bool free_of_any = true; /* no capability stands for it: it is there for every device */
+    bool free_of_any = true; /* no capability stands for it: it exists for every device */
 
     for (int i = 0; i < PROMISES; i++) {
         if (promises[i].operation != operation)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the child of each group, its reports, and how it ended.
+ * Owns: the child of each group, its reports, and its end.
  * Never: waits forever, or lets a provider touch the caller's terminal, folder, mask or process group.
  */
 #include "conformance/conformance.h"

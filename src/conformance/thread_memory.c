@@ -52,7 +52,7 @@ static void move_pages(struct facet_check_thread *thread, uint64_t context, uint
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, destroy_pages, context, to);
 }
 
-/* Maps the pages, looks at them, and takes them away again. */
+/* Maps the pages, reads them, and unmaps them again. */
 static void use_pages(struct facet_check_thread *thread, uint64_t context, uint64_t address, uint64_t page)
 {
     const unsigned char own = (unsigned char)(thread->number + 50);

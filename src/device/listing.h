@@ -3,7 +3,7 @@
  * Any list of a provider, read whole: the two-call rule in one place.
  *
  * Owns: asking for the room that is needed, again when the list grew meanwhile, and a bound on both.
- * Never: looks into the items.
+ * Never: reads the items.
  *
  * Thread rule: any thread, as the operations themselves.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how kinds and healths of devices are written, for people and in JSON. Never: fails on an unknown value. */
+/* Owns: the names of kinds and healths of devices, for people and in JSON. Never: fails on an unknown value. */
 #include <facet/device.h>
 
 const char *facet_device_kind_name(uint32_t kind)

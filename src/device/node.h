@@ -2,8 +2,8 @@
 /*
  * The node document: the device table of this machine, in the words of facet/spec.h.
  *
- * Owns: how a device of the table is named, counted and shown to an orchestrator; one builder for the command and the
- * daemon, which reach providers in different ways.
+ * Owns: a device's names, slots and members in the document that an orchestrator reads; one builder for the command and
+ * the daemon, which reach providers in different ways.
  * Never: prints, or makes up a measurement.
  */
 #ifndef FACET_DEVICE_NODE_H
@@ -17,7 +17,7 @@
 
 /* How a device is now. */
 struct facet_node_look {
-    uint32_t health;  /* enum facet_health; as in the table when it was not looked at */
+    uint32_t health;  /* enum facet_health; as in the table when it was not read anew */
     char reason[360]; /* of a health that is not ok; may be empty */
     json_t *full;     /* facet_device_describe(), a reference; NULL: not asked, since it cannot be cut or is lost */
 };

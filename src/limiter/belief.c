@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the bounds that a vGPU's totals must keep from one look to the next; see belief.h. Never: repairs a total. */
+/*
+ * Owns: the bounds that a vGPU's totals must keep from one reading to the next; see belief.h. Never: repairs a total.
+ */
 #include "limiter/belief.h"
 
 #include "base/integer.h"
 
 /*
- * The most device time that may arrive between two looks: a process that was stopped reports all of it when it
+ * The most device time that may arrive between two readings: a process that was stopped reports all of it when it
  * continues, at most 13 days. Launches and refusals may arrive at once beside one a nanosecond, because a process holds
  * them until it reports them.
  */
@@ -66,7 +68,7 @@ static uint32_t absurd_totals(const struct facet_usage_totals *totals)
            look_at(totals->denied <= FACET_BELIEF_MOST, FACET_BELIEVED_DENIED);
 }
 
-/* Values that stand there at the first look are accepted. A slot's process can have begun at the machine's start. */
+/* The values of the first reading are accepted. A slot's process can have begun at the machine's start. */
 static void begin_belief(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     belief->begun = 1;

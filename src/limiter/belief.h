@@ -2,7 +2,7 @@
 /*
  * Which of a vGPU's totals can be believed.
  *
- * Owns: bounds on a segment's sums, from one look to the next. Never: repairs anything, or reads a clock.
+ * Owns: bounds on a segment's sums, from one reading to the next. Never: repairs anything, or reads a clock.
  *
  * Tenants can write the page, and a program with a stray pointer writes anywhere. Counters only grow, and no faster
  * than time passes; memory never exceeds the largest quota that the vGPU had. A counter that broke the rule once is
@@ -29,16 +29,16 @@
 #define FACET_BELIEF_MOST (UINT64_C(1) << 60)
 
 /*
- * One per segment that is checked; all 0 before the first look. With `begun` and `at_ns` 0 it begins anew with the
+ * One per segment that is checked; all 0 before the first reading. With `begun` and `at_ns` 0 it begins anew with the
  * present totals, and keeps its doubts. An owner keeps it in a file (owner_belief.c).
  */
 struct facet_belief {
     uint32_t begun;
     uint32_t doubted;     /* of the counters: for good */
     uint64_t memory_most; /* the most that the vGPU's processes can ever have held; for a caller that stores it here */
-    uint64_t since_ns;    /* CLOCK_MONOTONIC of when no process had entered it yet; 0: before the first look */
-    uint64_t first_ns;    /* the most device time of one slot at that look */
-    uint64_t at_ns;       /* of the last look, and the totals it found */
+    uint64_t since_ns;    /* CLOCK_MONOTONIC of when no process had entered it yet; 0: before the first reading */
+    uint64_t first_ns;    /* the most device time of one slot at that reading */
+    uint64_t at_ns;       /* of the last reading, and its totals */
     uint64_t busy_ns, launches, throttled_ns, denied;
 };
 

@@ -3,8 +3,8 @@
  * How programs enter a vGPU of an NVIDIA GPU: our libraries of the names of the driver and of its management library
  * are what they find (ADR 19).
  *
- * Owns: which devices that concerns, where the libraries lie, and the values of the variables; for `facet run` and for
- * the configurations of containers.
+ * Owns: the devices that this concerns, the paths of the libraries, and the values of the variables; for `facet run`
+ * and for the configurations of containers.
  * Never: changes the environment of the process that asks.
  */
 #ifndef FACET_LIMITER_ENTRANCE_CUDA_H

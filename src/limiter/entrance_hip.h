@@ -3,8 +3,8 @@
  * How programs enter a vGPU of an AMD GPU: our library comes before the HIP runtime, by preloading and by name
  * (ADR 20).
  *
- * Owns: which devices that concerns, where the library lies, and the values of the variables; for `facet run` and for
- * the configurations of containers.
+ * Owns: the devices that this concerns, the path of the library, and the values of the variables; for `facet run` and
+ * for the configurations of containers.
  * Never: changes the environment of the process that asks.
  */
 #ifndef FACET_LIMITER_ENTRANCE_HIP_H

@@ -55,7 +55,7 @@ static enum facet_status open_file(struct facet_owner *owner, int dir_fd, struct
     return FACET_OK;
 }
 
-/* A newer time of the last look alone is not worth a write: with the older one, the bounds are only wider. */
+/* A newer time of the last reading alone is not worth a write: with the older one, the bounds are only wider. */
 static void keep_belief(struct facet_owner *owner)
 {
     struct record record = {.magic = BELIEF_MAGIC, .size = sizeof record, .belief = owner->belief};
@@ -119,7 +119,7 @@ void facet_owner_belief_close(struct facet_owner *owner)
         close(owner->belief_fd);
 }
 
-/* Written at once: an owner that is killed before its next look has let processes hold so much. */
+/* Written at once: an owner that is killed before its next reading has let processes hold so much. */
 void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes)
 {
     if (bytes <= owner->belief.memory_most)

@@ -93,8 +93,8 @@ static uint32_t note_use(struct facet_owner *owner, const struct facet_usage_tot
 }
 
 /*
- * The first look cannot tell which use was before it; resources that an earlier owner froze stay frozen until they are
- * used.
+ * The first reading cannot tell which use was before it; resources that an earlier owner froze stay frozen until they
+ * are used.
  */
 static void begin_watching(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {

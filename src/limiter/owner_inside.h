@@ -10,7 +10,7 @@
 
 #define FACET_BELIEF_FILE "belief"
 
-/* The totals by which two looks tell whether a resource was used between them. */
+/* The totals by which two readings tell whether a resource was used between them. */
 struct facet_owner_marks {
     uint64_t launches, busy_ns, memory_bytes, denied;
 };
@@ -19,7 +19,7 @@ struct facet_owner {
     struct facet_policy *policy;
     struct facet_usage *usage;
     int usage_fd, belief_fd;
-    struct facet_belief belief, kept;       /* as of the last look, and as it is in its file */
+    struct facet_belief belief, kept;       /* as of the last reading, and as it is in its file */
     uint32_t reap_from;                     /* the slot at which facet_owner_reap_some() goes on */
     struct facet_owner_marks marks;         /* as of the last tick */
     uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */

@@ -143,7 +143,7 @@ static inline uint32_t facet_policy_pace_milli(const struct facet_policy *policy
 struct facet_slot_shard {
     _Alignas(64) _Atomic uint64_t inflight; /* launches submitted and not known to be complete, and their cost */
     _Atomic uint64_t begun_ns;              /* while there are any: since when */
-    _Atomic uint64_t aside_ns;              /* work that may go without a look at the other shards (tenant.h) */
+    _Atomic uint64_t aside_ns;              /* work that may be admitted without reading the other shards (tenant.h) */
 };
 
 /*

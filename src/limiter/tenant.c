@@ -18,7 +18,7 @@
 #include "limiter/pace.h"
 #include "limiter/slot.h"
 
-/* No wait is longer than this before the state is looked at again: the daemon may have died meanwhile. */
+/* No wait is longer than this before the state is checked again: the daemon may have died meanwhile. */
 #define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
 
 /* A launch waits for depth no longer than this: the work in flight may itself depend on a later step of this thread. */
@@ -214,7 +214,7 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant)
 
 static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
 {
-    facet_tenant_reclaim(tenant); /* a killed neighbour may hold it, and the daemon may not be there to notice */
+    facet_tenant_reclaim(tenant); /* a killed neighbour may hold it, and the daemon may not be running to notice */
     return facet_memory_take_again(tenant->policy, tenant->usage, tenant->slot, bytes);
 }
 
@@ -590,7 +590,7 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_sha
     land_launches(tenant, shard, count, charged_ns, now_ns);
 }
 
-/* Earlier work may have ended before now: no thread looked at that time. */
+/* Earlier work may have ended before now: no thread was checking then. */
 void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t charged_ns)
 {
     land_launches(tenant, shard, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));

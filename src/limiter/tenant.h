@@ -161,8 +161,8 @@ bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd);
 
 /*
  * The part of the depth that counts as little, see facet_tenant_fits(); and the part of it that a shard may admit after
- * a look at the others before it looks again, which brings their cache lines here: all shards together exceed the depth
- * by an eighth.
+ * reading the others before it reads them again, which brings their cache lines here: all shards together exceed the
+ * depth by an eighth.
  */
 #define FACET_TENANT_LITTLE 4u
 #define FACET_TENANT_ASIDE  (8 * FACET_SLOT_SHARDS)
@@ -194,7 +194,7 @@ static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t
                             facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE));
 }
 
-/* Like facet_tenant_fits() where there are several shards, with a look at all. The launch is counted already. */
+/* Like facet_tenant_fits() where there are several shards: it reads all of them. The launch is counted already. */
 bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns);
 
 /* Like facet_tenant_fits() for a launch that found `before` in its own shard. */

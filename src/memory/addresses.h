@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the addresses of a space; and where they are numbers of a device in another process, that nothing of this one
- * comes to lie at the same ones.
+ * Owns: the addresses of a space; if they belong to a device in another process, the reservation of the same addresses
+ * here, so that no mapping of this process gets one of them.
  * Never: is seen outside this room, which has host_side.h for others.
  */
 #ifndef FACET_MEMORY_ADDRESSES_H

@@ -184,7 +184,7 @@ static enum facet_status access_locked(struct device *device, const struct acces
     enum facet_status unmapped =
         ops->unmap(instance, device->owner, device->window, bytes, status == FACET_OK ? error : NULL);
     if (unmapped != FACET_OK)
-        device->window_bytes = 0; /* something is there: those addresses are not used again */
+        device->window_bytes = 0; /* something is mapped: those addresses are not used again */
     return status == FACET_OK ? unmapped : status;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: taking frames from chunks and giving them back. frames_plan.c chooses the frames that should move.
- * Never: looks at more than one chunk's frames for one call.
+ * Never: examines more than one chunk's frames for one call.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: which frames should move where: out of the emptiest chunk into the fullest that has room, and within a chunk
- * from its end into its first hole. Each such move makes full chunks fuller or the free end of one longer, so that
- * they come to an end.
+ * Owns: the choice of the frames to move and of their new places: out of the emptiest chunk into the fullest that has
+ * room, and within a chunk from its end into its first hole. Each such move makes full chunks fuller or the free end of
+ * one longer, so that they come to an end.
  * Never: moves anything; takes frames for a plan that is not begun.
  */
 #include "memory/frames.h"

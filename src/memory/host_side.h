@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: whether an address that a caller passes as host memory is memory of a space, and keeping a space's addresses
- * free of mappings of this process.
+ * Owns: the test whether an address that a caller passes as host memory belongs to a space, and keeping a space's
+ * addresses free of mappings of this process.
  * Never: follows it.
  */
 #ifndef FACET_MEMORY_HOST_SIDE_H

@@ -3,7 +3,7 @@
  * Owns: memory of this process as a page backend: chunks are parts of a memfd, mapping is mmap() over reserved
  * addresses, and a move is a transplant (base/transplant.h). Committed, a chunk has all its memory when it is made, and
  * a second mapping (base/page_view.h).
- * Never: installs a signal handler, starts a thread, or looks at the contents of the memory.
+ * Never: installs a signal handler, starts a thread, or reads the contents of the memory.
  */
 #include <errno.h>
 #include <fcntl.h>

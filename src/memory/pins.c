@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: pins, and bringing in pinned pages: the choice of pages that are sent out for them, and how long a space may
- * keep the pages that it brought in.
+ * Owns: pins, and bringing in pinned pages: the choice of pages that are sent out for them, and the time for which a
+ * space may keep the pages that it brought in.
  * Never: sends out a pinned page; lets a later pin overtake an earlier one; holds a lock while it waits.
  *
  * A clock algorithm chooses the pages to send out: a hand goes round over the frames, and takes those not used since it
@@ -239,7 +239,7 @@ static uint32_t count_absent(const struct facet_space *space, uint32_t first, ui
     return absent;
 }
 
-/* One piece of a range, or room for it. *ret_count: pages that need no more looking at. */
+/* One piece of a range, or room for it. *ret_count: pages that need no further check. */
 static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uint32_t count, uint32_t *ret_count,
                                     struct facet_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the source of blocks: arenas, the slabs of each class in them, and when slabs come and go.
+ * Owns: the source of blocks: arenas, the slabs of each class in them, and the creation and release of slabs.
  * Never: takes a lock to free a block, unless that made a full slab useful or the last use of one end.
  *
  * An arena keeps one small empty slab of a class, so that a program that frees and allocates in turn does not map and

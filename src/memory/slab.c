@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the bits of a slab (slab.h).
- * Never: looks at more words than have a bit in `open`.
+ * Never: reads more words than have a bit in `open`.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +59,10 @@ void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_
     atomic_store_explicit(&slab->open, words == 64 ? UINT64_MAX : (UINT64_C(1) << words) - 1, memory_order_release);
 }
 
-/* A free bit of the word; 0 when there is none, and then `open` says so. A block that is freed between the look and
- * that note sets the bit of `open` before or after it: the second look sees the first case. */
+/*
+ * A free bit of the word; 0 when there is none, and then `open` says so. A block that is freed between the reading and
+ * that note sets the bit of `open` before or after the note: the second reading sees the first case.
+ */
 static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
 {
     uint64_t mask = mask_of(slab, word);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: host memory for pages that are not on the device: swap slots of one page, and how much of device and slots
- * together has been reserved. Never: copies; knows which space a page belongs to.
+ * Owns: host memory for pages that are not on the device: swap slots of one page, and the amount that is reserved of
+ * device and slots together. Never: copies; knows which space a page belongs to.
  *
  * Pages are reserved before they are needed, so that every allocated page has a place. Thread rule: calls are
  * serialized by its lock.

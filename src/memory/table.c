@@ -79,7 +79,7 @@ static uint32_t any_from(const struct facet_table *table, uint32_t row)
     return table->rows[top * 8 + (uint32_t)__builtin_ctz(subs)];
 }
 
-/* The rows just below the safe one may hold a run that is long enough: only looked at when nothing else is left. */
+/* The rows just below the safe one may hold a run that is long enough: only searched when nothing else is left. */
 static uint32_t any_in(const struct facet_table *table, uint32_t row, uint32_t length)
 {
     uint32_t first = table->rows[row];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the FIFO of pins that wait for pages. Never: looks at a page. */
+/* Owns: the FIFO of pins that wait for pages. Never: reads a page. */
 #include "memory/wait_queue.h"
 
 #include <errno.h>

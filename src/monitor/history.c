@@ -14,7 +14,7 @@
 #define SAMPLE_WORDS (2u + FACET_SAMPLE_FIELDS)
 
 struct entry {
-    atomic_uint_least64_t sequence; /* 2 * number + 1 while sample `number` is written, one more when it is there */
+    atomic_uint_least64_t sequence; /* 2 * number + 1 while sample `number` is written, one more once it is */
     atomic_uint_least64_t words[SAMPLE_WORDS];
 };
 

@@ -2,8 +2,8 @@
 /*
  * Thresholds: rules over measures, and the callback that reports when one is passed and when that is over.
  *
- * Owns: whether a rule is raised, and since when its condition has held. Never: reads a clock, starts a thread, takes a
- * lock, or reports the same thing twice.
+ * Owns: whether a rule is raised, and the time since which its condition has held. Never: reads a clock, starts a
+ * thread, takes a lock, or reports the same thing twice.
  *
  * A rule is raised when its measure was above (or below) `level` over at least `for_ns`, and cleared when it was back
  * at `clear_level`, or beyond, over as long. Between the two nothing changes: a measure that trembles around its level

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether the host's console draws into a BAR. Never: looks at the machine. */
+/* Owns: the test whether the host's console draws into a BAR. Never: reads the machine. */
 #ifndef FACET_PASSTHROUGH_CONSOLE_H
 #define FACET_PASSTHROUGH_CONSOLE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what follows from a driver's name: whether it is VFIO's, whether it spoils an IOMMU group. Never: asks the
- * kernel.
+ * Owns: the facts that follow from a driver's name: whether it is VFIO's, whether it spoils an IOMMU group. Never: asks
+ * the kernel.
  */
 #ifndef FACET_PASSTHROUGH_DRIVER_H
 #define FACET_PASSTHROUGH_DRIVER_H

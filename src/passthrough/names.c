@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the words for the numbers in snapshots and judgements. Never: looks at either. */
+/* Owns: the words for the numbers in snapshots and judgements. Never: reads either. */
 #include <facet/passthrough.h>
 #include <facet/pci.h>
 

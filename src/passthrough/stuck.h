@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether a function is stuck, according to a scan, and the words for it. Never: asks the kernel. */
+/* Owns: the test whether a function is stuck, by a scan, and the message about it. Never: asks the kernel. */
 #ifndef FACET_PASSTHROUGH_STUCK_H
 #define FACET_PASSTHROUGH_STUCK_H
 

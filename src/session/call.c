@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of operations, and the way of a request. Never: looks at an answer; answer.c does. */
+/* Owns: the table of operations, and the way of a request. Never: reads an answer; answer.c does. */
 #include "session/call.h"
 #include "base/sized.h"
 

@@ -15,7 +15,7 @@
 #include "session/client.h"
 #include "session/transport.h"
 
-/* A channel that no call uses: one that is there already, or else room for one. NULL: all are busy. */
+/* A channel that no call uses: an existing one, or else room for a new one. NULL: all are busy. */
 static struct facet_client_channel *idle_channel(struct facet_client *client)
 {
     struct facet_client_channel *room = NULL;

@@ -13,12 +13,9 @@
  *     U8 U32 U64       a number
  *     BYTES            a uint64_t that says how much is moved, which takes its time
  *     TIMEOUT          a uint64_t of nanoseconds that the operation may wait
- *     TEXT             a text that must be there; TEXT_OR_NULL: one that need not
- *     FD               an open file, or -1
- *     PIDS             an array of int32_t and their count
- *     DATA             a buffer and its bytes
- *     LAUNCH           struct facet_launch and its argument bytes
- *     STRUCT           a struct whose `size` the caller set
+ *     TEXT             a text that is required; TEXT_OR_NULL: one that need not FD               an open file, or -1
+ *     PIDS             an array of int32_t and their count DATA             a buffer and its bytes LAUNCH
+ *     struct facet_launch and its argument bytes STRUCT           a struct whose `size` the caller set
  * and that come out:
  *     RET_U64          a number
  *     RET_U32          an enum facet_health: the ABI has no other answer of that size

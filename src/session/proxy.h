@@ -10,7 +10,7 @@
 
 #include "session/tables.h"
 
-/* `provider` describes the one in the child; its texts are borrowed, its tables not looked at. */
+/* `provider` describes the one in the child; its texts are borrowed, its tables ignored. */
 void facet_proxy_fill(struct facet_tables *tables, const struct facet_provider *provider);
 
 #endif

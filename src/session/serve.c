@@ -137,7 +137,7 @@ static void close_when_told(struct server *server)
 
 bool facet_serve(int control, const char *path, uint16_t abi_minor)
 {
-    /* Outlives this call: the watcher looks at it until the process has ended. */
+    /* Outlives this call: the watcher reads it until the process has ended. */
     static struct server server;
     struct facet_error error = {0};
     pthread_t watcher;

@@ -52,7 +52,7 @@ enum facet_status facet_call_make(const struct facet_call *call, const struct fa
     return serve[call->operation](provider, instance, call->arguments, error);
 }
 
-/* Maps bulk data that came, or is to go back, in a file. False when it is not there. */
+/* Maps bulk data that came, or is to go back, in a file. False when it is missing. */
 static bool map_bulk(struct facet_call *call, int fd, const struct facet_argument **ret_bulk, void **ret_memory)
 {
     enum facet_parameter_kind kind;

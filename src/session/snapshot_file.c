@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the file of a snapshot: its header, its checksums, and that it is there whole or not at all.
+ * Owns: the file of a snapshot: its header and its checksums. It appears whole or not at all.
  * Never: hands a byte to a provider before all of them were checked, or loses a worker over a file.
  *
  * A file is the header below, then the provider's bytes. Numbers are in the machine's own order: a snapshot holds
@@ -151,7 +151,7 @@ static enum facet_status make_draft(const char *path, struct draft *draft, struc
     draft->path = path;
     if (length < 0 || (size_t)length >= sizeof draft->temporary)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "path", "path '%.200s...' is too long", path);
-    /* It is looked at again when it matters; but here the worker is still on the device. */
+    /* It is checked again when it matters; but here the worker is still on the device. */
     if (lstat(path, &info) == 0)
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "path", "%s exists already", path);
     draft->fd = mkostemp(draft->temporary, O_CLOEXEC);

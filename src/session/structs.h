@@ -64,7 +64,7 @@ FACET_STRUCT_TYPES(FACET_STRUCT_TYPE)
  */
 const char *facet_struct_bad_field(const struct facet_struct_type *type, const void *bytes, uint32_t room);
 
-/* Copies as much of a struct, found good, as its writer says is there. A text that the room cut is ended. */
+/* Copies as much of a struct, found good, as its writer says it has. A text that the room cut is ended. */
 void facet_struct_copy(const struct facet_struct_type *type, void *target, const void *source);
 
 /* Whether `text` is printable ASCII with an end within `size` bytes. `lines`: line ends and tabs may be in it. */

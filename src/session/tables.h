@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider with nothing missing: callers call, and never look for NULL.
+ * A provider with nothing missing: callers call, and never check for NULL.
  *
  * Owns: the tables, and the stubs for operations that a provider lacks.
  * Never: reads past the size that a provider states for a struct or table, or uses members beyond its version.

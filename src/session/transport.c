@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: every system call that moves bytes between a session and its child. Never: looks into them. */
+/* Owns: every system call that moves bytes between a session and its child. Never: reads them. */
 #include "session/transport.h"
 
 #include <errno.h>

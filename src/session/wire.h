@@ -38,7 +38,7 @@ void facet_wire_put_text(struct facet_wire_writer *writer, const char *text);
 struct facet_wire_reader {
     const uint8_t *bytes;
     size_t left;
-    bool failed; /* something was asked for that is not there */
+    bool failed; /* more was asked for than the message holds */
 };
 
 /* The next bytes, in place; NULL when there are not as many. */
@@ -47,7 +47,7 @@ const void *facet_wire_take(struct facet_wire_reader *reader, size_t size);
 uint64_t facet_wire_take_number(struct facet_wire_reader *reader);
 /* A text in place, ended; NULL when it was, or when it failed. */
 const char *facet_wire_take_text(struct facet_wire_reader *reader);
-/* Whether everything that was asked for was there, and nothing else is. */
+/* Whether the message held everything that was asked for, and nothing else. */
 bool facet_wire_done(const struct facet_wire_reader *reader);
 
 #endif

@@ -189,7 +189,8 @@ static json_t *owner_of(const struct facet_field *field, json_t *item)
 }
 
 /*
- * The head of a group takes the whole group with it: members unknown to this version cannot be there without it either.
+ * The head of a group takes the whole group with it: members unknown to this version cannot be present without it
+ * either.
  */
 static void remove_field(const struct facet_field *field, json_t *item)
 {

@@ -31,7 +31,7 @@ void facet_render_leave(struct facet_rendering *rendering, const char *setting, 
     facet_violations_add(rendering->left, &at, "%s", why);
 }
 
-/* The member of `owner` called by the next part of a path, made with `make` when it is not there. */
+/* The member of `owner` called by the next part of a path, made with `make` when it is absent. */
 static json_t *step_into(struct facet_rendering *rendering, json_t *owner, const char *part, size_t length,
                          json_t *(*make)(void))
 {

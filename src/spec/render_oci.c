@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the keys of an OCI runtime's config.json (1.0.2 and later). Never: looks at the machine. */
+/* Owns: the keys of an OCI runtime's config.json (1.0.2 and later). Never: reads the machine. */
 #include <ctype.h>
 
 #include "spec/workload.h"
@@ -151,8 +151,10 @@ static void put_resources(struct facet_rendering *rendering)
         put_limit(rendering, name, value);
 }
 
-/* Docker's profiles allow some calls to those with a capability or kernel only. A runtime does not look at that, and
- * would allow them to all. */
+/*
+ * Docker's profiles allow some calls to those with a capability or kernel only. A runtime ignores that condition, and
+ * would allow the calls to all containers.
+ */
 static bool has_conditions(const json_t *profile)
 {
     size_t index;

@@ -20,7 +20,7 @@ struct record {
 struct facet_resources {
     struct record *records;
     uint32_t count, capacity;
-    json_t *seen; /* identities of the records that may be there once */
+    json_t *seen; /* identities of the records that may occur once */
 };
 
 const struct facet_resources_form *facet_resources_form(uint32_t kind)

@@ -90,7 +90,7 @@ static enum facet_status add_amount(json_t *slots, const struct facet_spec_grant
                                                                                 : facet_json_no_memory(error);
 }
 
-/* Whether a slot of that name is there, and attached to every workload. */
+/* Whether a slot of that name exists, and is attached to every workload. */
 static bool find_slot(const struct facet_spec *spec, const char *name, bool *ret_unified)
 {
     const json_t *slots = facet_spec_items(spec, "resource_specs");

@@ -29,7 +29,7 @@ struct facet_rendering {
 /* The setting is left to the caller. */
 void facet_render_leave(struct facet_rendering *rendering, const char *setting, const char *why);
 
-/* The object at `path` ("HostConfig", "linux/resources") below `to`, made when it is not there. */
+/* The object at `path` ("HostConfig", "linux/resources") below `to`, made when it is absent. */
 json_t *facet_render_object(struct facet_rendering *rendering, const char *path);
 json_t *facet_render_array(struct facet_rendering *rendering, const char *path);
 

@@ -2,7 +2,7 @@
 /*
  * A device that the driver has open.
  *
- * Owns: its session, its pages' owner, and what its vGPUs were promised. Never: closes while a vGPU is on it.
+ * Owns: its session, its pages' owner, and the amounts promised to its vGPUs. Never: closes while a vGPU is on it.
  */
 #ifndef FACET_VGPU_DEVICE_H
 #define FACET_VGPU_DEVICE_H

@@ -179,7 +179,7 @@ static bool take_value(const struct field *field, const json_t *value, char *byt
     return true;
 }
 
-/* Several fields may share a bit: it is set when all of them are there, and else none of them counts. */
+/* Several fields may share a bit: it is set when all of them are present, and else none of them counts. */
 static uint32_t valid_bits(const struct form *form, const json_t *object)
 {
     uint32_t all = 0, missing = 0;

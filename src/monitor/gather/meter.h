@@ -2,7 +2,7 @@
 /*
  * The registry of meters, by number, for those who gather and derive.
  *
- * Owns: the numbers, and which meters are made of which others. Never: is seen outside this room: there meters have
+ * Owns: the numbers, and the meters that are derived from others. Never: is seen outside this room: there meters have
  * keys.
  */
 #ifndef FACET_MONITOR_GATHER_METER_H
@@ -56,12 +56,12 @@ enum gather_meter {
         GATHER_METER_COUNT
 };
 
-/* A meter that is made of two looks at another one. */
+/* A meter that is derived from two samples of another one. */
 struct gather_derived {
     enum gather_meter meter, source;
     int64_t per;                /* the factor of the source's growth, before the division by nanoseconds */
     int64_t most;               /* capacity when it is always the same; 0: see `capacity` */
-    enum gather_meter capacity; /* of the same look; GATHER_METER_COUNT: none */
+    enum gather_meter capacity; /* of the same sample; GATHER_METER_COUNT: none */
 };
 
 const struct gather_derived *gather_derived_from(const struct facet_meter *source); /* NULL: nothing is */

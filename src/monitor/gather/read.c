@@ -277,7 +277,7 @@ struct gather_value gather_read_single(int directory, const char *path)
     if (reason != FACET_MEASURED)
         value.reason = reason;
     else if (value.reason == FACET_UNMEASURED_ABSENT)
-        value.reason = FACET_UNMEASURED_MALFORMED; /* the file is there, and empty */
+        value.reason = FACET_UNMEASURED_MALFORMED; /* the file exists, and is empty */
     return value;
 }
 

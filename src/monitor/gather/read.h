@@ -2,7 +2,7 @@
 /*
  * Reading the small texts of kernels: line by line, without memory, and numbers that are exact or refused.
  *
- * Owns: the buffer of a reading, and how a failure becomes the reason that a measurement carries.
+ * Owns: the buffer of a reading, and the conversion of a failure into the reason that a measurement carries.
  * Never: follows a link out of its directory, blocks on anything but a regular file, or guesses a number.
  */
 #ifndef FACET_MONITOR_GATHER_READ_H
@@ -49,7 +49,7 @@ struct gather_value {
 
 #define GATHER_ABSENT ((struct gather_value){.reason = FACET_UNMEASURED_ABSENT})
 
-/* "name value" lines: fills those of `values` whose names are there; the others stay absent. */
+/* "name value" lines: fills those of `values` whose names occur; the others stay absent. */
 struct gather_field {
     const char *name;
     struct gather_value value;

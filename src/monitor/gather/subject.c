@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: subjects: their series of points, one look as a transaction, rates and utilizations made of two looks.
- * Never: measures, reads a clock, or keeps half a look.
+ * Owns: subjects: their series of points, one sample as a transaction, rates and utilizations derived from two samples.
+ * Never: measures, reads a clock, or keeps half a sample.
  */
 #include "monitor/gather/subject.h"
 
@@ -187,7 +187,7 @@ static void undo_series(struct facet_subject *subject, uint32_t count)
         free(subject->series[--subject->count].point);
 }
 
-/* ---- one look ---- */
+/* ---- one sample ---- */
 
 static void note_measurement(struct facet_subject *subject, struct gather_series *series,
                              const struct facet_measurement *given)

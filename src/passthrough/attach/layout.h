@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the rules for a request in any form, and which functions share a device in the VM.
+ * Owns: the rules for a request in any form, and the choice of the functions that share a device in the VM.
  * Never: writes a form's text.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_LAYOUT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading QEMU's object model: which devices there are, which ports are free.
+ * Owns: reading QEMU's object model: its devices and its free ports.
  * Never: asks query-pci for that: behind a port that the guest has not numbered yet it shows nothing.
  */
 #include <stdio.h>

@@ -118,7 +118,7 @@ static enum facet_status hand_over(struct facet_qmp *qmp, const char *name, int 
     return fd ? facet_qmp_call(qmp, "getfd", json_pack("{s:s}", "fdname", name), fd, NULL, error) : FACET_OK;
 }
 
-/* One for all functions of the VM; one that is there is taken. */
+/* One for all functions of the VM; an existing one is taken. */
 static enum facet_status make_object(struct plugging *plugging, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *objects = NULL;

@@ -175,7 +175,7 @@ static enum facet_status receive_more(struct facet_wire *wire, uint64_t until_ns
     return status;
 }
 
-/* The end of the first line, searched behind the `seen` bytes of it that hold no end; NULL: not there yet. */
+/* The end of the first line, searched behind the `seen` bytes of it that hold no end; NULL: not arrived yet. */
 static char *find_end(const struct facet_wire *wire, size_t seen)
 {
     size_t have = wire->end - wire->begin;

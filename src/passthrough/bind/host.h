@@ -62,7 +62,7 @@ int bind_load(struct bind_host *host, const char *module, uint64_t deadline_ns, 
 
 /* ---- reading ---- */
 
-/* Whether that very process still is there. */
+/* Whether that very process still exists. */
 bool bind_is_alive(const struct bind_host *host, const struct bind_stuck *stuck);
 uint64_t bind_start_of(int root, int64_t pid); /* 0: not there */
 

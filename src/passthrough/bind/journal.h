@@ -2,7 +2,7 @@
 /*
  * The record by which any later process can undo a transaction.
  *
- * Owns: the record of one transaction, its text with a checksum, and that it is on the disk whole or not at all.
+ * Owns: the record of one transaction, its text with a checksum. It reaches the disk whole or not at all.
  * Never: takes a name from a file that could lead a write elsewhere; removes an unreadable file.
  *
  * A journal is of all groups of its functions, and named after the lowest: "group-17.journal". While a group has one,

@@ -42,7 +42,7 @@ static struct facet_passthrough_entry *add_entry(struct looking *looking,
     return entry;
 }
 
-/* ---- functions that are there ---- */
+/* ---- functions that exist ---- */
 
 static bool is_open(const struct facet_pci_function *function)
 {
@@ -160,7 +160,7 @@ static void note_half_bound(const struct looking *looking, const struct facet_pc
     }
 }
 
-/* ---- the look ---- */
+/* ---- the reading ---- */
 
 static int compare_entries(const void *a, const void *b)
 {

@@ -44,7 +44,7 @@ void bind_choose_driver(const struct bind_host *host, const struct facet_pci_fun
 
 void bind_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity);
 
-/* NULL when it is not there. `ret_is_same`: it is still the same card. */
+/* NULL when it is absent. `ret_is_same`: it is still the same card. */
 const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snapshot,
                                            const struct facet_passthrough_identity *identity, bool *ret_is_same);
 

@@ -98,7 +98,7 @@ static bool add_power_step(struct bind_plan *plan, const struct facet_passthroug
 
 /* ---- steps of binding ---- */
 
-/* Once for each driver that is not there. */
+/* Once for each driver that is not loaded. */
 static bool add_load(const struct bind_host *host, struct bind_plan *plan,
                      const struct facet_passthrough_identity *identity, const struct journal_place *now,
                      const struct journal_place *target)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening a manager, and how it speaks to its caller: notes and progress. Never: prints. */
+/* Owns: opening a manager, and its messages to its caller: notes and progress. Never: prints. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * Owns: the states of a function: their successors, and the state that follows from the facts; the names of states and
  * notes.
- * Never: looks at a host.
+ * Never: reads a host.
  */
 #include <facet/passthrough_bind.h>
 
@@ -45,7 +45,7 @@ static const uint32_t followers[FACET_PASSTHROUGH_STATES] = {
     [FACET_PASSTHROUGH_STATE_RETURNING] = TO(HOST) | TO(READY) | TO(IN_VM) | FALLS_OR_HANGS,
     /* The kernel came back after all, and the rest was undone or finished; in_vm: from a reset. */
     [FACET_PASSTHROUGH_STATE_STUCK] = TO(HOST) | TO(READY) | TO(IN_VM) | TO(DETACHING) | TO(RETURNING) | FALLS,
-    /* Found again by a look at the bus. */
+    /* Found again by reading the bus. */
     [FACET_PASSTHROUGH_STATE_LOST] = TO(HOST) | TO(READY) | TO(ABSENT),
 };
 

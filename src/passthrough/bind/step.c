@@ -92,7 +92,7 @@ static uint64_t deadline_of(const struct bind_run *run, const struct facet_passt
     return (is_quick ? WRITE_SECONDS : SLOW_SECONDS) * FACET_NS_PER_S;
 }
 
-/* A node that this kernel does not make is none to give; that there is one at all is looked at when all are done. */
+/* A node that this kernel does not make is none to give; that it exists at all is checked when all are done. */
 static int give_node(struct bind_run *run, const struct facet_passthrough_step *step)
 {
     struct bind_host *host = &run->manager->host;

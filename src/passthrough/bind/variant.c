@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which driver of vfio is made for a function, as the list of the kernel's modules has it. Never: loads one. */
+/*
+ * Owns: the choice of the vfio driver that is made for a function, from the list of the kernel's modules. Never: loads
+ * one.
+ */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>

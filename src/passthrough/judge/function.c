@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: gates of the function itself, and of the host's means for it: an IOMMU, interrupt remapping, vfio. Never: looks
- * at its users.
+ * Owns: gates of the function itself, and of the host's means for it: an IOMMU, interrupt remapping, vfio. Never:
+ * checks its users.
  */
 #include "passthrough/judge/judgement.h"
 #include "passthrough/stuck.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the gate of an IOMMU group: whether the kernel takes it for one owner's. Never: looks at more of the others
- * than that depends on. */
+/*
+ * Owns: the gate of an IOMMU group: the test whether the kernel accepts it as one owner's. Never: checks more of the
+ * other functions than that depends on.
+ */
 #include "passthrough/driver.h"
 #include "passthrough/judge/judgement.h"
 #include "passthrough/stuck.h"

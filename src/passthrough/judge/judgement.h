@@ -2,8 +2,8 @@
 /*
  * A judgement under way: the input of its gates, and their output.
  *
- * Owns: how a reason is added, and the treatment of unread attributes.
- * Never: touches the host. A gate looks at one function of the set, adds every reason that it finds, and stops no other
+ * Owns: adding a reason, and the treatment of unread attributes.
+ * Never: touches the host. A gate checks one function of the set, adds every reason that it finds, and stops no other
  * gate.
  */
 #ifndef FACET_PASSTHROUGH_JUDGE_JUDGEMENT_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether a host is as a rule says, and binding where it can be made so. Never: guesses which card was meant. */
+/*
+ * Owns: the comparison of a host with a rule, and binding functions until it matches. Never: guesses which card was
+ * meant.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -69,7 +69,7 @@ static enum facet_status wrong_rule(struct facet_error *error, const char *argum
     return facet_error_argument(error, FACET_CORRUPT, argument, "%s: %s", argument, what);
 }
 
-/* True when it is not there, or fits; then `text` has it. */
+/* True when it is absent, or fits; then `text` has it. */
 static bool take_text(const json_t *object, const char *key, char *text, size_t size)
 {
     const json_t *value = json_object_get(object, key);

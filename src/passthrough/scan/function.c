@@ -63,7 +63,7 @@ static void print_serial(uint64_t serial, char ret_text[24])
 }
 
 /* A device is slow to answer, four bytes at a time: of the extended capabilities only the beginnings are asked for,
- * with which the fields end that we know. How many bytes are there. */
+ * with which the fields end that we know. Returns how many bytes were read. */
 static size_t read_extended(int fd, uint8_t bytes[CONFIG_SPACE_SIZE])
 {
     enum { BEGINNING = 12 };

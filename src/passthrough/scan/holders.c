@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which process has which function open, by its device nodes. Never: opens a device node, or stops at a process
- * that it may not look into. */
+/*
+ * Owns: the list of the processes that have a function open, by its device nodes. Never: opens a device node, or stops
+ * at a process that it may not read.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -70,7 +72,7 @@ static bool add_holder(const struct processes *processes, const struct scan_node
     return true;
 }
 
-/* A process may end while it is looked at. */
+/* A process may end while it is read. */
 static void note_process(struct processes *processes, enum facet_pci_unread unread)
 {
     if (unread != FACET_PCI_UNREAD_ABSENT)

@@ -3,8 +3,8 @@
  * Attributes that the kernel reads under the device's own lock. A process that unbinds a device keeps that lock until
  * the driver has let go: forever, if the driver waits for a process that has the device open.
  *
- * Owns: the child that hangs in our place, that there is one of it on the machine for each function, and that this
- * process need not reap it. Never: waits longer than a deadline for each function, or for a child once it hangs. It
+ * Owns: the child that hangs in place of this process: at most one on the machine for each function, and never one that
+ * this process has to reap. Never: waits longer than a deadline for each function, or for a child once it hangs. It
  * sends no signal at its end: the calling program may have children of its own to wait for.
  */
 #include <errno.h>

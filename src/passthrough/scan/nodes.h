@@ -2,9 +2,9 @@
 /*
  * The device nodes of PCI functions: the files by which a process can have one open.
  *
- * Owns: a list of nodes by number and by name, and whether it is complete: if a driver's nodes are unknown, the
+ * Owns: a list of nodes by number and by name, and the mark that it is complete: if a driver's nodes are unknown, the
  * function's holders are FACET_PCI_UNREAD_UNKNOWN.
- * Never: looks into /dev, or opens a node.
+ * Never: reads /dev, or opens a node.
  */
 #ifndef FACET_PASSTHROUGH_SCAN_NODES_H
 #define FACET_PASSTHROUGH_SCAN_NODES_H

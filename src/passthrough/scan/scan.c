@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one look, from the list of functions to a snapshot. Never: reads an attribute itself. */
+/* Owns: one scan, from the list of functions to a snapshot. Never: reads an attribute itself. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +149,7 @@ static bool read_details(struct facet_pci_snapshot *snapshot, int root, bool all
     return read_marked(snapshot, root, marks);
 }
 
-/* ---- the look ---- */
+/* ---- the scan ---- */
 
 static enum facet_status list_functions(int root, struct facet_pci_snapshot *snapshot, uint32_t flags,
                                         struct facet_error *error)

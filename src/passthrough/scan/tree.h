@@ -2,7 +2,7 @@
 /*
  * Reading below one directory: small texts, numbers, links and lists, each of them read or with the reason why not.
  *
- * Owns: how a failure becomes a reason. No path leaves the directory, whatever links lie in it.
+ * Owns: the conversion of a failure into a reason. No path leaves the directory, whatever links lie in it.
  * Never: writes (a caller can get a descriptor for that), blocks (a pipe in a copied tree is not read), or interprets
  * the texts.
  */
@@ -15,7 +15,7 @@
 int tree_directory(int at, const char *path);
 int tree_file(int at, const char *path);
 
-/* A descriptor that only stands for a place (O_PATH), and one to write a regular file that is there. */
+/* A descriptor that only stands for a place (O_PATH), and one to write an existing regular file. */
 int tree_path(int at, const char *path);
 int tree_writable(int at, const char *path);
 

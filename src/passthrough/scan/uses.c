@@ -16,7 +16,7 @@ struct uses {
     int root;
     const char *class; /* the directory that is looked through: "sys/class/net" */
     struct facet_pci_snapshot *snapshot;
-    struct facet_pci_use *use;    /* a block device whose place is looked for */
+    struct facet_pci_use *use;    /* a block device whose place is searched for */
     char number[32];              /* "259:1", the same device */
     enum facet_pci_unread unread; /* something that might have been a use */
     bool found;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how a function can be many: virtual functions, mediated devices, vendors' virtual GPUs. Never: makes one. */
+/*
+ * Owns: the ways in which a function can be divided: virtual functions, mediated devices, vendors' virtual GPUs. Never:
+ * makes one.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -61,7 +61,7 @@ void vfio_regions_free(struct facet_vfio_device *device);
 
 /*
  * The offset of the next capability behind `from` (0: the first) with that id in an answer of the kernel, or 0. `first`
- * is the offset of the chain, `bytes` how much of the answer is there. A chain that leaves it, or runs in circles,
+ * is the offset of the chain, `bytes` how much of the answer was filled. A chain that leaves it, or runs in circles,
  * ends.
  */
 uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first, uint16_t id, size_t least);

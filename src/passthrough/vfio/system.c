@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the real calls behind the VFIO client. Never: looks at an answer. */
+/* Owns: the real calls behind the VFIO client. Never: reads an answer. */
 #include "passthrough/vfio/system.h"
 
 #include <fcntl.h>

@@ -118,7 +118,7 @@ static enum facet_status write_count(struct change *change, uint32_t count, stru
     return status;
 }
 
-/* The number alone is not it: each must be there. */
+/* The number alone is not it: each must exist. */
 static enum facet_status check_made(const struct change *change, struct facet_error *error)
 {
     for (uint32_t i = 0; i < change->wanted; i++) {

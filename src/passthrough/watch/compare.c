@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the difference of two snapshots. Never: looks at a machine, or takes an unread attribute for a change. */
+/* Owns: the difference of two snapshots. Never: reads a machine, or takes an unread attribute for a change. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@
 enum {
     POLL_SECONDS = 5,
     SETTLE_MS = 50,
-    SETTLE_MOST = 20, /* a storm of events puts the look off no longer than this many times */
+    SETTLE_MOST = 20, /* a storm of events delays the scan no longer than this many times */
 };
 
 struct facet_pci_watch {

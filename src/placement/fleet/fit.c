@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether a request fits a node, which GPUs it gets there, and taking them. Never: compares nodes. */
+/*
+ * Owns: the test whether a request fits a node, the choice of its GPUs there, and taking them. Never: compares nodes.
+ */
 #include "placement/fleet/fleet.h"
 
 static bool gpus_fit(const struct fleet_node *node, const struct fleet_shape *shape)

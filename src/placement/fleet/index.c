@@ -3,7 +3,7 @@
  * Owns: for each shape the scores of all nodes, brought up to date by the journal of changes.
  * Never: decides anything: it finds the first of the highest.
  *
- * Two levels, both flat: a change costs one block of neighbours, a decision a look over the blocks' maxima.
+ * Two levels, both flat: a change costs one block of neighbours, a decision one pass over the blocks' maxima.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the expected jobs, and the tables that tell at once how much of a GPU they could use.
- * Never: looks at a node.
+ * Never: reads a node.
  *
  * The fragments of a node are, for each expected shape, the free milli that it could not use, weighted by how often the
  * shape comes (FGD's F). A shape of one GPU can use every GPU with enough left, a shape of several whole ones all whole

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: looking things up in the tables of a mix, where every nanosecond counts. Never: changes them. */
+/* Owns: look-ups in the tables of a mix, inline because every nanosecond counts. Never: changes them. */
 #ifndef FACET_PLACEMENT_MIX_H
 #define FACET_PLACEMENT_MIX_H
 

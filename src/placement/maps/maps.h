@@ -109,7 +109,7 @@ static inline void maps_unlock(pthread_mutex_t *const *lock)
     __attribute__((cleanup(maps_unlock))) pthread_mutex_t *maps_held_ = &(maps)->lock;                                 \
     pthread_mutex_lock(maps_held_)
 
-/* Refuses a NULL for an argument that must be there. */
+/* Refuses a NULL for an argument that is required. */
 static inline enum facet_status maps_need(const void *pointer, const char *name, struct facet_error *error)
 {
     if (pointer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: looking at places, reserving, health, copies of the whole. Never: grants. */
+/* Owns: reading places, reserving, health, copies of the whole. Never: grants. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

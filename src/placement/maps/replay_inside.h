@@ -39,7 +39,7 @@ bool replay_present(const struct replay_at *at); /* there, and not null */
 /* A text or a number that may be negative. False: it is no amount that can be had; refused when it is none at all. */
 bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet_error *error);
 uint64_t replay_whole(const struct replay_at *at);
-/* The place of a text among `names` (ends with NULL), any case; `fallback` when it is not there. */
+/* The place of a text among `names` (ends with NULL), any case; `fallback` when it is absent. */
 uint32_t replay_choice(const struct replay_at *at, const char *const *names, uint32_t fallback);
 
 /* The effect of a step, and its record. */

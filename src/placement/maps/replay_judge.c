@@ -16,7 +16,7 @@
 struct record {
     const char *refusal; /* its name; NULL: it was not refused */
     bool has_result, has_state;
-    bool known; /* everything it names is there */
+    bool known; /* everything it names exists */
 };
 
 /* --- names --- */

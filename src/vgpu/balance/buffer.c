@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: buffers: their copies and which of them is valid, bringing them to members, and the host's reads and writes.
+ * Owns: buffers: their copies and the validity of each, bringing them to members, and the host's reads and writes.
  * Never: copies with the balancer's lock held, or waits for a member's other queued work. No other job changes a buffer
  * while it is copied: writers wait for readers and for each other (job.c), and one at a time holds `moving`.
  */
@@ -498,7 +498,7 @@ static enum facet_status synchronize_runner(struct facet_runner *runner, const s
     return status;
 }
 
-/* The content is written in the order of the runner's stream, and is there when this returns. */
+/* The content is written in the order of the runner's stream, and is written when this returns. */
 static enum facet_status send_content(struct facet_runner *runner, struct facet_job *job, struct facet_buffer *buffer,
                                       uint64_t address, bool zero, struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the load of members, how long jobs take, and the queues. Never: calls a device; see balance.h. */
+/* Owns: the load of members, the expected duration of jobs, and the queues. Never: calls a device; see balance.h. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -99,7 +99,7 @@ void facet_managed_stop(struct facet_managed *managed);
 /* Whether the memory that the device has at `address` is the process's own at that address. */
 enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,
                                       struct facet_error *error);
-/* Maps the addresses here, watched. FACET_BUSY: something else is there. */
+/* Maps the addresses here, watched. FACET_BUSY: something else is mapped there. */
 enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
                                     struct facet_error *error);
 void facet_managed_unmap(const struct facet_managed *managed, uint64_t address, uint64_t bytes);

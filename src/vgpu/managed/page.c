@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: where each page of managed memory is, and bringing it to the host and back.
+ * Owns: the place of each page of managed memory, and bringing it to the host and back.
  * Never: brings a page while its vGPU has work; drops one that is newer than the device's copy.
  */
 #include <errno.h>
@@ -141,7 +141,7 @@ void facet_managed_poison(struct facet_managed *managed, struct facet_managed_ra
 
 /* ---- to the host ---- */
 
-/* In two steps that waiting threads cannot see: the pages are protected until all are there. */
+/* In two steps that waiting threads cannot see: the pages are protected until all are in place. */
 static enum facet_status install_pages(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool wake,
                                        struct facet_error *error)
 {
