@@ -128,7 +128,7 @@ static enum facet_status transport_error(const struct client *client, const stru
  * A user who can change the folder could put another socket there. Checked anew before each call: a folder that is
  * missing now may belong to another user the next time.
  */
-static enum facet_status judge_folder(struct client *client, struct facet_error *error)
+static enum facet_status check_folder(struct client *client, struct facet_error *error)
 {
     struct facet_error reason;
     enum facet_status status = facet_path_trust_folder(client->folder, &reason);
@@ -158,7 +158,7 @@ static enum facet_status exchange_once(struct client *client, const char *method
                                    .only_own = true,
                                    .timeout_ms = provider ? PROVIDER_MS : CALL_MS};
 
-    enum facet_status status = judge_folder(client, error);
+    enum facet_status status = check_folder(client, error);
     if (status != FACET_OK)
         return status;
     if (http_exchange(client->http, &call, ret_answer, &failure))

@@ -43,7 +43,7 @@ static void work_out(uint32_t id, char *value, size_t size)
         *slash = '\0';
 }
 
-static void look_up(uint32_t id, struct row *row)
+static void look_up_setting(uint32_t id, struct row *row)
 {
     uint64_t ignored;
     const char *text = facet_config_text((enum facet_setting_id)id);
@@ -109,7 +109,7 @@ static bool row_at(uint32_t index, struct row *row)
     const struct facet_variable *variable = NULL;
 
     if (index < FACET_SETTING_COUNT)
-        look_up(index, row);
+        look_up_setting(index, row);
     else if ((variable = facet_variable_at(index - FACET_SETTING_COUNT)))
         look_up_variable(variable, row);
     if (index == FACET_SETTING_LIB_DIR)

@@ -155,7 +155,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
 }
 
 /* Connected, but nothing is sent yet: the kernel knows the listening process. */
-static int judge_peer(void *context, char *their_address, char *our_address, int their_port, int our_port)
+static int check_peer(void *context, char *their_address, char *our_address, int their_port, int our_port)
 {
     struct exchange *exchange = context;
     struct ucred peer = {.uid = (uid_t)-1};
@@ -202,7 +202,7 @@ static CURLcode prepare_call(struct http *http, struct exchange *exchange, struc
     set(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     set(handle, CURLOPT_OPENSOCKETDATA, exchange);
     set(handle, CURLOPT_PREREQDATA, exchange);
-    return set(handle, CURLOPT_PREREQFUNCTION, judge_peer); /* not known before libcurl 7.80: then no call is made */
+    return set(handle, CURLOPT_PREREQFUNCTION, check_peer); /* not known before libcurl 7.80: then no call is made */
 }
 
 static struct http_failure failure_of(struct http *http, const struct exchange *exchange, CURLcode code)

@@ -54,7 +54,7 @@ static bool take_word(const struct command *self, struct kernel_build *build, in
     return add_argument(build, option == 'D' ? "-D" : "-I", optarg);
 }
 
-/* As options are spelled in the help. */
+/* The spelling of an option in the help. */
 static const char *option_spelling(int option)
 {
     return option == OPTION_TARGET ? "--target"

@@ -66,8 +66,8 @@ enum facet_status kernel_build_compile(const struct kernel_build *build, const c
                                        struct facet_error *error);
 
 /*
- * With options that say how to compile, an image is refused, which they could not affect: FACET_INVALID_ARGUMENT names
- * the option.
+ * Refuses an image that comes with options of the compiler, which could not affect it: FACET_INVALID_ARGUMENT names the
+ * option.
  */
 enum facet_status kernel_build_demand_none(const struct kernel_build *build, const char *image,
                                            struct facet_error *error);

@@ -71,7 +71,7 @@ static enum facet_status fill_from_file(struct kernel_argument *argument, struct
     return FACET_OK;
 }
 
-/* Of any type: a number is not meant as a file. */
+/* Whether the text is a number of any type, and so not the name of a file. */
 static bool is_number(const char *text)
 {
     char *end;
@@ -118,7 +118,7 @@ static double float_at(const struct kernel_argument *argument, uint64_t index)
     return (double)narrow;
 }
 
-/* With the sign spread over all bits when the type has one. */
+/* The bits of an element; of a signed type, extended by its sign. */
 static uint64_t bits_at(const struct kernel_argument *argument, uint64_t index)
 {
     uint32_t spare = 64 - 8 * argument->type->bytes;

@@ -101,7 +101,7 @@ void kernel_device_abandon(const struct kernel_device *device)
 
 /* In slices: a single call of a provider must not take longer than its deadline. */
 /* The reason why the device itself ended the launch, as far as it is known here. */
-static enum facet_status tell_failure(enum facet_status status, const char *kernel, struct facet_error *error)
+static enum facet_status name_failure(enum facet_status status, const char *kernel, struct facet_error *error)
 {
     const char *limit = getenv("FACET_CPU_GROUP_LIMIT");
 
@@ -148,7 +148,7 @@ enum facet_status kernel_device_wait(const struct kernel_device *device, const c
         return status;
     if (execution->query(instance, device->context, device->stream, &state, NULL) == FACET_OK && state.failed) {
         status = (enum facet_status)(-(int)state.failed);
-        return tell_failure(status, kernel, error);
+        return name_failure(status, kernel, error);
     }
     return FACET_OK;
 }

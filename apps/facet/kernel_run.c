@@ -175,7 +175,7 @@ static enum facet_status make_image(struct request *request, const struct kernel
     return status;
 }
 
-/* By families: only the provider knows which images a processor of the family can load. */
+/* Compares families only: the provider knows which images a processor of the family can load. */
 static enum facet_status check_target(const struct kernel_device *device, const struct facet_image *image,
                                       struct facet_error *error)
 {
@@ -456,7 +456,7 @@ static void print_results(const struct request *request)
     }
 }
 
-/* On standard error: results stay results. */
+/* Prints to standard error, so that standard output has results only. */
 static void print_times(const struct request *request, const struct kernel_device *device,
                         const struct facet_launch_record *record)
 {

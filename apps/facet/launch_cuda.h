@@ -26,7 +26,7 @@ struct launch_cuda {
  */
 enum facet_status launch_cuda_find(const char *segments, struct launch_cuda *ret_cuda, struct facet_error *error);
 
-/* In the child, before exec: an earlier value stays, behind the new one. False with errno when memory is out. */
+/* Called in the child, before exec. An earlier value stays, behind the new one. False with errno when memory is out. */
 bool launch_cuda_enter(const struct launch_cuda *cuda);
 
 #endif

@@ -27,7 +27,7 @@ struct launch_hip {
  */
 enum facet_status launch_hip_find(const char *segments, struct launch_hip *ret_hip, struct facet_error *error);
 
-/* In the child, before exec: an earlier value stays, behind the new one. False with errno when memory is out. */
+/* Called in the child, before exec. An earlier value stays, behind the new one. False with errno when memory is out. */
 bool launch_hip_enter(const struct launch_hip *hip);
 
 #endif

@@ -143,7 +143,7 @@ static enum facet_status sample_view(const struct view *view, bool first, struct
     return facet_subject_add(view->subject, measurements, count, error);
 }
 
-static enum facet_status look_at_all(const struct watched *watched, bool first, struct facet_error *error)
+static enum facet_status sample_all(const struct watched *watched, bool first, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -189,10 +189,10 @@ enum facet_status metrics_gather(const struct metrics_request *request, bool jso
     enum facet_status status = open_all(&watched, request, error);
 
     if (status == FACET_OK)
-        status = look_at_all(&watched, true, error);
+        status = sample_all(&watched, true, error);
     if (status == FACET_OK && request->interval_ns > 0) {
         pause_for(request->interval_ns);
-        status = look_at_all(&watched, false, error);
+        status = sample_all(&watched, false, error);
     }
     return status == FACET_OK ? write_text(&watched, json, ret_text, error) : status;
 }

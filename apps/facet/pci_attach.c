@@ -175,7 +175,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 
 /* --- the host --- */
 
-static enum facet_status judge_mdev(const struct pci_attachment *attachment, const char *uuid,
+static enum facet_status check_mdev(const struct pci_attachment *attachment, const char *uuid,
                                     struct facet_error *error)
 {
     if (pci_attachment_has_mdev(attachment, uuid))
@@ -190,7 +190,7 @@ static enum facet_status check_function(const struct pci_attachment *attachment,
     bool managed = attachment->target == PCI_TARGET_LIBVIRT && (attachment->request.flags & FACET_ATTACH_MANAGED);
 
     if (function->mdev)
-        return judge_mdev(attachment, function->mdev, error);
+        return check_mdev(attachment, function->mdev, error);
     const struct facet_pci_function *found =
         attachment->snapshot ? facet_pci_snapshot_find(attachment->snapshot, &function->address) : NULL;
     facet_pci_address_print(&function->address, address);
@@ -242,8 +242,8 @@ static void warn_of_group(const struct command *self, const struct pci_attachmen
 }
 
 /* A failed check stops an attachment, but printed arguments may be for another machine: there it only warns. */
-static enum facet_status look_at_host(const struct command *self, struct pci_attachment *attachment,
-                                      struct facet_error *error)
+static enum facet_status scan_host(const struct command *self, struct pci_attachment *attachment,
+                                   struct facet_error *error)
 {
     for (uint32_t i = 0; i < attachment->request.count; i++) {
         enum facet_status status = check_function(attachment, &attachment->functions[i], error);
@@ -390,7 +390,7 @@ static int run_attach(const struct command *self, int argc, char **argv)
 
     if (!read_options(self, argc, argv, &attachment, &status))
         return status;
-    if (pci_attachment_begin(&attachment, &error) != FACET_OK || look_at_host(self, &attachment, &error) != FACET_OK)
+    if (pci_attachment_begin(&attachment, &error) != FACET_OK || scan_host(self, &attachment, &error) != FACET_OK)
         return command_refuse(self, attachment.json, &error, NULL);
     return attachment.socket ? attach_functions(self, &attachment, &error) : print_form(self, &attachment, &error);
 }

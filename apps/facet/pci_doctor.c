@@ -74,7 +74,7 @@ static uint32_t ask_kvm(void)
     return kvm >= 0 ? FACET_PCI_YES : FACET_PCI_NO;
 }
 
-/* Of another machine only its files are known. */
+/* Leaves all of it unknown for the files of another machine. */
 static struct facet_doctor_environment ask_environment(bool here)
 {
     struct facet_doctor_environment environment = {.size = sizeof environment};

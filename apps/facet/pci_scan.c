@@ -88,7 +88,7 @@ static const char *number_of(const json_t *function, const char *member, char *b
     return view_has(function, member) ? buffer : NULL;
 }
 
-/* Also null is none. */
+/* NULL also for a member that is null. */
 static const char *text_of(const json_t *object, const char *member)
 {
     return view_text(object, member)[0] ? view_text(object, member) : NULL;

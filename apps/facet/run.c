@@ -404,7 +404,7 @@ static enum facet_status find_place(const struct run *run, char dirs[LAUNCH_DIRS
     return status;
 }
 
-/* In the vGPUs: the command's exit status, or why it could not be started. */
+/* Runs the command in the vGPUs. Returns its exit status, or the one that says why it could not be started. */
 static int run_inside(struct run *run)
 {
     struct facet_error error = {0};

@@ -84,7 +84,7 @@ static const struct launcher launchers[] = {
     {"nsenter", ROOT, NULL},
 };
 
-/* What a launcher answers itself, where it is the only word. */
+/* Options that a launcher answers itself, where they are its only word. */
 static const char *const answers[] = {"-V", "--version", "-h", "--help", "-ls", "-list"};
 
 /* Words that say of what the subcommand behind them is: `docker container run`. */

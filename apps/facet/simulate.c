@@ -254,7 +254,7 @@ static void make_points(struct simulate *simulate)
         simulate->points[simulate->point_count++] = simulate->loads[load++];
 }
 
-/* Of a pipe as well, whose length is not known before. */
+/* Reads a file or a pipe, whose length is not known before. */
 static enum facet_status read_bytes(int fd, const char *path, char **ret_text, size_t *ret_length,
                                     struct facet_error *error)
 {

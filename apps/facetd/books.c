@@ -99,7 +99,7 @@ static bool is_above(uint64_t driver_bytes, uint64_t charged)
     return more > SLACK_BYTES && more > charged / SLACK_PART;
 }
 
-static void judge_use(const struct books *books, const struct vgpu_info *info, uint64_t now_ns, struct entry *entry)
+static void compare_use(const struct books *books, const struct vgpu_info *info, uint64_t now_ns, struct entry *entry)
 {
     const struct entry *before = find_entry(books, info->row.id);
 
@@ -125,7 +125,7 @@ static void compare_books(struct books *books, const struct daemon *daemon, cons
         for (uint32_t i = 0; tenants.count && i < facet_device_table_count(daemon->devices); i++)
             add_device(daemon, facet_device_table_at(daemon->devices, i), &tenants, infos, entries);
         for (size_t i = 0; i < count; i++)
-            judge_use(books, &infos[i], now_ns, &entries[i]);
+            compare_use(books, &infos[i], now_ns, &entries[i]);
         pthread_mutex_lock(&books->lock);
         old = books->entries;
         books->entries = entries;

@@ -29,7 +29,7 @@ struct book {
     bool excess;           /* for ten seconds above the charge, by a tenth and by 64 MiB */
 };
 
-/* As last read. False where the driver has listed no process of the vGPU, or not its memory. */
+/* The counts as last read. False where the driver has listed no process of the vGPU, or not its memory. */
 bool books_of(struct books *books, const char *vgpu_id, struct book *ret_book);
 
 #endif

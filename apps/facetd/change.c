@@ -11,8 +11,8 @@
 #define RETRY_NS (10 * FACET_NS_PER_S)
 
 /* With the change lock. */
-static enum facet_status look_up(const struct registry *registry, const char *ref, struct vgpu **ret_vgpu,
-                                 struct facet_error *error)
+static enum facet_status find_vgpu(const struct registry *registry, const char *ref, struct vgpu **ret_vgpu,
+                                   struct facet_error *error)
 {
     struct vgpu *vgpu = registry_look_up(registry, ref);
 
@@ -91,7 +91,7 @@ enum facet_status registry_change(struct registry *registry, const char *ref, co
     struct vgpu *vgpu = NULL;
 
     pthread_mutex_lock(&registry->change);
-    enum facet_status status = look_up(registry, ref, &vgpu, error);
+    enum facet_status status = find_vgpu(registry, ref, &vgpu, error);
     if (status == FACET_OK)
         status = change_limits(registry, vgpu, request, error);
     if (status == FACET_OK) {
@@ -118,7 +118,7 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
     struct vgpu *vgpu = NULL;
 
     pthread_mutex_lock(&registry->change);
-    enum facet_status status = look_up(registry, ref, &vgpu, error);
+    enum facet_status status = find_vgpu(registry, ref, &vgpu, error);
     if (status == FACET_OK)
         status = set_frozen(registry, vgpu, frozen, error);
     if (status == FACET_OK)
@@ -258,7 +258,7 @@ enum facet_status registry_destroy(struct registry *registry, const char *ref, b
     struct vgpu *vgpu = NULL;
 
     pthread_mutex_lock(&registry->change);
-    enum facet_status status = look_up(registry, ref, &vgpu, error);
+    enum facet_status status = find_vgpu(registry, ref, &vgpu, error);
     if (status == FACET_OK)
         status = remove_vgpu(registry, vgpu, force, &removal, error);
     pthread_mutex_unlock(&registry->change);
@@ -269,7 +269,7 @@ enum facet_status registry_destroy(struct registry *registry, const char *ref, b
 
 /* --- tidying ---------------------------------------------------------------------------------------------------- */
 
-static void put_off(struct registry *registry, struct vgpu *place, uint64_t until_ns)
+static void set_retry_time(struct registry *registry, struct vgpu *place, uint64_t until_ns)
 {
     pthread_mutex_lock(&registry->lock);
     place->retry_after_ns = until_ns;
@@ -288,10 +288,10 @@ static void tidy_vgpu(struct registry *registry, struct vgpu *vgpu, uint64_t now
     if (is_litter) {
         if (remove_vgpu(registry, vgpu, false, &removal, &error) == FACET_OK)
             return;
-        put_off(registry, vgpu, now_ns + RETRY_NS);
+        set_retry_time(registry, vgpu, now_ns + RETRY_NS);
         facet_log(FACET_LOG_WARNING, "cannot remove vGPU %s: %s", vgpu->row.name, error.message);
     } else if (vgpu->trouble[0] && vgpu->device && mode_is_spatial(vgpu->row.limits.mode)) {
-        put_off(registry, vgpu, now_ns + RETRY_NS);
+        set_retry_time(registry, vgpu, now_ns + RETRY_NS);
         vgpu_serve_again(registry, vgpu);
     }
 }

@@ -324,7 +324,7 @@ static enum facet_status create_timed(struct registry *registry, struct vgpu *vg
 }
 
 /* A device grants in steps; a grant of more than was requested gets one warning. */
-static void tell_surplus(const struct facet_limits *asked, struct vgpu_info *info)
+static void warn_of_surplus(const struct facet_limits *asked, struct vgpu_info *info)
 {
     const struct vgpu_slice *slice = &info->row.slice;
     char memory[16];
@@ -359,7 +359,7 @@ enum facet_status registry_create(struct registry *registry, const struct reques
     if (status == FACET_OK) {
         registry_add(registry, &vgpu);
         registry_tell(registry, &vgpu, ret_info);
-        tell_surplus(&asked, ret_info);
+        warn_of_surplus(&asked, ret_info);
         registry_tell_crowding(registry, request, ret_info);
     }
     pthread_mutex_unlock(&registry->change);

@@ -89,7 +89,7 @@ static bool refuse_bad_request(struct head_refusal *refusal, const char *argumen
 /* ---- the first line ---- */
 
 /* A path from the root. Percent codes have two digits, and none is NUL, which would end the path early. */
-static bool judge_target(struct text target, struct head_refusal *refusal)
+static bool check_target(struct text target, struct head_refusal *refusal)
 {
     uint32_t arguments = 0;
 
@@ -116,7 +116,7 @@ static bool judge_target(struct text target, struct head_refusal *refusal)
     return true;
 }
 
-static bool judge_version(struct text version, struct head_refusal *refusal)
+static bool check_version(struct text version, struct head_refusal *refusal)
 {
     bool is_http = version.length == 8 && strncmp(version.at, "HTTP/", 5) == 0 && is_digit(version.at[5]) &&
                    version.at[6] == '.' && is_digit(version.at[7]);
@@ -128,7 +128,7 @@ static bool judge_version(struct text version, struct head_refusal *refusal)
     return true;
 }
 
-static bool judge_first(struct text line, struct headers *headers, struct head_refusal *refusal)
+static bool check_first_line(struct text line, struct headers *headers, struct head_refusal *refusal)
 {
     const char *end = line.at + line.length, *path = memchr(line.at, ' ', line.length);
     const char *version = path ? memchr(path + 1, ' ', (size_t)(end - path - 1)) : NULL;
@@ -141,8 +141,8 @@ static bool judge_first(struct text line, struct headers *headers, struct head_r
         return refuse_bad_request(refusal, "request", "the first line of the request: expected 'METHOD PATH HTTP/1.1'");
     headers->must_have_host = end[-1] != '0';
     refusal->no_body = path - line.at == 4 && memcmp(line.at, "HEAD", 4) == 0;
-    return judge_target((struct text){path + 1, (size_t)(version - path - 1)}, refusal) &&
-           judge_version((struct text){version + 1, (size_t)(end - version - 1)}, refusal);
+    return check_target((struct text){path + 1, (size_t)(version - path - 1)}, refusal) &&
+           check_version((struct text){version + 1, (size_t)(end - version - 1)}, refusal);
 }
 
 /* ---- headers ---- */
@@ -151,7 +151,7 @@ static bool judge_first(struct text line, struct headers *headers, struct head_r
  * Digits alone; the value may be too large for any type. HTTP allows blanks behind it, but the library takes them for a
  * part of the number and would answer with its own page.
  */
-static bool judge_length(struct text value, struct headers *headers, struct head_refusal *refusal)
+static bool check_length(struct text value, struct headers *headers, struct head_refusal *refusal)
 {
     unsigned long long length = 0;
 
@@ -172,10 +172,10 @@ static bool judge_length(struct text value, struct headers *headers, struct head
     return true;
 }
 
-static bool judge_header(struct text name, struct text value, struct headers *headers, struct head_refusal *refusal)
+static bool check_header(struct text name, struct text value, struct headers *headers, struct head_refusal *refusal)
 {
     if (is_word(name, "Content-Length"))
-        return judge_length(value, headers, refusal);
+        return check_length(value, headers, refusal);
     if (is_word(name, "Cookie")) /* the library would parse it */
         return refuse_bad_request(refusal, "headers", "Cookie: expected none");
     if (is_word(name, "Expect") && !is_word(value, "100-continue"))
@@ -187,7 +187,7 @@ static bool judge_header(struct text name, struct text value, struct headers *he
     return true;
 }
 
-static bool judge_line(struct text line, struct headers *headers, struct head_refusal *refusal)
+static bool check_line(struct text line, struct headers *headers, struct head_refusal *refusal)
 {
     const char *colon = memchr(line.at, ':', line.length);
 
@@ -203,11 +203,11 @@ static bool judge_line(struct text line, struct headers *headers, struct head_re
         return refuse_bad_request(refusal, "headers",
                                   "a header: expected 'Name: value', with no blank before the colon");
     struct text value = {colon + 1, (size_t)(line.at + line.length - colon - 1)};
-    return judge_header((struct text){line.at, (size_t)(colon - line.at)}, trimmed_text(value), headers, refusal);
+    return check_header((struct text){line.at, (size_t)(colon - line.at)}, trimmed_text(value), headers, refusal);
 }
 
 /* A body without a length would be answered by the library itself if it is malformed. */
-static bool judge_all(const struct headers *headers, struct head_refusal *refusal)
+static bool check_all_lines(const struct headers *headers, struct head_refusal *refusal)
 {
     if (headers->must_have_host && !headers->host)
         return refuse_bad_request(refusal, "headers", "Host is not there: expected one in a request of HTTP/1.1");
@@ -243,12 +243,12 @@ enum head_verdict head_judge(const char *data, size_t size, struct head_refusal 
         at++;
     if (!next_line(at, end, &line, &at))
         return too_long((size_t)(end - at), true, ret_refusal);
-    if (!judge_first(line, &headers, ret_refusal))
+    if (!check_first_line(line, &headers, ret_refusal))
         return HEAD_BAD;
     while (next_line(at, end, &line, &at) && (size_t)(at - data) <= HEAD_MAX) {
         if (!line.length)
-            return judge_all(&headers, ret_refusal) ? HEAD_GOOD : HEAD_BAD;
-        if (!judge_line(line, &headers, ret_refusal))
+            return check_all_lines(&headers, ret_refusal) ? HEAD_GOOD : HEAD_BAD;
+        if (!check_line(line, &headers, ret_refusal))
             return HEAD_BAD;
     }
     return too_long(size, false, ret_refusal);

@@ -268,7 +268,7 @@ static void block_signals(sigset_t *ret_signals)
 }
 
 /* It serves other shells as well, whose users would not see why they wait. */
-static void tell_rest(const struct options *options)
+static void warn_of_surroundings(const struct options *options)
 {
     char rest[256];
 
@@ -280,7 +280,7 @@ static void tell_rest(const struct options *options)
 }
 
 /* A private daemon has none of them: its environment is made of the names that Facet knows. */
-static void tell_unknown(void)
+static void warn_of_variables(void)
 {
     for (char **entry = environ; entry && *entry; entry++)
         if (facet_variable_is_unknown(*entry))
@@ -339,8 +339,8 @@ static enum facet_status run_daemon(struct options *options, struct ready *ready
         status = take_lock(options, &lock, error);
     if (status != FACET_OK || lock < 0)
         return status;
-    tell_rest(options);
-    tell_unknown();
+    warn_of_surroundings(options);
+    warn_of_variables();
     return serve_clients(options, &signals, lock, ready, error);
 }
 

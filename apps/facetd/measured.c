@@ -85,7 +85,7 @@ void measured_close(struct measured *measured)
     free(measured);
 }
 
-static enum facet_status look_at_device(struct measured *measured, uint32_t index, struct facet_error *error)
+static enum facet_status sample_device(struct measured *measured, uint32_t index, struct facet_error *error)
 {
     const struct facet_device_record *device = facet_device_table_at(measured->devices, index);
     struct facet_measurement measurements[FACET_GATHER_MOST];
@@ -102,7 +102,7 @@ static enum facet_status look_at_device(struct measured *measured, uint32_t inde
     return status;
 }
 
-static enum facet_status look_at_file(struct measured *measured, struct facet_error *error)
+static enum facet_status sample_file(struct measured *measured, struct facet_error *error)
 {
     struct facet_measurement measurements[FACET_GATHER_MOST];
     uint32_t count = FACET_GATHER_MOST;
@@ -111,7 +111,7 @@ static enum facet_status look_at_file(struct measured *measured, struct facet_er
     if (status == FACET_OK)
         status = facet_subject_add(measured->subjects[0], measurements, count, error);
     for (uint32_t i = 0; status == FACET_OK && i + 1 < measured->count; i++)
-        status = look_at_device(measured, i, error);
+        status = sample_device(measured, i, error);
     return status;
 }
 
@@ -119,7 +119,7 @@ enum facet_status measured_look(struct measured *measured, char **ret_text, stru
 {
     sessions_watch(measured->sessions);
     pthread_mutex_lock(&measured->lock);
-    enum facet_status status = look_at_file(measured, error);
+    enum facet_status status = sample_file(measured, error);
     if (status == FACET_OK)
         status = facet_subjects_json(measured->subjects, measured->count, ret_text, error);
     pthread_mutex_unlock(&measured->lock);

@@ -7,8 +7,8 @@
 #include "device/describe.h"
 #include "device/node.h"
 
-static enum facet_status look_at(void *context, const struct facet_device_record *device, struct facet_node_look *look,
-                                 struct facet_error *error)
+static enum facet_status read_device(void *context, const struct facet_device_record *device,
+                                     struct facet_node_look *look, struct facet_error *error)
 {
     struct sessions *sessions = context;
     CLEANUP_USE struct provider_use use = {0};
@@ -31,7 +31,7 @@ static enum facet_status look_at(void *context, const struct facet_device_record
 enum facet_status node_describe(const struct facet_device_table *devices, struct sessions *sessions,
                                 struct facet_spec **ret_spec, struct facet_error *error)
 {
-    const struct facet_node_config config = {.devices = devices, .look = look_at, .context = sessions};
+    const struct facet_node_config config = {.devices = devices, .look = read_device, .context = sessions};
 
     return facet_node_describe(&config, ret_spec, error);
 }

@@ -62,8 +62,8 @@ enum facet_status reservation_add_part(struct reservation *reservation, const ch
 bool reservation_is_impaired(const struct reservation *reservation);
 
 /*
- * As a row of the database, whose text the caller frees (reservation_rows_free()), and back. FACET_CORRUPT: the text is
- * damaged, or disagrees with its row.
+ * Converts a reservation into a row of the database, whose text the caller frees (reservation_rows_free()), and back.
+ * FACET_CORRUPT: the text is damaged, or disagrees with its row.
  */
 enum facet_status reservation_to_row(const struct reservation *reservation, struct reservation_row *ret_row,
                                      struct facet_error *error);

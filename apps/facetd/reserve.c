@@ -107,8 +107,8 @@ static void publish_reservations(struct registry *registry, struct reservation_l
 }
 
 /* Reads the providers, takes the parts of all holders, and notes the state of each reservation. */
-static enum facet_status look_at_node(struct registry *registry, uint32_t strategy, struct picture *picture,
-                                      struct facet_error *error)
+static enum facet_status read_node(struct registry *registry, uint32_t strategy, struct picture *picture,
+                                   struct facet_error *error)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
     enum facet_status status = node_describe(registry->parts.devices, registry->parts.sessions, &picture->spec, error);
@@ -133,7 +133,7 @@ void reserve_look(struct registry *registry)
 
     if (registry->reservations.count == 0)
         return;
-    if (look_at_node(registry, FACET_MAP_EVENLY, &picture, &error) != FACET_OK) {
+    if (read_node(registry, FACET_MAP_EVENLY, &picture, &error) != FACET_OK) {
         facet_log(FACET_LOG_WARNING, "cannot tell how the reservations are: %s", error.message);
         return;
     }
@@ -234,7 +234,7 @@ static enum facet_status settle_reservation(struct registry *registry, const str
     return FACET_OK;
 }
 
-/* Adds to a refusal who has some of the slot: a reservation, and where. */
+/* Adds to a refusal the reservations that have some of the slot: a reservation, and where. */
 static void name_holder(const struct registry *registry, const char *slot, struct facet_error *error)
 {
     char amount[FACET_AMOUNT_SIZE];
@@ -266,7 +266,7 @@ static enum facet_status reserve_parts(struct registry *registry, struct reserva
     if (status == FACET_OK)
         status = choose_id(registry, reservation, error);
     if (status == FACET_OK)
-        status = look_at_node(registry, reservation->strategy, &picture, error);
+        status = read_node(registry, reservation->strategy, &picture, error);
     if (status == FACET_OK)
         status = occupancy_grant(picture.occupancy, reservation, &refusal, error);
     if (status != FACET_OK && refusal.reason == FACET_REFUSED_SHORT)
@@ -372,7 +372,7 @@ enum facet_status registry_reservation_list(struct registry *registry, struct re
 
 /* --- vGPUs -------------------------------------------------------------------------------------------------------- */
 
-/* Of a device as a whole; partitions count as devices of their own there. */
+/* The reserved amount of a whole device. Partitions count as devices of their own. */
 static int64_t reserved_by(const struct registry *registry, const struct reservation *reservation,
                            const struct facet_device_record *device)
 {

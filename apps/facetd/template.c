@@ -59,7 +59,7 @@ static bool is_smaller(const struct facet_partition_template *a, const struct fa
     return a->length < b->length;
 }
 
-static void name_all(const struct template_offer *offers, uint32_t count, char *buffer, size_t size)
+static void print_names(const struct template_offer *offers, uint32_t count, char *buffer, size_t size)
 {
     size_t used = 0;
 
@@ -68,18 +68,18 @@ static void name_all(const struct template_offer *offers, uint32_t count, char *
         used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? ", " : "", offers[i].template.id);
 }
 
-/* Nothing could be chosen: why. */
+/* Explains why no template could be chosen. */
 static enum facet_status refuse_wish(const struct template_offer *offers, uint32_t count,
-                                     const struct template_wish *wish, bool is_there, bool is_enough,
+                                     const struct template_wish *wish, bool is_known, bool is_large_enough,
                                      struct facet_error *error)
 {
     char names[200];
 
-    name_all(offers, count, names, sizeof names);
-    if (!is_there)
+    print_names(offers, count, names, sizeof names);
+    if (!is_known)
         return facet_error_argument(error, FACET_NOT_FOUND, "template", "template '%s': expected one of %s",
                                     wish->id ? wish->id : "", names);
-    if (!is_enough)
+    if (!is_large_enough)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, wish->id ? "template" : "memory",
                                     "%" PRIu64 " bytes and %" PRIu32 ".%" PRIu32
                                     " %% of the device: more than %s%s holds",
@@ -95,7 +95,7 @@ enum facet_status template_choose(const struct template_offer *offers, uint32_t 
                                   struct facet_error *error)
 {
     const struct template_offer *best = NULL;
-    bool is_there = false, is_enough = false;
+    bool is_known = false, is_large_enough = false;
     uint32_t start = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -104,17 +104,17 @@ enum facet_status template_choose(const struct template_offer *offers, uint32_t 
 
         if (wish->id && strcmp(offer->template.id, wish->id) != 0)
             continue;
-        is_there = true;
+        is_known = true;
         if (!template_holds(&offer->template, wish))
             continue;
-        is_enough = true;
+        is_large_enough = true;
         if ((best && !is_smaller(&offer->template, &best->template)) || !best_start(offers, count, offer, &at))
             continue;
         best = offer;
         start = at;
     }
     if (!best)
-        return refuse_wish(offers, count, wish, is_there, is_enough, error);
+        return refuse_wish(offers, count, wish, is_known, is_large_enough, error);
     *ret_offer = best;
     *ret_start = start;
     return FACET_OK;

@@ -208,7 +208,7 @@ enum facet_status workload_describe(const struct facet_device_table *devices, st
 
 /* --- a vGPU ------------------------------------------------------------------------------------------------------- */
 
-/* At the same path as on the host, so that a plain process finds it as well. */
+/* Adds a file at the same path as on the host, so that a plain process finds it as well. */
 static enum facet_status add_path(struct facet_workload *workload, const char *path, bool writable,
                                   struct facet_error *error)
 {
