@@ -84,7 +84,7 @@ static void report_changes(struct facet_provider_instance *instance, uint32_t de
         add_event(instance, device, FACET_EVENT_ECC, now->ecc_uncorrected, "uncorrected memory errors");
 }
 
-static void look_at_all(struct facet_provider_instance *instance)
+static void read_all_chips(struct facet_provider_instance *instance)
 {
     for (uint32_t device = 0; device < instance->count; device++) {
         struct ascend_chip *chip = &instance->chips[device];
@@ -111,7 +111,7 @@ enum facet_status ascend_device_events(struct facet_provider_instance *instance,
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&instance->event_lock);
-    look_at_all(instance);
+    read_all_chips(instance);
     status = facet_kit_events_give(&instance->events, after, items, item_size, capacity, ret_count, error);
     pthread_mutex_unlock(&instance->event_lock);
     return status;

@@ -286,10 +286,10 @@ struct cpu_transfer {
 };
 #define CPU_NO_FILL UINT32_MAX
 
-/* At once. */
+/* Transfers at once. */
 enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu_transfer *transfer,
                                    struct facet_error *error);
-/* In the queue's order. */
+/* Transfers in the order of the queue. */
 enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_transfer *transfer,
                                      struct facet_error *error);
 

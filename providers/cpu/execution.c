@@ -112,7 +112,7 @@ static enum facet_status execution_launch(struct facet_provider_instance *instan
 }
 
 /* The finding of a checked launch is reported once, to the first thread that waits. */
-static enum facet_status tell_finding(struct cpu_queue *queue, struct facet_error *error)
+static enum facet_status report_finding(struct cpu_queue *queue, struct facet_error *error)
 {
     pthread_mutex_lock(&queue->context->lock);
     enum facet_status status = queue->finding;
@@ -133,7 +133,7 @@ static enum facet_status execution_synchronize(struct facet_provider_instance *i
         return status;
     status = cpu_stream_wait(queue->stream, timeout_ns);
     if (status == FACET_OK)
-        status = tell_finding(queue, error);
+        status = report_finding(queue, error);
     else
         facet_kit_fail(error, status, "stream %" PRIu64 ": still at work after %" PRIu64 " ns", stream, timeout_ns);
     cpu_queue_drop(queue);

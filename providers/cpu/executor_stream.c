@@ -161,7 +161,7 @@ static bool remove_finished_jobs(struct cpu_stream *stream)
     return any;
 }
 
-/* From the first again after each: the list may change during a call of `done`. */
+/* Begins at the first stream each time: the list may change during a call of `done`. */
 static struct cpu_stream *first_unsettled(struct cpu_tenant *tenant)
 {
     struct cpu_stream *stream;
@@ -345,7 +345,7 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
  * yields to every thread that wants the processor. But a unit that was woken may be waiting for another processor that
  * is busy, and only a processor whose thread sleeps takes it over: then this thread sleeps.
  */
-static void look_for(struct cpu_stream *stream, uint64_t target, uint64_t deadline)
+static void poll_completion(struct cpu_stream *stream, uint64_t target, uint64_t deadline)
 {
     struct cpu_executor *executor = stream->tenant->executor;
     uint64_t now = cpu_deadline_ns(0), until = cpu_deadline_ns(LOOK_NS), called_since = now;
@@ -373,7 +373,7 @@ enum facet_status cpu_stream_wait(struct cpu_stream *stream, uint64_t timeout_ns
     pthread_mutex_lock(&tenant->executor->lock);
     target = stream->state.launched;
     if (stream->state.completed < target)
-        look_for(stream, target, deadline);
+        poll_completion(stream, target, deadline);
     while (stream->state.completed < target && in_time) {
         stream->wanted = stream->wanted < target ? stream->wanted : target;
         in_time = cpu_condition_wait(tenant->executor, &tenant->changed, deadline) || stream->state.completed >= target;

@@ -113,7 +113,7 @@ void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t l
     pthread_mutex_unlock(&executor->lock);
 }
 
-/* Of the turn that is under way. */
+/* Processor time of the unit in the turn that is under way. */
 static uint64_t had_ns(const struct cpu_unit *unit, uint64_t now_ns)
 {
     uint64_t elapsed_ns = now_ns - unit->turn_start_ns, had = cpu_unit_had_ns(unit);

@@ -202,7 +202,7 @@ static bool wake_next_units(struct cpu_executor *executor, uint64_t now_ns)
     return awake || wake_one(executor) || start_unit(executor);
 }
 
-/* Once for each arrival, and not before all that slept are awake. */
+/* Preempts a unit once for each arrival, and only when no unit sleeps. */
 static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
 {
     struct cpu_executor *executor = tenant->executor;
@@ -459,7 +459,7 @@ static bool may_follow(const struct cpu_executor *executor)
 }
 
 /* Until when a unit that finds no work polls for more before it sleeps; that time is not charged. */
-static uint64_t look_until(const struct cpu_unit *unit)
+static uint64_t poll_until_ns(const struct cpu_unit *unit)
 {
     const struct cpu_executor *executor = unit->executor;
     uint64_t until = may_follow(executor) ? unit->worked_ns + FOLLOW_NS : unit->worked_ns + SPIN_NS;
@@ -530,7 +530,7 @@ void *cpu_unit_main(void *argument)
             left->record.preemptions++;
         left = NULL;
         if (!working) {
-            uint64_t until = look_until(unit);
+            uint64_t until = poll_until_ns(unit);
 
             if (cpu_deadline_ns(0) < until)
                 spin_for_work(unit, until);

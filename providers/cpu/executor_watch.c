@@ -103,13 +103,13 @@ static bool is_due(const struct cpu_unit *unit, uint64_t ran_ns)
            (most_ns > 0 && ran_ns >= most_ns && worked_ns(unit, ran_ns) >= most_ns);
 }
 
-/* Again and again, where the machine has no room for a thread. */
+/* Starts the unit again. It is retried while the machine has no room for a thread. */
 static void restart_unit(struct cpu_unit *unit)
 {
     unit->gone = unit->executor->closing || !cpu_unit_start(unit);
 }
 
-/* Not when it is on its way in or out: it always holds something then. */
+/* Ends a unit's thread, but never on its way into or out of a work-group: it always holds something then. */
 static void end_unit(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;

@@ -16,7 +16,7 @@ struct cpu_piece *cpu_piece_in(const struct cpu_space *space, struct cpu_range r
 /* The one that all of it lies in. */
 const struct cpu_range *cpu_reservation_around(const struct cpu_space *space, struct cpu_range range);
 
-/* Of its pages. */
+/* The part of its pages that a piece maps. */
 static inline struct cpu_part cpu_piece_part(const struct cpu_piece *piece)
 {
     return (struct cpu_part){piece->offset, piece->range.end - piece->range.at};

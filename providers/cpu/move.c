@@ -41,7 +41,7 @@ static enum facet_status check_move(const struct cpu_space *space, struct cpu_ra
     return status;
 }
 
-/* Where else some pages are seen; NULL: nowhere, or not in a row. */
+/* The other address under which these pages are mapped; NULL: none, or not in a row. */
 static char *seen_from(const struct cpu_space *space, struct cpu_range range)
 {
     const struct cpu_piece *piece = cpu_piece_at(space, range.at);

@@ -139,7 +139,7 @@ static void report_changes(struct facet_provider_instance *instance, uint32_t de
         add_event(instance, device, FACET_EVENT_ECC, now->ecc_uncorrected, "uncorrected memory errors");
 }
 
-static void look_at_all(struct facet_provider_instance *instance)
+static void read_all_gpus(struct facet_provider_instance *instance)
 {
     for (uint32_t device = 0; device < instance->gpu.count; device++) {
         struct cuda_gpu *gpu = &instance->gpus[device];
@@ -167,7 +167,7 @@ enum facet_status cuda_device_events(struct facet_provider_instance *instance, u
         return status;
     pthread_mutex_lock(&instance->lock);
     take_xids(instance);
-    look_at_all(instance);
+    read_all_gpus(instance);
     status = facet_kit_events_give(&instance->events, after, items, item_size, capacity, ret_count, error);
     pthread_mutex_unlock(&instance->lock);
     return status;

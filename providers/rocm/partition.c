@@ -43,7 +43,7 @@ static uint32_t memory_parts(const char *memory)
 }
 
 /* The driver's rule: parts of memory are shared evenly. */
-static bool go_together(const char *compute, uint32_t parts, uint32_t of_memory)
+static bool modes_go_together(const char *compute, uint32_t parts, uint32_t of_memory)
 {
     if (of_memory == 1 || parts == of_memory)
         return true;
@@ -61,7 +61,7 @@ static void list_templates(struct view *view)
         uint32_t parts = rocm_mode_parts(available[i], dies);
         struct template *template = &view->templates[view->template_count];
 
-        if (parts < 2 || dies % parts || parts > ROCM_MAX_PARTS || !go_together(available[i], parts, of_memory))
+        if (parts < 2 || dies % parts || parts > ROCM_MAX_PARTS || !modes_go_together(available[i], parts, of_memory))
             continue;
         *template = (struct template){.info = {.size = sizeof template->info,
                                                .compute_units = whole->compute_units / parts,

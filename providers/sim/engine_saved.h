@@ -48,7 +48,7 @@ struct saved_pages {
     uint64_t destroyed; /* 1: goes with its last mapping */
 };
 
-/* What is not written is zero. */
+/* Members that are not written are zero. */
 struct saved_extent {
     uint64_t offset, bytes;
 };

@@ -356,7 +356,7 @@ bool sim_faults_apply(struct facet_provider_instance *instance)
         const struct sim_fault *fault = &faults->script[faults->done++];
         enum facet_health was = sim_fault_health(instance, fault->device), is;
 
-        sim_engine_advance(instance, fault->at_ns); /* completes what was due by then */
+        sim_engine_advance(instance, fault->at_ns); /* completes the launches that were due by then */
         take_effect(instance, fault);
         is = sim_fault_health(instance, fault->device);
         if (is != was)

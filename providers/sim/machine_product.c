@@ -262,7 +262,10 @@ static void read_partitioning(const struct sim_json *at, struct sim_product *pro
     }
 }
 
-/* What this provider can do with every device; the engine stands behind memory, execution, snapshots and metrics. */
+/*
+ * Capabilities that this provider has with every device; the engine stands behind memory, execution, snapshots and
+ * metrics.
+ */
 #define CAPABILITIES                                                                                                   \
     (FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE | FACET_CAN_SNAPSHOT | FACET_CAN_DEVICE_METRICS |                \
      FACET_CAN_PROCESS_METRICS | FACET_CAN_LINK_METRICS | FACET_CAN_TOPOLOGY | FACET_CAN_EVENTS |                      \

@@ -18,7 +18,7 @@
 #define PJ_PER_MJ UINT64_C(1000000000)
 
 /* Reads the use by other processes again. */
-static enum facet_status look_around(struct facet_provider_instance *instance, struct facet_error *error)
+static enum facet_status refresh_use(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct sim_record *record;
     enum facet_status status = sim_state_begin(instance, &record, error);
@@ -104,7 +104,7 @@ static enum facet_status metrics_device(struct facet_provider_instance *instance
     SIM_LOCK(instance);
     enum facet_status status = sim_engine_begin(instance, "metrics.device", device, error);
     if (status == FACET_OK)
-        status = look_around(instance, error);
+        status = refresh_use(instance, error);
     if (status != FACET_OK)
         return status;
     fill_device(instance, device, &metrics);
@@ -200,7 +200,7 @@ static enum facet_status metrics_processes(struct facet_provider_instance *insta
     SIM_LOCK(instance);
     enum facet_status status = sim_engine_begin(instance, "metrics.processes", device, error);
     if (status == FACET_OK)
-        status = look_around(instance, error);
+        status = refresh_use(instance, error);
     if (status != FACET_OK)
         return status;
     LIST_FOREACH (account, &instance->engine->accounts, link)

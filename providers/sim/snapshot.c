@@ -366,8 +366,8 @@ static enum facet_status bring_back(struct facet_provider_instance *instance, co
 }
 
 /*
- * From our own memory. The snapshot is out of the list until the outcome is known, so that no other call brings it
- * back, too.
+ * Brings a worker back from this process's memory. The snapshot is out of the list until the outcome is known, so that
+ * no other call brings it back, too.
  */
 static enum facet_status bring_back_parked(struct facet_provider_instance *instance, const struct selection *selection,
                                            struct facet_error *error)

@@ -203,8 +203,8 @@ struct sim_usages *sim_state_usages(const struct sim_state *state)
     return state->usages;
 }
 
-static void tell_partition(struct facet_provider_instance *instance, const struct sim_partition *partition,
-                           bool created)
+static void send_partition_event(struct facet_provider_instance *instance, const struct sim_partition *partition,
+                                 bool created)
 {
     if (partition->device < instance->machine->device_count)
         sim_event(instance, FACET_EVENT_PARTITION, partition->device, created, 0, partition->uuid,
@@ -218,10 +218,10 @@ static void publish_record(struct facet_provider_instance *instance, struct sim_
 
     for (uint32_t i = 0; i < now->partition_count; i++)
         if (!sim_record_partition(next, now->partitions[i].device, now->partitions[i].uuid))
-            tell_partition(instance, &now->partitions[i], false);
+            send_partition_event(instance, &now->partitions[i], false);
     for (uint32_t i = 0; i < next->partition_count; i++)
         if (!sim_record_partition(now, next->partitions[i].device, next->partitions[i].uuid))
-            tell_partition(instance, &next->partitions[i], true);
+            send_partition_event(instance, &next->partitions[i], true);
     sim_record_clear(now);
     *now = *next;
     memset(next, 0, sizeof *next);

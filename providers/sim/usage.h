@@ -66,7 +66,7 @@ const struct sim_others *sim_others(const struct facet_provider_instance *instan
 /* Claims a place that others see, in a transaction; *ret_usage is unchanged when there is no folder. */
 enum facet_status sim_usage_claim(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,
                                   const char *worker, struct sim_usage **ret_usage, struct facet_error *error);
-/* At any time. */
+/* Gives the place back; may be called outside a transaction. */
 void sim_usage_release(struct sim_usage *usage);
 
 #endif

@@ -60,7 +60,7 @@ static enum facet_status check_names(const struct sim_machine *machine, const st
 }
 
 /* Whether a device is visible: whole, or only some partitions of it. */
-static bool look_at(struct sim_machine *machine, const struct sim_record *record, struct sim_device *device)
+static bool find_visible(struct sim_machine *machine, const struct sim_record *record, struct sim_device *device)
 {
     if (sim_visible_names(machine, device->info.uuid))
         return true;
@@ -81,7 +81,7 @@ static bool sort_devices(struct sim_machine *machine, const struct sim_record *r
     for (uint32_t i = 0; i < machine->device_total; i++) {
         struct sim_device device = machine->devices[i];
 
-        if (!look_at(machine, record, &device)) {
+        if (!find_visible(machine, record, &device)) {
             hidden[hidden_count++] = device;
             continue;
         }

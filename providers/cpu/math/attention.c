@@ -235,7 +235,7 @@ static void end_block(const struct block *block)
     }
 }
 
-/* In memory between steps, in scratch memory where there is one step for all keys. */
+/* The carried state: in memory between steps, or in scratch memory where one step has all keys. */
 static struct carried carried_of(const struct attention *plan, const struct block *block)
 {
     float *place = scratch_of(block, AT_CARRIED);

@@ -173,7 +173,9 @@ void cpu_math_pieces_forget(struct cpu_math_engine *engine);
 /* FACET_OUT_OF_RANGE: more work-groups, or scratch memory, than can be. */
 enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char *name, uint64_t scratch_bytes,
                                         uint32_t phases, const uint64_t *ends, struct facet_error *error);
-/* For its work-groups: its memory, if it has any. False: there was none, and the piece has failed. */
+/*
+ * Makes the piece's memory, if it needs any, available to its work-groups. False: no memory, and the piece has failed.
+ */
 bool cpu_math_piece_ready(struct cpu_math_piece *piece);
 void cpu_math_piece_fail(struct cpu_math_piece *piece, enum facet_status status);
 /* The phase of a work-group, and the first of that phase. */

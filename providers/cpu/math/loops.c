@@ -521,7 +521,7 @@ static void scale_values(float *values, uint64_t count, float factor)
         values[i] *= factor;
 }
 
-/* Of 16 lanes the compiler would make as many scalars. */
+/* 64 lanes, because the compiler would split 16 into as many scalars. */
 static float largest_value(const float *values, uint64_t count)
 {
     float lanes[4 * LANES], most = -__builtin_inff();

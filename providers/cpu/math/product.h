@@ -88,15 +88,15 @@ enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, str
 
 /* --- rest.c --- */
 
-/* For a plan that packs nothing, and whose tiles are whole rows: whether there is a rest that is worth it. */
+/* Plans the rest, for a plan that packs nothing and whose tiles are whole rows. False: no rest is worth its cost. */
 bool cpu_math_rest_plan(struct cpu_math_product_piece *plan);
 enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, struct facet_error *error);
 /* Matrices of a step at most. */
 uint64_t cpu_math_rest_step(const struct cpu_math_product_piece *plan);
-/* The panels of so many matrices. */
+/* The panels of `matrices` matrices. */
 uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t matrices);
 uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step);
-/* Of matrix number `index` of the step, which the caller has read just now. */
+/* Gathers the rest of matrix `index` of the step, which the caller has read just now. */
 void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step, uint64_t index);
 /* A tile, when all are gathered. */
 enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,

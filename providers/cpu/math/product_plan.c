@@ -42,7 +42,7 @@ static bool in_one_piece(const struct cpu_math_matrix *matrix, uint64_t columns)
     return matrix->column == 1 && matrix->row == columns;
 }
 
-/* Sizes of nearly the same, as few of them as `most` allows. */
+/* The size of a part when `whole` is cut into parts of nearly the same size, as few as `most` allows. */
 static uint64_t even_size(uint64_t whole, uint64_t most, uint64_t step)
 {
     return cpu_math_least(whole, cpu_math_round(cpu_math_parts(whole, cpu_math_parts(whole, most)), step));
@@ -147,7 +147,7 @@ static void find_microkernel(struct cpu_math_product_piece *plan)
     plan->multiply = microkernels->multiply_int16;
 }
 
-/* As many tiles as units can share evenly, where there are few. */
+/* Where tiles are few, makes them smaller until the units can share them evenly. */
 static void choose_microkernel(struct cpu_math_product_piece *plan)
 {
     const struct cpu_math_product *it = &plan->it;

@@ -87,7 +87,7 @@ static void pack_inside(const struct cpu_math_strips *plan, uint64_t plane, uint
     }
 }
 
-/* From row y of the image with its padding. Rows beyond the image are zeros. */
+/* Packs `rows` rows from row y of the padded image on. Rows beyond the image are zeros. */
 static void pack_rows(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t rows, char *to)
 {
     uint64_t above = plan->it.padding[0], bottom = above + plan->it.height;

@@ -61,7 +61,7 @@ static void measure_plan(struct cpu_math_strips *plan)
     plan->columns = kit_math_outputs(it, 1);
 }
 
-/* Of nearly the same size, as few as `most` allows. */
+/* The size of a part when `whole` is cut into parts of nearly the same size, as few as `most` allows. */
 static uint64_t even_size(uint64_t whole, uint64_t most)
 {
     return cpu_math_parts(whole, cpu_math_parts(whole, most));

@@ -109,7 +109,7 @@ void cpu_math_piece_free(struct cpu_math_piece *piece)
     free(piece);
 }
 
-/* To the bit: an operation refused only because zeros have signs is prepared anew. */
+/* Compares bit by bit: an operation that differs only in the sign of a zero is prepared anew. */
 static bool is_same(const void *left, const void *right)
 {
     return memcmp(left, right, sizeof(struct facet_math)) == 0;

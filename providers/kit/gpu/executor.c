@@ -45,7 +45,7 @@ bool gpu_executor_wait(struct gpu_executor *executor, uint64_t deadline_ns)
            (wait_until(&executor->done, &executor->lock, deadline_ns) || gpu_monotonic_ns() < deadline_ns);
 }
 
-static void say_done(struct gpu_executor *executor)
+static void announce_completion(struct gpu_executor *executor)
 {
     executor->changes++;
     pthread_cond_broadcast(&executor->done);
@@ -135,7 +135,7 @@ static void finish_command(struct gpu_executor *executor, struct gpu_stream *str
         command->module->pending--;
     stream->staged_bytes -= command->kind == GPU_WRITE ? command->data_bytes : 0;
     free(command);
-    say_done(executor);
+    announce_completion(executor);
 }
 
 /* Commands before the first queued one have begun, or never will. */
@@ -348,7 +348,7 @@ static bool close_dying_stream(struct gpu_machine *machine, struct gpu_stream *s
     forget_awaited(executor, stream);
     free(stream->records);
     free(stream);
-    say_done(executor);
+    announce_completion(executor);
     return true;
 }
 
