@@ -119,11 +119,11 @@ FACET_API enum facet_status facet_maps_copy(struct facet_maps *maps, struct face
 FACET_API enum facet_status facet_maps_reset(struct facet_maps *maps, const struct facet_maps *saved,
                                              struct facet_error *error);
 
-/* For requests from now on. FACET_OUT_OF_RANGE: there is no such map. */
+/* Sets the strategy for later requests. FACET_OUT_OF_RANGE: there is no such map. */
 FACET_API enum facet_status facet_maps_set_strategy(struct facet_maps *maps, uint32_t map, uint32_t strategy,
                                                     struct facet_error *error);
 
-/* Of all places with that map and device id. Grants on them stay. FACET_NOT_FOUND. */
+/* Sets the health of all places with that map and device id. Grants on them stay. FACET_NOT_FOUND. */
 FACET_API enum facet_status facet_maps_set_health(struct facet_maps *maps, uint32_t map, const char *id,
                                                   uint32_t unhealthy, struct facet_error *error);
 

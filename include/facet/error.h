@@ -29,11 +29,11 @@ struct facet_error {
 FACET_API enum facet_status facet_error_set(struct facet_error *error, enum facet_status status, const char *format,
                                             ...) FACET_PRINTF(3, 4);
 
-/* The same, naming the argument at fault. `argument` may be NULL. */
+/* As facet_error_set(), naming the argument at fault. `argument` may be NULL. */
 FACET_API enum facet_status facet_error_argument(struct facet_error *error, enum facet_status status,
                                                  const char *argument, const char *format, ...) FACET_PRINTF(4, 5);
 
-/* The same, with the text of `errnum` appended; the status is chosen from errnum. */
+/* As facet_error_set(), with the text of `errnum` appended; the status is chosen from errnum. */
 FACET_API enum facet_status facet_error_errno(struct facet_error *error, int errnum, const char *format, ...)
     FACET_PRINTF(3, 4);
 

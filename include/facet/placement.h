@@ -55,7 +55,7 @@ enum facet_placement_policy {
 
 FACET_API const char *facet_placement_policy_name(uint32_t policy); /* "best_fit"; NULL when unknown */
 
-/* By name; dashes and underscores are one. FACET_NOT_FOUND names those that there are. */
+/* Dashes and underscores are equal. FACET_NOT_FOUND lists the known names. */
 FACET_API enum facet_status facet_placement_policy_find(const char *name, uint32_t *ret_policy,
                                                         struct facet_error *error);
 
@@ -86,7 +86,7 @@ struct facet_fleet_request {
     uint32_t reserved;
     uint64_t cpu_milli;
     uint64_t memory_bytes;
-    const char *gpu_spec; /* models that will do, "A|B"; NULL or "": any */
+    const char *gpu_spec; /* acceptable models, "A|B"; NULL or "": any */
 };
 
 /* Nodes and the mix are copied. */
@@ -116,7 +116,7 @@ struct facet_fleet_placement {
     int64_t score; /* the policy's, higher is better; to compare and to show */
 };
 
-/* Chooses; changes nothing that is free. FACET_QUOTA: it fits nowhere now. FACET_NOT_FOUND: the shape. */
+/* Chooses a node and takes nothing of it. FACET_QUOTA: it fits nowhere now. FACET_NOT_FOUND: the shape. */
 FACET_API enum facet_status facet_fleet_decide(struct facet_fleet *fleet, uint32_t shape,
                                                struct facet_fleet_placement *ret_placement, struct facet_error *error);
 
@@ -128,7 +128,7 @@ FACET_API enum facet_status facet_fleet_commit(struct facet_fleet *fleet, uint32
                                                const struct facet_fleet_placement *placement, uint64_t *ret_allocation,
                                                struct facet_error *error);
 
-/* FACET_NOT_FOUND: it is not, or was released before. */
+/* FACET_NOT_FOUND: there is no such allocation, or it was released before. */
 FACET_API enum facet_status facet_fleet_release(struct facet_fleet *fleet, uint64_t allocation,
                                                 struct facet_error *error);
 
@@ -258,7 +258,10 @@ FACET_API enum facet_status facet_simulate(const struct facet_simulate_config *c
 
 #define FACET_NODE_NO_NUMA INT32_MIN
 
-/* How well device i and device j talk: higher is better, e.g. their links' bandwidth in MB/s; the same both ways. */
+/*
+ * How well device i and device j are connected: higher is better, e.g. their links' bandwidth in MB/s; the same both
+ * ways.
+ */
 struct facet_node_topology {
     uint32_t size;
     uint32_t devices;               /* at most FACET_FLEET_GPUS */

@@ -44,7 +44,7 @@ FACET_API enum facet_status facet_amount_parse(const char *text, const char *arg
  * The shortest exact form: "0.5", "-0.03", "12". `buffer` has `size` bytes, FACET_AMOUNT_SIZE are enough; returns it.
  */
 FACET_API char *facet_amount_format(int64_t amount, char *buffer, size_t size);
-/* With so many decimals at least, 6 at most: "1.50". */
+/* With at least `places` decimals, 6 at most: "1.50". */
 FACET_API char *facet_amount_format_places(int64_t amount, uint32_t places, char *buffer, size_t size);
 
 #ifdef __cplusplus

@@ -18,12 +18,12 @@
  * Kernels, streams and shares are in facet/compute.h, history and thresholds in facet/monitor.h.
  *
  * Virtual GPUs are named by numbers that the program chooses, and every call looks its number up: one that was
- * destroyed is FACET_NOT_FOUND, whatever still holds its number. Addresses are numbers of the device, never to be
- * followed by the host, except managed memory.
+ * destroyed is FACET_NOT_FOUND, whatever still holds its number. Addresses are numbers of the device, which the host
+ * never dereferences, except those of managed memory.
  *
- * Thread rule: every function by any number of threads at once, for one virtual GPU too, but open and close, which are
- * one thread's. Destroying waits for the calls that are under way. A child of fork() has no driver: its calls are
- * FACET_BAD_STATE, closing does nothing; it may open one of its own.
+ * Thread rule: any number of threads may call any function at once, for one virtual GPU too, except open and close,
+ * which one thread calls. Destroying waits for the calls that are under way. A child of fork() has no driver: its calls
+ * are FACET_BAD_STATE, closing does nothing; it may open one of its own.
  * Errors, of all functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is
  * gone: destroy it; its status, info, history and target can still be asked for, and watched), FACET_INVALID_ARGUMENT
  * (NULL where a value is required, or a `size` that was not set: nothing was done). docs/promises.md lists the promises
@@ -52,7 +52,7 @@ struct facet_driver;
 #define FACET_DRIVER_DEVICES 16u
 #define FACET_DRIVER_VGPUS   4000u
 
-/* The features that are switched off, of a driver: for all its vGPUs. */
+/* Features that a driver switches off for all its vGPUs. */
 #define FACET_OFF_MEMORY                                                                                               \
     (UINT32_C(1) << 0) /* memory virtualization: vGPUs allocate from the device itself, with no limit of their         \
                           own, no pools, and pages that never move. The owner of an address is unknown then: if        \
@@ -68,8 +68,8 @@ struct facet_driver;
 struct facet_driver_config {
     uint32_t size;
     uint32_t off;               /* FACET_OFF_* */
-    const char *const *devices; /* as `facet devices` names them, ended by NULL; default: the first that can. A device
-                                   that is named twice is opened twice, each in a process of its own */
+    const char *const *devices; /* as `facet devices` names them, ended by NULL; default: the first that can be used. A
+                                   device that is named twice is opened twice, each in a process of its own */
     const char *providers;      /* the path to search, as of facet_device_list_open() */
     uint32_t place;             /* enum facet_session_place: a child process by default */
     uint32_t vgpus;             /* the most at a time; default 8, at most FACET_DRIVER_VGPUS */
@@ -115,7 +115,7 @@ struct facet_driver_device {
     uint32_t utilization_milli; /* of its units: taken by work, over the last monitoring interval */
     uint64_t busy_ns;           /* counter: time with something on it */
     uint64_t memory_bytes;      /* the most that vGPUs can have together */
-    uint64_t memory_used_bytes; /* of that, had from the device now */
+    uint64_t memory_used_bytes; /* of that, obtained from the device now */
     uint64_t promised_bytes;    /* the sum of all limits, which may be above memory_bytes */
 };
 
@@ -134,9 +134,10 @@ struct facet_vgpu_config {
     uint32_t id;            /* any number that no vGPU has now; default: the least of those */
     const char *name;       /* as facet_check_name() has it; default "vgpu-ID" */
     uint64_t memory_bytes;  /* the most it may have, in whole pages; default: all of the device's. Limits may sum above
-                               the device: first come then, or with swap all, in turns. A single one may exceed the
-                               device and hold that much with swap; but it launches only while its memory fits */
-    uint32_t device;        /* FACET_ON_DEVICE(index); default: the one that has promised the least of itself */
+                               the device: memory then goes to the first that ask, or, with swap, to all in turns. One
+                               limit may exceed the device, and hold that much with swap; but it launches only while
+                               its memory fits */
+    uint32_t device;        /* FACET_ON_DEVICE(index); default: the one with the least promised time, then memory */
     uint32_t streams;       /* numbered from 0; default 1 */
     uint32_t request_milli; /* guaranteed share of the device's time, as weight; default: best effort, an equal part of
                                the weight that guarantees leave, among those without one that want the device */
@@ -192,7 +193,7 @@ FACET_API enum facet_status facet_vgpu_resume(struct facet_driver *driver, uint3
 #define FACET_VGPU_HAS_RECORDS (UINT32_C(1) << 1) /* delay_ns .. cancelled_total */
 #define FACET_VGPU_HAS_MEMORY  (UINT32_C(1) << 2) /* memory_* and allocations: not where memory is not virtualized */
 
-/* All that is known of one, as measured. Counters are since it was created. */
+/* All that is known of a vGPU, as measured. Counters are since it was created. */
 struct facet_vgpu_info {
     uint32_t size;
     uint32_t id;
@@ -204,7 +205,7 @@ struct facet_vgpu_info {
     uint32_t streams, streams_active; /* active: with something that is not complete */
     uint32_t units, launches;         /* bounds now; 0: none */
     uint32_t request_milli, limit_milli, priority;
-    uint32_t given_milli, given_units; /* by scaling, now; 0: as asked for */
+    uint32_t given_milli, given_units; /* by scaling, now; 0: as requested */
     uint32_t memory_milli;             /* reserved, of the limit */
     uint32_t compute_milli;   /* device time, as a part of the most that all units had to give in the last interval */
     uint32_t queued, running; /* launches and transfers */
@@ -245,8 +246,10 @@ FACET_API enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, u
                                                   uint64_t bytes, uint64_t *ret_address, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_t id, uint64_t address,
                                             struct facet_allocation *ret_allocation, struct facet_error *error);
-/* After everything that the vGPU has queued, for as long as that takes, and before anything that is queued later.
- * Paused meanwhile they wait until it is resumed; when it is destroyed they end. */
+/*
+ * Copies and fills run after everything that the vGPU has queued, for as long as that takes, and before anything that
+ * is queued later. If it is paused meanwhile they wait until it is resumed; if it is destroyed they end.
+ */
 FACET_API enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint64_t to, uint64_t from,
                                             uint64_t bytes, enum facet_copy kind, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint64_t address, uint8_t value,
@@ -255,7 +258,7 @@ FACET_API enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, u
                                                   struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, uint32_t id,
                                                   struct facet_space_usage *ret_usage, struct facet_error *error);
-/* How much of its free memory is of no use for so many bytes, in milli (facet_space_unusable()). */
+/* The part of its free memory that cannot serve a request of `bytes`, in milli (facet_space_unusable()). */
 FACET_API enum facet_status facet_vgpu_get_unusable(struct facet_driver *driver, uint32_t id, uint64_t bytes,
                                                     uint32_t *ret_milli, struct facet_error *error);
 /* The page table's entry of an address (facet_space_page()). */
@@ -299,12 +302,12 @@ FACET_API enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32
  *     printf("%lu", words[7]);                                        waits for the kernel, and the page comes here
  *     facet_vgpu_free(driver, 1, (uintptr_t)words, &error);
  *
- * When pages go. To the host when a thread touches a page that is not: it waits until all work of its vGPU is over, and
- * until one page has been read. Back to the device before anything is queued or copied on the vGPU: all of its pages
- * that are at the host go, those that were written whole, the others are dropped. Never while anything is queued or
- * runs: writes of a kernel and writes of the host beside it, in one page too, both stay. With a provider that runs in
- * this process on memory of the host (FACET_SESSION_IN_PROCESS, `cpu`) there is only one memory (FACET_MANAGED_SHARED):
- * no page moves, and no thread waits.
+ * When pages move. A page moves to the host when a thread touches it and it is on the device: the thread waits until
+ * all work of the vGPU is over, and until one page has been read. Pages move back before anything is queued or copied
+ * on the vGPU: those that were written are copied whole, the others are dropped. No page moves while anything is queued
+ * or runs: writes of a kernel and writes of the host beside it, in one page too, both stay. With a provider that runs
+ * in this process on memory of the host (FACET_SESSION_IN_PROCESS, `cpu`) there is only one memory
+ * (FACET_MANAGED_SHARED): no page moves, and no thread waits.
  *
  * While kernels run, the host may do anything with memory that they do not use. Later queued work sees the host's
  * writes to memory that they use, and running work may see them; the host's reads there may be from before or after a
@@ -354,7 +357,7 @@ FACET_API enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, 
                                                    struct facet_managed_usage *ret_usage, struct facet_error *error);
 
 /* Brings the pages of a range to the host, many at a time, as touching each would; or sends them back to the device.
- * Nothing but time depends on it, nor on how far it got after an error. FACET_NOT_FOUND as above;
+ * It changes only the time that later accesses take, also when an error stops it halfway. FACET_NOT_FOUND as above;
  * FACET_OUT_OF_RANGE: beyond its end; FACET_FROZEN: the vGPU is paused. */
 FACET_API enum facet_status facet_vgpu_prefetch(struct facet_driver *driver, uint32_t id, const void *pointer,
                                                 uint64_t bytes, bool to_host, struct facet_error *error);

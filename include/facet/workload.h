@@ -232,7 +232,7 @@ FACET_API enum facet_status facet_lifecycle_terminate(const struct facet_lifecyc
                                                       const struct facet_lifecycle_workload *workload,
                                                       struct facet_lifecycle_answer *ret_answer,
                                                       struct facet_error *error);
-/* In reverse, all of them, even after a failure; the first failure is returned. */
+/* Calls all hooks in reverse order, even after a failure; the first failure is returned. */
 FACET_API enum facet_status facet_lifecycle_terminated(const struct facet_lifecycle_hook *const *hooks, uint32_t count,
                                                        const struct facet_lifecycle_workload *workload,
                                                        struct facet_error *error);
