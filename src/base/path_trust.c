@@ -68,7 +68,7 @@ static enum facet_status refuse_path(const struct walk *walk, const char *at, co
     return facet_error_set(error, FACET_PERMISSION, "%s, which leads to %.200s, %s", at, walk->path, what);
 }
 
-static enum facet_status judge_owner(const struct walk *walk, const char *at, const struct stat *status,
+static enum facet_status check_owner(const struct walk *walk, const char *at, const struct stat *status,
                                      struct facet_error *error)
 {
     char what[96];
@@ -87,7 +87,7 @@ static enum facet_status judge_owner(const struct walk *walk, const char *at, co
  * On the way, a sticky folder that all users may write is good enough: none can remove another's files there. The last
  * folder must not be writable by other users or any group.
  */
-static enum facet_status judge_mode(const struct walk *walk, const char *at, const struct stat *status, bool last,
+static enum facet_status check_mode(const struct walk *walk, const char *at, const struct stat *status, bool last,
                                     struct facet_error *error)
 {
     unsigned mode = status->st_mode & 07777u;
@@ -149,19 +149,19 @@ static enum facet_status arrive_at(struct walk *walk, const char *at, const stru
                                    struct facet_error *error)
 {
     bool last = walk->left[0] == '\0';
-    enum facet_status verdict = judge_owner(walk, at, status, error);
+    enum facet_status verdict = check_owner(walk, at, status, error);
 
     if (verdict == FACET_OK && !last && !S_ISDIR(status->st_mode))
         return facet_error_errno(error, ENOTDIR, "cannot enter %s", at);
     if (verdict == FACET_OK)
-        verdict = judge_mode(walk, at, status, last, error);
+        verdict = check_mode(walk, at, status, last, error);
     walk->status = *status;
     walk->is_shared = status->st_mode & S_IWOTH;
     return verdict;
 }
 
-static enum facet_status look_at_path(const struct walk *walk, const char *at, struct stat *ret_status,
-                                      struct facet_error *error)
+static enum facet_status check_path(const struct walk *walk, const char *at, struct stat *ret_status,
+                                    struct facet_error *error)
 {
     if (lstat(at, ret_status) == 0)
         return FACET_OK;
@@ -197,11 +197,11 @@ static enum facet_status step_into(struct walk *walk, const char *name, struct f
         return too_long(walk, error);
     if (!at[0])
         shown = "/";
-    enum facet_status verdict = look_at_path(walk, shown, &status, error);
+    enum facet_status verdict = check_path(walk, shown, &status, error);
     if (verdict != FACET_OK)
         return verdict;
     if (S_ISLNK(status.st_mode)) {
-        verdict = judge_owner(walk, shown, &status, error);
+        verdict = check_owner(walk, shown, &status, error);
         return verdict == FACET_OK ? follow_link(walk, shown, error) : verdict;
     }
     verdict = arrive_at(walk, shown, &status, error);
@@ -225,7 +225,7 @@ static enum facet_status walk_all(struct walk *walk, struct facet_error *error)
     if (lstat("/", &status) < 0)
         return facet_error_errno(error, errno, "cannot look at /");
     walk->root = status.st_uid;
-    enum facet_status verdict = judge_mode(walk, "/", &status, false, error);
+    enum facet_status verdict = check_mode(walk, "/", &status, false, error);
     walk->status = status;
     while (verdict == FACET_OK && next_name(walk, name))
         verdict = step_into(walk, name, error);

@@ -74,7 +74,7 @@ static int wall_off(int faults, uint64_t at, uint64_t bytes)
 }
 
 /* Lets writers go on: after a failure to the old pages. */
-static void let_go(int faults, uint64_t at, uint64_t bytes, bool moved)
+static void wake_writers(int faults, uint64_t at, uint64_t bytes, bool moved)
 {
     struct uffdio_range all = {at, bytes};
 
@@ -94,7 +94,7 @@ static int protect_range(int faults, uint64_t at, uint64_t bytes, const char **r
     *ret_what = "cannot protect the pages that are to move";
     int failed = wall_off(faults, at, bytes);
     if (failed)
-        let_go(faults, at, bytes, false);
+        wake_writers(faults, at, bytes, false);
     return failed;
 }
 
@@ -166,7 +166,7 @@ static int exchange_range(int faults, void *at, uint64_t bytes, const struct fac
     copy_bytes(window ? window : place->to, place->from ? place->from : at, bytes);
     *ret_what = "cannot map pages at their new place";
     failed = put_in_place(window, address, bytes, place);
-    let_go(faults, address, bytes, failed == 0);
+    wake_writers(faults, address, bytes, failed == 0);
     return failed;
 }
 

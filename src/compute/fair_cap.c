@@ -9,7 +9,7 @@
 
 /*
  * The credit at which a closed client is let in again, so that it is not let in for a microsecond; and the longest time
- * that a cap may take to earn it, since a client waits at once for all that it gets at once.
+ * that a small cap may take to earn it, because the client waits all of that time.
  */
 #define REOPEN_NS      MS
 #define REOPEN_WAIT_NS (2 * MS)
@@ -24,7 +24,7 @@
  * The credit reserved for work that should have ended: it may wait for a later act of its program, and would never end
  * if all its time stayed reserved.
  */
-static uint64_t held_late_credit_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
+static uint64_t reserved_late_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return facet_min_u64(client->demand.inflight_ns, fair->config.burst_ns / 2);
 }
@@ -41,12 +41,11 @@ static uint64_t overdue_ns(const struct facet_fair *fair, const struct facet_fai
  * The reserved credit: all that the work in flight is expected to take. Without it, a client would be let in for a
  * second launch before the first is charged, and the cap would pay for two at once.
  */
-static int64_t held_credit_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
+static int64_t reserved_credit_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     bool late = fair->last_ns >= overdue_ns(fair, client);
 
-    return (int64_t)(late ? held_late_credit_ns(fair, client)
-                          : facet_min_u64(client->demand.inflight_ns, BUSY_MOST_NS));
+    return (int64_t)(late ? reserved_late_ns(fair, client) : facet_min_u64(client->demand.inflight_ns, BUSY_MOST_NS));
 }
 
 /*
@@ -57,7 +56,8 @@ void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_clie
 {
     uint64_t grown = client->demand.busy_ns - client->cap_busy_ns;
     uint64_t busy = client->demand.busy_ns < client->cap_busy_ns ? 0 : facet_min_u64(grown, BUSY_MOST_NS);
-    int64_t most_ns = (int64_t)facet_max_u64(fair->config.burst_ns, client->launch_ns) + held_credit_ns(fair, client);
+    int64_t most_ns =
+        (int64_t)facet_max_u64(fair->config.burst_ns, client->launch_ns) + reserved_credit_ns(fair, client);
 
     client->cap_busy_ns = client->demand.busy_ns;
     client->cap_credit_ns += (int64_t)(elapsed_ns * client->limit_milli / FACET_MILLI_WHOLE) - (int64_t)busy;
@@ -72,7 +72,7 @@ static int64_t left_at_ns(const struct facet_fair *fair, const struct facet_fair
 {
     uint64_t ahead_ns = at_ns > fair->last_ns ? at_ns - fair->last_ns : 0;
 
-    return client->cap_credit_ns - held_credit_ns(fair, client) +
+    return client->cap_credit_ns - reserved_credit_ns(fair, client) +
            (int64_t)(ahead_ns * client->limit_milli / FACET_MILLI_WHOLE);
 }
 
@@ -86,7 +86,10 @@ static int64_t reopen_ns(const struct facet_fair_client *client)
     return (int64_t)facet_min_u64(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
 }
 
-/* When the device would reach its next launch. A draining client has only its own work before it, so: now. */
+/*
+ * When the device would reach the client's next launch: now for a draining client, which has only its own work before
+ * it.
+ */
 static uint64_t would_begin_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return client->draining ? fair->last_ns : fair->free_ns;
@@ -98,7 +101,7 @@ bool facet_fair_cap_lets_in(const struct facet_fair *fair, const struct facet_fa
 }
 
 /* When the missing credit will have accrued, if nothing else changes. */
-static uint64_t comes_by_ns(const struct facet_fair *fair, const struct facet_fair_client *client, int64_t left_ns)
+static uint64_t accrued_at_ns(const struct facet_fair *fair, const struct facet_fair_client *client, int64_t left_ns)
 {
     int64_t missing_ns = reopen_ns(client) - left_ns;
 
@@ -111,7 +114,7 @@ static uint64_t comes_by_ns(const struct facet_fair *fair, const struct facet_fa
  * Other clients may be given more work meanwhile, at most a turn's, so the cap is checked repeatedly from one turn
  * before that time.
  */
-static uint64_t look_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t opens_ns)
+static uint64_t check_from_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t opens_ns)
 {
     uint64_t turn_ns = fair->config.slice_ns;
 
@@ -122,11 +125,12 @@ static uint64_t look_ns(const struct facet_fair *fair, const struct facet_fair_c
 
 uint64_t facet_fair_cap_opens_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
-    int64_t late_left_ns = client->cap_credit_ns - (int64_t)held_late_credit_ns(fair, client);
+    int64_t late_left_ns = client->cap_credit_ns - (int64_t)reserved_late_ns(fair, client);
 
     if (facet_fair_cap_lets_in(fair, client))
         return FACET_FAIR_NEVER;
-    uint64_t opens_ns = facet_min_u64(comes_by_ns(fair, client, client->cap_credit_ns - held_credit_ns(fair, client)),
-                                      facet_max_u64(overdue_ns(fair, client), comes_by_ns(fair, client, late_left_ns)));
-    return look_ns(fair, client, opens_ns);
+    uint64_t opens_ns =
+        facet_min_u64(accrued_at_ns(fair, client, client->cap_credit_ns - reserved_credit_ns(fair, client)),
+                      facet_max_u64(overdue_ns(fair, client), accrued_at_ns(fair, client, late_left_ns)));
+    return check_from_ns(fair, client, opens_ns);
 }

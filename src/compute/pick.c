@@ -300,8 +300,8 @@ static int64_t rank_of_entity(const struct facet_pick *pick, const struct facet_
     return (int64_t)(entity->vtime - pick->floor) - level * (int64_t)pick->config.bonus_ns;
 }
 
-static bool goes_before(const struct facet_pick *pick, const struct facet_pick_entity *left,
-                        const struct facet_pick_entity *right)
+static bool is_before(const struct facet_pick *pick, const struct facet_pick_entity *left,
+                      const struct facet_pick_entity *right)
 {
     switch (pick->config.policy) {
     case FACET_PICK_ROUND_ROBIN:
@@ -320,7 +320,7 @@ static bool goes_before(const struct facet_pick *pick, const struct facet_pick_e
 
 bool facet_pick_goes_before(const struct facet_pick *pick, int left, int right)
 {
-    return goes_before(pick, &pick->entities[left], &pick->entities[right]);
+    return is_before(pick, &pick->entities[left], &pick->entities[right]);
 }
 
 void facet_pick_set_policy(struct facet_pick *pick, enum facet_pick_policy policy)
@@ -346,7 +346,7 @@ int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_agai
             uint64_t reopens = reopens_ns(pick, entity);
 
             again = reopens < again ? reopens : again;
-        } else if (!best || goes_before(pick, entity, best)) {
+        } else if (!best || is_before(pick, entity, best)) {
             best = entity;
         }
     }

@@ -72,7 +72,7 @@ static void judge_placement(struct search *search, uint64_t cost_ns)
         search->best[i] = search->works[i]->member;
 }
 
-/* At most SEARCH_WORKS deep. */
+/* Tries each member for the work `index`, then recurses: at most SEARCH_WORKS deep. */
 static void place_work(struct search *search, uint32_t index, uint64_t cost_ns)
 {
     if (search->steps++ >= SEARCH_STEPS)

@@ -209,7 +209,7 @@ static bool head_steps_back(struct facet_residence *residence, uint64_t now_ns)
     return false;
 }
 
-static void let_head_go(struct facet_residence *residence, uint64_t now_ns)
+static void release_head(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *client = &residence->clients[residence->head];
 
@@ -369,7 +369,7 @@ uint64_t facet_residence_step(struct facet_residence *residence, uint64_t now_ns
     account_time(residence, now_ns);
     watch_residents(residence, now_ns);
     if (residence->head >= 0)
-        let_head_go(residence, now_ns);
+        release_head(residence, now_ns);
     if (residence->head < 0 || head_steps_back(residence, now_ns))
         choose_head(residence, now_ns);
     if (residence->head < 0)

@@ -36,7 +36,7 @@ static uint64_t part_of(uint64_t value, uint64_t part, uint64_t whole)
     return product > UINT64_MAX ? UINT64_MAX : (uint64_t)product;
 }
 
-/* In time of the whole device. */
+/* Converts time of the client's part into time of the whole device. */
 static uint64_t of_device(const struct facet_settle_client *client, uint64_t own_ns)
 {
     return client->part_milli == FACET_MILLI_WHOLE ? own_ns : part_of(own_ns, client->part_milli, FACET_MILLI_WHOLE);

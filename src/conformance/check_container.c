@@ -41,7 +41,7 @@ static const char *fault_of_item(const struct facet_container_item *item)
     return NULL;
 }
 
-static void look_at(struct facet_check *check, const char *text, const char *partition)
+static void check_items(struct facet_check *check, const char *text, const char *partition)
 {
     const struct facet_check_list list = {"container.items", sizeof(struct facet_container_item), false, call_items,
                                           partition};
@@ -65,7 +65,7 @@ static void items(struct facet_check *check)
     uint32_t whole = 0, empty = 0, got;
 
     facet_check_list_rules(check, &list);
-    look_at(check, "container.items: each is sound", NULL);
+    check_items(check, "container.items: each is sound", NULL);
     EXPECT_REFUSED(check, "container.items: an unknown partition is not found", FACET_NOT_FOUND, &got, sizeof got,
                    call_items(check, "no such partition", NULL, list.struct_size, 0, &got));
     call_items(check, NULL, NULL, list.struct_size, 0, &whole);
@@ -159,7 +159,7 @@ static void of_partition(struct facet_check *check)
     if (!EXPECT_OK(check, "partition.create: one to put into a container",
                    facet_check_create(check, facet_check_smallest(all, count)->id, FACET_PLACEMENT_ANY, &made)))
         return;
-    look_at(check, "container.items: of a partition, each is sound", made.uuid);
+    check_items(check, "container.items: of a partition, each is sound", made.uuid);
     EXPECT_OK(check, "partition.destroy: the one for a container", facet_check_destroy(check, made.uuid));
 }
 

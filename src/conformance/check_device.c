@@ -66,8 +66,8 @@ static bool may_be_zero(const struct field *field)
     return (field->bit & (FACET_DEVICE_HAS_NUMA | FACET_DEVICE_HAS_MAX_PARTITIONS)) != 0;
 }
 
-static void look_at_fields(const struct facet_device_info *info, struct facet_check_tally *unmeasured,
-                           struct facet_check_tally *measured)
+static void check_fields(const struct facet_device_info *info, struct facet_check_tally *unmeasured,
+                         struct facet_check_tally *measured)
 {
     for (int i = 0; i < FIELDS; i++) {
         const struct field *field = &fields[i];
@@ -104,7 +104,7 @@ static bool is_pci_address(const char *text)
     return true;
 }
 
-static void look_at_texts(const struct facet_device_info *info, struct facet_check_tally *texts)
+static void check_texts(const struct facet_device_info *info, struct facet_check_tally *texts)
 {
     const struct {
         const char *name, *text;
@@ -157,12 +157,12 @@ static void describe(struct facet_check *check)
 
         if (info->index != i)
             facet_check_miss(&tallies[PLACE], "expected: index %" PRIu32 "\ngot: %" PRIu32, i, info->index);
-        look_at_texts(info, &tallies[TEXTS]);
+        check_texts(info, &tallies[TEXTS]);
         if (is_taken(check, i))
             facet_check_miss(&tallies[UNIQUE],
                              "expected: another uuid than those before\ngot: '%.63s' for device %" PRIu32, info->uuid,
                              i);
-        look_at_fields(info, &tallies[UNMEASURED], &tallies[MEASURED]);
+        check_fields(info, &tallies[UNMEASURED], &tallies[MEASURED]);
         if (info->kind > FACET_DEVICE_ACCELERATOR)
             facet_check_miss(&tallies[KIND], "expected: a kind of 0 to 4\ngot: %" PRIu32, info->kind);
     }
@@ -353,7 +353,7 @@ static void make_event(struct facet_check *check)
                   ops->destroy(check->instance, check->device, made.uuid, &check->error));
 }
 
-static void look_at_events(struct facet_check *check, const struct facet_event *events, uint32_t count)
+static void check_events(struct facet_check *check, const struct facet_event *events, uint32_t count)
 {
     enum { SEQUENCE, SOUND, ASPECTS };
     struct facet_check_tally tallies[ASPECTS] = {
@@ -405,7 +405,7 @@ static void events(struct facet_check *check)
     FACET_CLEANUP_FREE struct facet_event *all = facet_check_fetch(check, &list, &count);
     if (!all)
         return;
-    look_at_events(check, all, count);
+    check_events(check, all, count);
     if (facet_check_claims(check, FACET_CAN_PARTITION))
         EXPECT_TRUE(check, "device.events: a partition that comes and goes is told of",
                     tells_of_partition(all, count, check->device),

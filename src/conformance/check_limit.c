@@ -191,7 +191,7 @@ static enum facet_status fill_limit(struct facet_check *check, const void *subje
     return get(check, subject, out);
 }
 
-static void look_at_entries(struct facet_check *check)
+static void check_entries(struct facet_check *check)
 {
     struct facet_check_tally tally = {.text = "limit.list: agrees with limit.get"};
     uint32_t count = 0;
@@ -222,7 +222,7 @@ static void list_both(struct facet_check *check)
     if (!set_either(check, FACET_CHECK_WORKER) || !set_either(check, FACET_CHECK_OTHER))
         return;
     facet_check_list_rules(check, &limits_list);
-    look_at_entries(check);
+    check_entries(check);
     facet_check_struct_rules(check, "limit.get", sizeof(struct facet_worker_limit), fill_limit, FACET_CHECK_WORKER);
     EXPECT_REFUSED(check, "limit.get: an unknown worker is not found", FACET_NOT_FOUND, &none, sizeof none,
                    get(check, "conformance-unknown", &none));

@@ -18,7 +18,7 @@ static enum facet_status fill_support(struct facet_check *check, const void *sub
     return check->math_ops.support(check->instance, check->device, out, &check->error);
 }
 
-static void judge_support(struct facet_check *check, const struct facet_math_support *support)
+static void check_support(struct facet_check *check, const struct facet_math_support *support)
 {
     uint32_t all = 0, any_int8;
 
@@ -48,7 +48,7 @@ static void support(struct facet_check *check)
     facet_check_struct_rules(check, "math.support", sizeof given, fill_support, NULL);
     if (EXPECT_OK(check, "math.support: of a device",
                   check->math_ops.support(check->instance, check->device, &given, &check->error)))
-        judge_support(check, &given);
+        check_support(check, &given);
 }
 
 uint32_t facet_check_first_type(const struct facet_math_support *support, uint32_t operation)

@@ -65,8 +65,8 @@ static uint64_t value_of(const struct facet_device_metrics *metrics, const struc
 
 enum aspect { ANSWERS, ABSENT, MILLI, COUNTERS, BACKWARDS, SANE, ASPECTS };
 
-static void look_at_reading(const struct facet_check *check, const struct facet_device_metrics *now,
-                            struct facet_check_tally *tallies)
+static void check_reading(const struct facet_check *check, const struct facet_device_metrics *now,
+                          struct facet_check_tally *tallies)
 {
     struct timespec time;
 
@@ -155,7 +155,7 @@ static void readings(struct facet_check *check)
             facet_check_miss(&tallies[ANSWERS], "expected: ok\ngot: %s", facet_status_name(status));
             break;
         }
-        look_at_reading(check, &now, tallies);
+        check_reading(check, &now, tallies);
         if (i == 0)
             first_ns = now.timestamp_ns;
         else

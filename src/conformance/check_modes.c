@@ -26,8 +26,8 @@ static struct facet_device_info *as_claimed(struct facet_check *check, uint32_t 
     return FACET_TAKE_PTR(all);
 }
 
-static void look_at_claims(const struct facet_check *check, const struct facet_device_info *info,
-                           struct facet_check_tally *tally)
+static void check_claims(const struct facet_check *check, const struct facet_device_info *info,
+                         struct facet_check_tally *tally)
 {
     for (uint64_t rest = info->capabilities; rest; rest &= rest - 1) {
         const char *missing = facet_check_missing_operation(check, rest & -rest);
@@ -77,7 +77,7 @@ static void claims(struct facet_check *check)
     for (uint32_t i = 0; i < count; i++) {
         const char *fault = fault_of_modes(&all[i]);
 
-        look_at_claims(check, &all[i], &tallies[0]);
+        check_claims(check, &all[i], &tallies[0]);
         if (fault)
             facet_check_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
         if (all[i].capabilities >= FACET_CAN_MATH << 1)

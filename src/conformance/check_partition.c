@@ -131,8 +131,8 @@ static void refusals(struct facet_check *check)
     facet_check_clear_partitions(check);
 }
 
-static void tell_apart(struct facet_check *check, const struct facet_partition_info *one,
-                       const struct facet_partition_info *two)
+static void check_distinct(struct facet_check *check, const struct facet_partition_info *one,
+                           const struct facet_partition_info *two)
 {
     uint32_t count = 0;
 
@@ -168,7 +168,7 @@ static void alike(struct facet_check *check)
                   facet_check_create(check, smallest->id, FACET_PLACEMENT_ANY, &one)) &&
         EXPECT_OK(check, "partition.create: another of the smallest",
                   facet_check_create(check, smallest->id, FACET_PLACEMENT_ANY, &two)))
-        tell_apart(check, &one, &two);
+        check_distinct(check, &one, &two);
     facet_check_clear_partitions(check);
 }
 

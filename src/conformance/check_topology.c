@@ -59,7 +59,7 @@ static uint32_t nodes_of_device(const struct facet_topology_node *nodes, uint32_
     return found;
 }
 
-static void look_at_nodes(struct facet_check *check, const struct facet_topology_node *nodes, uint32_t count)
+static void check_nodes(struct facet_check *check, const struct facet_topology_node *nodes, uint32_t count)
 {
     struct facet_check_tally tallies[] = {{.text = "device.nodes: each node is sound"},
                                           {.text = "device.nodes: each device has one node"}};
@@ -104,8 +104,8 @@ static bool is_repeated(const struct facet_topology_link *links, uint32_t index)
     return false;
 }
 
-static void look_at_links(struct facet_check *check, const struct facet_topology_link *links, uint32_t count,
-                          uint32_t node_count)
+static void check_links(struct facet_check *check, const struct facet_topology_link *links, uint32_t count,
+                        uint32_t node_count)
 {
     struct facet_check_tally tallies[] = {{.text = "device.links: each link is sound, a below b"},
                                           {.text = "device.links: each pair has one link"}};
@@ -135,8 +135,8 @@ static void topology(struct facet_check *check)
     FACET_CLEANUP_FREE struct facet_topology_link *links = facet_check_fetch(check, &links_list, &link_count);
     if (!nodes || !links)
         return;
-    look_at_nodes(check, nodes, node_count);
-    look_at_links(check, links, link_count, node_count);
+    check_nodes(check, nodes, node_count);
+    check_links(check, links, link_count, node_count);
     facet_check_list_rules(check, &nodes_list);
     facet_check_list_rules(check, &links_list);
 }

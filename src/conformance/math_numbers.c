@@ -130,7 +130,7 @@ uint64_t facet_check_operand_address(const struct facet_check_trial *trial, cons
     return trial->address + operand->at;
 }
 
-/* At most half the value of the last bit. */
+/* The rounding error of a type: at most half the value of the last bit. */
 static double rounding(uint32_t type, double value)
 {
     switch (type) {

@@ -32,8 +32,8 @@ static const char *fault_of_answer(const struct facet_check *check, const struct
     return NULL;
 }
 
-static void look_at_one(struct facet_check *check, const struct facet_partition_template *wanted, uint32_t start,
-                        struct facet_check_tally *tallies)
+static void check_partition(struct facet_check *check, const struct facet_partition_template *wanted, uint32_t start,
+                            struct facet_check_tally *tallies)
 {
     struct facet_partition_info info, again;
     uint32_t count = 0;
@@ -86,7 +86,7 @@ void facet_check_partition_everywhere(struct facet_check *check)
             facet_check_placements(check, templates[i].id, &places);
 
         for (uint32_t j = 0; j < places; j++)
-            look_at_one(check, &templates[i], placements[j].start, tallies);
+            check_partition(check, &templates[i], placements[j].start, tallies);
     }
     facet_check_tell(check, tallies, EVERYWHERE);
 }
@@ -195,8 +195,8 @@ static bool overlaps(const struct facet_partition_info *one, const struct facet_
     return one->start < two->start + two->length && two->start < one->start + one->length;
 }
 
-static void look_at_list(const struct facet_partition_info *all, uint32_t count, uint32_t expected,
-                         struct facet_check_tally *tallies)
+static void check_list(const struct facet_partition_info *all, uint32_t count, uint32_t expected,
+                       struct facet_check_tally *tallies)
 {
     if (count != expected)
         facet_check_miss(&tallies[0], "expected: %" PRIu32 " partitions\ngot: %" PRIu32, expected, count);
@@ -253,7 +253,7 @@ void facet_check_partition_random(struct facet_check *check)
         uint32_t count = 0;
         FACET_CLEANUP_FREE struct facet_partition_info *all = facet_check_partitions(check, &count);
 
-        look_at_list(all, count, expected, tallies);
+        check_list(all, count, expected, tallies);
         expected += (uint32_t)random_step(check, templates, template_count, all, count, &state);
     }
     facet_check_tell(check, tallies, 4);

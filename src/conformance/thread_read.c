@@ -57,7 +57,8 @@ static uint64_t sum_of(const unsigned char *bytes, size_t size, uint32_t count)
 }
 
 /* The first answer to any thread is the answer that all must get. */
-static void compare(struct facet_check_thread *thread, const struct list *list, const void *items, uint32_t count)
+static void compare_to_first(struct facet_check_thread *thread, const struct list *list, const void *items,
+                             uint32_t count)
 {
     size_t bytes = list->steadiness == SAME ? (size_t)count * list->item_size : 0;
     uint64_t sum = sum_of(items, bytes, count), first = 0;
@@ -81,7 +82,7 @@ static void check_sizes(struct facet_check_thread *thread, const struct list *li
 }
 
 /* All items, to free(); NULL after a complaint. Others may add some between two calls. */
-static void *fetch(struct facet_check_thread *thread, const struct list *list, uint32_t *ret_count)
+static void *fetch_list(struct facet_check_thread *thread, const struct list *list, uint32_t *ret_count)
 {
     enum facet_status status = FACET_TOO_SMALL;
     uint32_t capacity = 0;
@@ -95,7 +96,7 @@ static void *fetch(struct facet_check_thread *thread, const struct list *list, u
         status = list->call(thread, capacity ? items : NULL, capacity, &count);
         if (status == FACET_OK && count <= capacity) {
             check_sizes(thread, list, items, count);
-            compare(thread, list, items, count);
+            compare_to_first(thread, list, items, count);
             *ret_count = count;
             return FACET_TAKE_PTR(items);
         }
@@ -111,7 +112,7 @@ static void read_list(struct facet_check_thread *thread, const struct list *list
 {
     uint32_t count = 0;
 
-    free(fetch(thread, list, &count));
+    free(fetch_list(thread, list, &count));
 }
 
 static void read_properties(struct facet_check_thread *thread)
@@ -146,7 +147,7 @@ static void read_devices(struct facet_check_thread *thread)
 static void read_events(struct facet_check_thread *thread)
 {
     uint32_t count = 0;
-    FACET_CLEANUP_FREE struct facet_event *events = fetch(thread, &device_events, &count);
+    FACET_CLEANUP_FREE struct facet_event *events = fetch_list(thread, &device_events, &count);
 
     for (uint32_t i = 1; i < count; i++)
         if (events[i].sequence <= events[i - 1].sequence)

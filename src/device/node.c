@@ -353,7 +353,7 @@ static enum facet_status visit_device(void *context, const struct facet_device_r
     return look->full ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for the devices");
 }
 
-static enum facet_status look_at(struct building *building, const struct facet_device_record *device)
+static enum facet_status read_device(struct building *building, const struct facet_device_record *device)
 {
     const struct facet_node_config *config = building->config;
     struct facet_node_look look = {.health = device->health};
@@ -416,7 +416,7 @@ static enum facet_status build_document(struct building *building)
     for (uint32_t i = 0; status == FACET_OK && i < facet_provider_count(devices); i++)
         status = add_provider(building, facet_provider_at(devices, i));
     for (uint32_t i = 0; status == FACET_OK && i < all; i++)
-        status = look_at(building, facet_device_table_at(devices, config->count ? config->chosen[i] : i));
+        status = read_device(building, facet_device_table_at(devices, config->count ? config->chosen[i] : i));
     for (uint32_t i = 0; status == FACET_OK && i < building->slot_count; i++)
         status = put_slot(building, &building->slots[i]);
     return status;

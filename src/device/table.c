@@ -217,7 +217,7 @@ void facet_device_table_explain(const struct facet_device_table *table, char *re
     }
 }
 
-/* Of the provider that was asked for, or of all that were refused. */
+/* Explains the refusal of the named provider, or of all that were refused. */
 static void explain_missing(const struct facet_device_table *table, const char *text, char *why, size_t size)
 {
     const struct facet_provider_record *meant = text ? provider_meant(table, text) : NULL;

@@ -51,7 +51,7 @@ static hwloc_obj_t object_near(hwloc_topology_t topology, const struct facet_dev
     return NULL;
 }
 
-static void fill_one(hwloc_topology_t topology, struct facet_device_record *device)
+static void fill_device(hwloc_topology_t topology, struct facet_device_record *device)
 {
     hwloc_obj_t object = object_near(topology, &device->info);
 
@@ -72,6 +72,6 @@ void facet_topology_fill(struct facet_device_record *devices, uint32_t count)
     if (!topology)
         return;
     for (uint32_t i = 0; i < count; i++)
-        fill_one(topology, &devices[i]);
+        fill_device(topology, &devices[i]);
     hwloc_topology_destroy(topology);
 }

@@ -31,7 +31,7 @@ static bool may_grow(uint64_t from, uint64_t to, uint64_t most)
     return to >= from && to - from <= most;
 }
 
-static uint32_t look_at(bool believed, uint32_t bit)
+static uint32_t bit_if_doubted(bool believed, uint32_t bit)
 {
     return believed ? 0 : bit;
 }
@@ -51,21 +51,22 @@ static uint32_t doubt_totals(const struct facet_belief *belief, const struct fac
      */
     uint64_t slot_ns = facet_min_u64(age_ns, FACET_BELIEF_MOST / TIMES) * TIMES + AHEAD_NS;
 
-    return look_at(may_grow(belief->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS) &&
-                       (totals->slot_busy_ns <= belief->first_ns || totals->slot_busy_ns - belief->first_ns <= slot_ns),
-                   FACET_BELIEVED_BUSY) |
-           look_at(may_grow(belief->launches, totals->launches, many), FACET_BELIEVED_LAUNCHES) |
-           look_at(may_grow(belief->throttled_ns, totals->throttled_ns, had_ns(age_ns, THREADS)),
-                   FACET_BELIEVED_THROTTLED) |
-           look_at(may_grow(belief->denied, totals->denied, many), FACET_BELIEVED_DENIED);
+    return bit_if_doubted(
+               may_grow(belief->busy_ns, totals->busy_ns, MOST_TIME_AT_ONCE_NS) &&
+                   (totals->slot_busy_ns <= belief->first_ns || totals->slot_busy_ns - belief->first_ns <= slot_ns),
+               FACET_BELIEVED_BUSY) |
+           bit_if_doubted(may_grow(belief->launches, totals->launches, many), FACET_BELIEVED_LAUNCHES) |
+           bit_if_doubted(may_grow(belief->throttled_ns, totals->throttled_ns, had_ns(age_ns, THREADS)),
+                          FACET_BELIEVED_THROTTLED) |
+           bit_if_doubted(may_grow(belief->denied, totals->denied, many), FACET_BELIEVED_DENIED);
 }
 
 static uint32_t absurd_totals(const struct facet_usage_totals *totals)
 {
-    return look_at(totals->busy_ns <= FACET_BELIEF_MOST, FACET_BELIEVED_BUSY) |
-           look_at(totals->launches <= FACET_BELIEF_MOST, FACET_BELIEVED_LAUNCHES) |
-           look_at(totals->throttled_ns <= FACET_BELIEF_MOST, FACET_BELIEVED_THROTTLED) |
-           look_at(totals->denied <= FACET_BELIEF_MOST, FACET_BELIEVED_DENIED);
+    return bit_if_doubted(totals->busy_ns <= FACET_BELIEF_MOST, FACET_BELIEVED_BUSY) |
+           bit_if_doubted(totals->launches <= FACET_BELIEF_MOST, FACET_BELIEVED_LAUNCHES) |
+           bit_if_doubted(totals->throttled_ns <= FACET_BELIEF_MOST, FACET_BELIEVED_THROTTLED) |
+           bit_if_doubted(totals->denied <= FACET_BELIEF_MOST, FACET_BELIEVED_DENIED);
 }
 
 /* The values of the first reading are accepted. A slot's process can have begun at the machine's start. */
@@ -93,6 +94,6 @@ uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage
     belief->throttled_ns = totals->throttled_ns;
     belief->denied = totals->denied;
     return FACET_BELIEVED_ALL &
-           ~(belief->doubted | look_at(totals->memory_bytes <= memory_most, FACET_BELIEVED_MEMORY) |
-             look_at(totals->memory_peak_bytes <= memory_most, FACET_BELIEVED_PEAK));
+           ~(belief->doubted | bit_if_doubted(totals->memory_bytes <= memory_most, FACET_BELIEVED_MEMORY) |
+             bit_if_doubted(totals->memory_peak_bytes <= memory_most, FACET_BELIEVED_PEAK));
 }

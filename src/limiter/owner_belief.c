@@ -78,7 +78,7 @@ static bool time_is_possible(const struct facet_device_time *time, uint64_t meas
  * A settled time that cannot be was damaged while no owner lived, or the measured time was. What it was is lost: it
  * begins anew, and the vGPU's device time is never believed again.
  */
-static void judge_time(struct facet_owner *owner)
+static void doubt_impossible_time(struct facet_owner *owner)
 {
     const struct facet_device_time time = facet_owner_device_time(owner); /* before the measured time, which grows */
     struct facet_usage_totals totals;
@@ -103,7 +103,7 @@ enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd,
     if (status != FACET_OK)
         return status;
     read_kept(owner);
-    judge_time(owner);
+    doubt_impossible_time(owner);
     if (owner->belief.begun)
         return FACET_OK;
     facet_owner_totals(owner, &totals);
@@ -128,7 +128,7 @@ void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes)
     keep_belief(owner);
 }
 
-static uint32_t look_at_totals(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
+static uint32_t check_totals(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
     uint32_t believed = facet_belief_look(&owner->belief, totals, owner->belief.memory_most, now_ns);
 
@@ -138,7 +138,7 @@ static uint32_t look_at_totals(struct facet_owner *owner, const struct facet_usa
 
 void facet_owner_watch(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
-    (void)look_at_totals(owner, totals, now_ns);
+    (void)check_totals(owner, totals, now_ns);
 }
 
 uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usage_totals *ret_totals)
@@ -147,7 +147,7 @@ uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usa
 
     for (int tries = TRIES; tries > 0 && !(believed & FACET_BELIEVED_MEMORY); tries--) {
         facet_owner_totals(owner, ret_totals);
-        believed = look_at_totals(owner, ret_totals, facet_clock_now_ns());
+        believed = check_totals(owner, ret_totals, facet_clock_now_ns());
     }
     return facet_owner_damaged(owner) ? 0 : believed;
 }

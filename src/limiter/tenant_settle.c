@@ -64,7 +64,7 @@ static uint64_t left_beside(const struct facet_tenant *tenant, uint64_t sum, uin
 }
 
 /* The slow path: the sum differs from the one at which all were last known alive. */
-static uint64_t look_at_memory(struct facet_tenant *tenant, uint64_t device_free)
+static uint64_t read_free_memory(struct facet_tenant *tenant, uint64_t device_free)
 {
     uint64_t left = facet_tenant_memory_free_now(tenant), now_ns = facet_clock_now_ns();
     uint64_t sum = device_free + facet_usage_memory(tenant->usage);
@@ -84,5 +84,5 @@ uint64_t facet_tenant_memory_free_beside(struct facet_tenant *tenant, uint64_t d
 
     if (__builtin_expect(sum == atomic_load_explicit(&tenant->steady_bytes, memory_order_relaxed), 1))
         return left_beside(tenant, sum, device_free);
-    return look_at_memory(tenant, device_free);
+    return read_free_memory(tenant, device_free);
 }

@@ -31,16 +31,20 @@ struct facet_classes {
 enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t page_bytes, uint32_t pools,
                                      uint64_t block_bytes, uint64_t pool_bytes, struct facet_error *error);
 
-/* How many pages and blocks a slab of a class has at a level: twice the pages with each, as far as its blocks can be
- * counted. */
+/*
+ * How many pages and blocks a slab of a class has at a level. Each level has twice the pages of the one before, as long
+ * as a slab can count its blocks.
+ */
 uint32_t facet_class_pages(const struct facet_class *class, uint32_t level);
 uint32_t facet_class_blocks(const struct facet_classes *classes, uint32_t class, uint32_t level);
 
 /* The level of the next slab for a pool of `pages`: about an eighth of its present size, 2 MiB at most. */
 uint32_t facet_classes_level(const struct facet_classes *classes, uint32_t class, uint64_t pages);
 
-/* The class of the smallest block that holds `bytes` and is aligned to `align`; FACET_NO_CLASS: whole pages are for it,
- * either because it is too large or because it fills them nearly. */
+/*
+ * The class of the smallest block that holds `bytes` and is aligned to `align`; FACET_NO_CLASS: the request gets whole
+ * pages, because it is too large for a block or nearly fills them.
+ */
 uint32_t facet_classes_find(const struct facet_classes *classes, uint64_t bytes, uint64_t align);
 
 #endif

@@ -13,17 +13,17 @@ static struct facet_entry *entry_of(const struct facet_space *space, uint32_t pa
     return &space->table.entries[page];
 }
 
-static bool is_here(const struct facet_space *space, uint32_t page)
+static bool has_frame(const struct facet_space *space, uint32_t page)
 {
     return facet_entry_frame(entry_of(space, page)) != FACET_FRAME_NONE;
 }
 
-/* How many pages in a row are here, or are not. */
-static uint32_t row_here(const struct facet_space *space, uint32_t first, uint32_t count, bool here)
+/* How many pages from `first` on have a frame, or have none. */
+static uint32_t row_length(const struct facet_space *space, uint32_t first, uint32_t count, bool here)
 {
     uint32_t row = 0;
 
-    while (row < count && is_here(space, first + row) == here)
+    while (row < count && has_frame(space, first + row) == here)
         row++;
     return row;
 }
@@ -87,9 +87,12 @@ static enum facet_status check_quota(struct facet_space *space, uint32_t count, 
                            space->id, space->name, space->pages * page, space->limit_pages * page, count * page, page);
 }
 
-/* Restores the pages' contents from when they were sent out, so that none of other spaces' contents show. */
-static enum facet_status fill_in(struct facet_space *space, uint32_t first, uint32_t count, bool clear,
-                                 struct facet_error *error)
+/*
+ * Restores the contents that the pages had when they were sent out, or clears them, so that no other space's contents
+ * show.
+ */
+static enum facet_status fill_mapped(struct facet_space *space, uint32_t first, uint32_t count, bool clear,
+                                     struct facet_error *error)
 {
     const struct facet_memory *memory = space->memory;
     const struct facet_page_backend *backend = &memory->backend;
@@ -127,11 +130,11 @@ static void enter_frames(struct facet_space *space, uint32_t first, const struct
     }
 }
 
-/* The same by a device that writes to pages before they are mapped: so it waits for nothing that the space's kernels
- * do.
+/* fill_mapped() for a device that writes to pages before they are mapped, and so waits for nothing that the space's
+ * kernels do.
  */
-static enum facet_status put_in(struct facet_space *space, uint32_t first, const struct facet_extent *extent,
-                                bool clear, struct facet_error *error)
+static enum facet_status fill_unmapped(struct facet_space *space, uint32_t first, const struct facet_extent *extent,
+                                       bool clear, struct facet_error *error)
 {
     const struct facet_memory *memory = space->memory;
     const struct facet_page_backend *backend = &memory->backend;
@@ -150,20 +153,20 @@ static enum facet_status put_in(struct facet_space *space, uint32_t first, const
     return status;
 }
 
-static enum facet_status map_with(struct facet_space *space, uint32_t first, const struct facet_extent *extent,
-                                  bool clear, struct facet_error *error)
+static enum facet_status map_extent(struct facet_space *space, uint32_t first, const struct facet_extent *extent,
+                                    bool clear, struct facet_error *error)
 {
     const struct facet_memory *memory = space->memory;
     const struct facet_page_backend *backend = &memory->backend;
     uint64_t address = facet_space_address(space, first), bytes = extent->count * memory->page_bytes;
-    enum facet_status status = backend->ops->put ? put_in(space, first, extent, clear, error) : FACET_OK;
+    enum facet_status status = backend->ops->put ? fill_unmapped(space, first, extent, clear, error) : FACET_OK;
 
     if (status == FACET_OK)
         status = backend->ops->map(backend->data, space->context, address, &extent->place, bytes, error);
     return status;
 }
 
-/* As many pages as the next frames in a row are. */
+/* Gives memory to as many pages as the next frames in a row are. */
 static enum facet_status give_memory(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
                                      struct facet_error *error)
 {
@@ -176,13 +179,13 @@ static enum facet_status give_memory(struct facet_space *space, uint32_t first, 
 
     if (status != FACET_OK)
         return status;
-    status = map_with(space, first, &extent, clear, error);
+    status = map_extent(space, first, &extent, clear, error);
     if (status != FACET_OK) {
         facet_frames_give(&memory->frames, extent.frame, extent.count);
         return status;
     }
     if (!backend->ops->put)
-        status = fill_in(space, first, extent.count, clear, error);
+        status = fill_mapped(space, first, extent.count, clear, error);
     if (status != FACET_OK) {
         enum facet_status unmapped =
             backend->ops->unmap(backend->data, space->context, address, extent.count * memory->page_bytes);
@@ -198,13 +201,13 @@ static enum facet_status give_memory(struct facet_space *space, uint32_t first, 
 enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
                                        struct facet_error *error)
 {
-    uint32_t here = row_here(space, first, count, true);
+    uint32_t here = row_length(space, first, count, true);
 
     if (here) {
         *ret_count = here;
         return FACET_OK;
     }
-    enum facet_status status = give_memory(space, first, row_here(space, first, count, false), ret_count, error);
+    enum facet_status status = give_memory(space, first, row_length(space, first, count, false), ret_count, error);
     if (status == FACET_OK)
         space->absent -= *ret_count;
     return status;
@@ -242,7 +245,7 @@ static enum facet_status give_all(struct facet_space *space, uint32_t first, uin
     return FACET_OK;
 }
 
-/* Of pages that were to get memory the first have some. */
+/* Undoes facet_space_back() after only the first `done` pages got memory. */
 static void take_back(struct facet_space *space, uint32_t first, uint32_t count, uint32_t done)
 {
     if (space->memory->swap)

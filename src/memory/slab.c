@@ -76,7 +76,7 @@ static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
     return 0;
 }
 
-/* By the only one who takes. */
+/* Called only by the thread that takes blocks of the slab. */
 static void enter_block(struct facet_slab *slab, uint32_t block)
 {
     atomic_fetch_or(&slab->used[block / 64], UINT64_C(1) << block % 64);

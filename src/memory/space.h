@@ -183,7 +183,7 @@ void facet_pools_destroy(struct facet_space *space);
 enum facet_status facet_runs_take(struct facet_space *space, uint64_t bytes, uint64_t align, uint32_t tag,
                                   uint64_t *ret_address, struct facet_error *error);
 enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, struct facet_error *error);
-/* In place. FACET_TOO_SMALL: there is no room behind it. */
+/* Resizes a run in place. FACET_TOO_SMALL: there is no room behind it. */
 enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address, uint64_t bytes,
                                     struct facet_error *error);
 /* Gives all of them back. With no lock held. */

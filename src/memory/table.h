@@ -79,7 +79,7 @@ void facet_table_clear(struct facet_table *table);
  * Their entries are the caller's to fill. */
 uint32_t facet_table_take(struct facet_table *table, uint32_t count, uint32_t align);
 
-/* The same for just these pages, behind one that is taken. False: they are not all free. */
+/* Takes just these pages, behind one that is taken. False: they are not all free. */
 bool facet_table_take_at(struct facet_table *table, uint32_t first, uint32_t count);
 
 /* Gives them back, and joins them with free neighbours. */

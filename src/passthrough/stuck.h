@@ -17,8 +17,8 @@ static inline bool stuck_is(const struct facet_pci_function *function)
 }
 
 /*
- * As a predicate. During an unbind the kernel no longer shows the driver; the process that it waits for is probably the
- * first that has the function open.
+ * A predicate such as "is stuck ...". During an unbind the kernel no longer shows the driver; the process that it waits
+ * for is probably the first that has the function open.
  */
 static inline void stuck_print(const struct facet_pci_function *function, char *text, size_t size)
 {

@@ -37,8 +37,8 @@ static enum facet_status read_schema(uint32_t document, json_t **ret_schema, str
     return facet_json_read(kinds[document].schema, kinds[document].bytes, ret_schema, error);
 }
 
-static enum facet_status judge_by(const json_t *schema, uint32_t document, const json_t *json,
-                                  struct facet_violations **ret_violations, struct facet_error *error)
+static enum facet_status validate_by(const json_t *schema, uint32_t document, const json_t *json,
+                                     struct facet_violations **ret_violations, struct facet_error *error)
 {
     FACET_CLEANUP_VIOLATIONS struct facet_violations *violations = facet_violations_create();
 
@@ -61,7 +61,7 @@ enum facet_status facet_document_judge(uint32_t document, const json_t *json, st
     FACET_CLEANUP_JSON json_t *schema = NULL;
     enum facet_status status = read_schema(document, &schema, error);
 
-    return status == FACET_OK ? judge_by(schema, document, json, ret_violations, error) : status;
+    return status == FACET_OK ? validate_by(schema, document, json, ret_violations, error) : status;
 }
 
 enum facet_status facet_document_demand_by(uint32_t document, const json_t *json, json_t **ret_schema,
@@ -73,7 +73,7 @@ enum facet_status facet_document_demand_by(uint32_t document, const json_t *json
     enum facet_status status = read_schema(document, &schema, error);
 
     if (status == FACET_OK)
-        status = judge_by(schema, document, json, &violations, error);
+        status = validate_by(schema, document, json, &violations, error);
     if (status != FACET_OK)
         return status;
     if (facet_violations_total(violations) == 0) {

@@ -119,7 +119,7 @@ static const char *find_rival(const struct run *run, struct facet_workload *cons
     return "another hook";
 }
 
-/* With whose part the whole became wrong. */
+/* The hook whose part made the whole invalid. */
 static const char *find_culprit(const struct run *run, struct facet_workload *const *parts)
 {
     FACET_CLEANUP_JSON json_t *probe = json_incref(parts[0]->root);
@@ -132,7 +132,7 @@ static const char *find_culprit(const struct run *run, struct facet_workload *co
 }
 
 /* Parts that are valid alone may conflict: this is reported while everything can still be undone. */
-static enum facet_status judge_merged(const struct run *run, struct facet_workload *const *parts,
+static enum facet_status check_merged(const struct run *run, struct facet_workload *const *parts,
                                       const struct facet_workload *merged)
 {
     if (run->count < 2)
@@ -161,7 +161,7 @@ static enum facet_status ask_all(const struct run *run, struct facet_workload **
             status = facet_merge_configuration(&merged->root, find_rival(run, parts, i), parts[i]->root,
                                                hook_at(run, i).name, run->error);
     }
-    return status == FACET_OK && answer->verdict == FACET_VERDICT_GO ? judge_merged(run, parts, merged) : status;
+    return status == FACET_OK && answer->verdict == FACET_VERDICT_GO ? check_merged(run, parts, merged) : status;
 }
 
 enum facet_status facet_lifecycle_create(const struct facet_lifecycle_hook *const *hooks, uint32_t count,

@@ -196,7 +196,7 @@ static void leave_members(struct facet_rendering *rendering, const json_t *schem
             facet_render_leave(rendering, setting ? setting : name, "this version does not know all of it");
 }
 
-/* Of one setting: an object, a list of objects, or a map of them. */
+/* Leaves out the unknown members of one setting: an object, a list of objects, or a map of them. */
 static void leave_inner(struct facet_rendering *rendering, const json_t *schema, const json_t *setting,
                         const char *name)
 {

@@ -61,7 +61,7 @@ static bool write_all(int fd, const char *text, size_t bytes)
     return fsync(fd) == 0;
 }
 
-/* On the disk under its draft's name, then under its own, then the folder that says so. */
+/* Writes the draft to the disk, renames it, then syncs the folder that has the name. */
 static enum facet_status replace_file(int folder, const char *name, const char *text, size_t bytes,
                                       struct facet_error *error)
 {

@@ -90,7 +90,7 @@ static bool amount_of(const struct slot *slot, const json_t *object, const struc
     return status == FACET_OK;
 }
 
-static void judge_share(const struct slot *slot, const json_t *share, const struct facet_step *step)
+static void check_share(const struct slot *slot, const json_t *share, const struct facet_step *step)
 {
     const char *id = facet_json_text(share, "device_id");
     const struct facet_step at = {.parent = step, .key = "device_id"};
@@ -106,7 +106,7 @@ static void judge_share(const struct slot *slot, const json_t *share, const stru
 }
 
 /* The sum of the shares; false when it is unknown. */
-static bool judge_shares(const struct slot *slot, int64_t *ret_sum)
+static bool check_shares(const struct slot *slot, int64_t *ret_sum)
 {
     const json_t *shares = json_object_get(slot->json, "shares");
     const struct facet_step list = {.parent = slot->step, .key = "shares"};
@@ -117,7 +117,7 @@ static bool judge_shares(const struct slot *slot, int64_t *ret_sum)
 
     json_array_foreach ((json_t *)(uintptr_t)shares, index, share) {
         const struct facet_step at = {.parent = &list, .index = index};
-        judge_share(slot, share, &at);
+        check_share(slot, share, &at);
         known = known && amount_of(slot, share, &at, &micro) && !__builtin_add_overflow(sum, micro, &sum);
     }
     facet_rules_once(shares, &list, "device_id", NULL, slot->violations);
@@ -125,7 +125,7 @@ static bool judge_shares(const struct slot *slot, int64_t *ret_sum)
     return known;
 }
 
-static void judge_slot(struct slot *slot)
+static void check_slot(struct slot *slot)
 {
     const char *type = facet_json_text(slot->json, "type");
     const struct facet_step at = {.parent = slot->step, .key = "amount"};
@@ -135,7 +135,7 @@ static void judge_slot(struct slot *slot)
     slot->name = facet_json_text(slot->json, "slot_name");
     slot->device = slot->name ? strcspn(slot->name, ".") : 0;
     slot->whole = type && (strcmp(type, "bytes") == 0 || strcmp(type, "unique") == 0);
-    bool summed = judge_shares(slot, &sum);
+    bool summed = check_shares(slot, &sum);
     if (amount_of(slot, slot->json, slot->step, &amount) && summed && sum != amount)
         facet_violations_add(slot->violations, &at, "expected %s, the sum of the shares",
                              facet_amount_format(sum, text, FACET_AMOUNT_SIZE));
@@ -143,7 +143,7 @@ static void judge_slot(struct slot *slot)
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 
-static void judge_legacy(const json_t *device, const struct facet_step *step, const char *key, const json_t *full,
+static void check_legacy(const json_t *device, const struct facet_step *step, const char *key, const json_t *full,
                          struct facet_violations *violations)
 {
     const json_t *old = json_object_get(device, key);
@@ -154,7 +154,7 @@ static void judge_legacy(const json_t *device, const struct facet_step *step, co
                              json_integer_value(full));
 }
 
-static void judge_device(const json_t *device, const struct facet_step *step, const json_t *devices,
+static void check_device(const json_t *device, const struct facet_step *step, const json_t *devices,
                          struct facet_violations *violations)
 {
     const char *name = facet_json_text(device, "device_name"), *parent = facet_json_text(device, "parent_id");
@@ -164,9 +164,9 @@ static void judge_device(const json_t *device, const struct facet_step *step, co
     const struct facet_step formats = {.parent = step, .key = "precision_support"};
     const struct facet_step technologies = {.parent = step, .key = "partitioning_support"};
 
-    judge_legacy(device, step, "memory_size", json_object_get(json_object_get(device, "memory_spec"), "total_memory"),
+    check_legacy(device, step, "memory_size", json_object_get(json_object_get(device, "memory_spec"), "total_memory"),
                  violations);
-    judge_legacy(device, step, "processing_units",
+    check_legacy(device, step, "processing_units",
                  json_object_get(json_array_get(json_object_get(device, "compute_units"), 0), "count"), violations);
     facet_rules_once(json_object_get(device, "compute_units"), &units, "name", NULL, violations);
     facet_rules_once(json_object_get(device, "precision_support"), &formats, "format", NULL, violations);
@@ -209,11 +209,11 @@ void facet_rules_node(const json_t *node, struct facet_violations *violations)
 
     json_array_foreach ((json_t *)(uintptr_t)slots, index, item) {
         const struct facet_step at = {.parent = &slot_list, .index = index};
-        judge_slot(&(struct slot){.json = item, .step = &at, .devices = names, .violations = violations});
+        check_slot(&(struct slot){.json = item, .step = &at, .devices = names, .violations = violations});
     }
     json_array_foreach ((json_t *)(uintptr_t)devices, index, item) {
         const struct facet_step at = {.parent = &device_list, .index = index};
-        judge_device(item, &at, names, violations);
+        check_device(item, &at, names, violations);
     }
     facet_rules_once(slots, &slot_list, "slot_name", NULL, violations);
     facet_rules_once(devices, &device_list, "device_id", "device_name", violations);

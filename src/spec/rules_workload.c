@@ -11,7 +11,7 @@ static void report_violation(struct facet_violations *violations, const struct f
 }
 
 /* Engines obey the last of them: an option must not undo the permission. */
-static void judge_options(const json_t *mount, const struct facet_step *at, struct facet_violations *violations)
+static void check_options(const json_t *mount, const struct facet_step *at, struct facet_violations *violations)
 {
     const struct facet_step list = {.parent = at, .key = "options"};
     size_t index;
@@ -25,11 +25,11 @@ static void judge_options(const json_t *mount, const struct facet_step *at, stru
     }
 }
 
-static void judge_mount(const json_t *mount, const struct facet_step *at, struct facet_violations *violations)
+static void check_mount(const json_t *mount, const struct facet_step *at, struct facet_violations *violations)
 {
     const char *type = facet_json_text(mount, "type"), *source = facet_json_text(mount, "source");
 
-    judge_options(mount, at, violations);
+    check_options(mount, at, violations);
     if (!type)
         return;
     if (strcmp(type, "tmpfs") == 0 ? source != NULL : !source || !source[0])
@@ -42,7 +42,7 @@ static void judge_mount(const json_t *mount, const struct facet_step *at, struct
 }
 
 /* A soft limit is at most the hard one; -1 is beyond any number. */
-static void judge_limit(const json_t *limit, const struct facet_step *at, struct facet_violations *violations)
+static void check_limit(const json_t *limit, const struct facet_step *at, struct facet_violations *violations)
 {
     const json_t *soft = json_object_get(limit, "soft"), *hard = json_object_get(limit, "hard");
     json_int_t most = json_integer_value(hard), least = json_integer_value(soft);
@@ -52,7 +52,7 @@ static void judge_limit(const json_t *limit, const struct facet_step *at, struct
 }
 
 /* Memory and swap together are no less than memory, which has to be limited then: no engine takes it otherwise. */
-static void judge_swap(const json_t *workload, const struct facet_step *root, struct facet_violations *violations)
+static void check_swap(const json_t *workload, const struct facet_step *root, struct facet_violations *violations)
 {
     const json_t *swap = json_object_get(workload, "memory_swap_limit_bytes");
     const json_t *memory = json_object_get(workload, "memory_limit_bytes");
@@ -64,7 +64,7 @@ static void judge_swap(const json_t *workload, const struct facet_step *root, st
 }
 
 /* A hook is mounted as well. */
-static void judge_targets(const json_t *workload, const struct facet_step *hooks, struct facet_violations *violations)
+static void check_targets(const json_t *workload, const struct facet_step *hooks, struct facet_violations *violations)
 {
     FACET_CLEANUP_JSON json_t *mounted = json_object();
     size_t index;
@@ -96,17 +96,17 @@ void facet_rules_workload(const json_t *workload, struct facet_violations *viola
 
     json_array_foreach (json_object_get(workload, "mounts"), index, item) {
         const struct facet_step at = {.parent = &mounts, .index = index};
-        judge_mount(item, &at, violations);
+        check_mount(item, &at, violations);
     }
     json_object_foreach (json_object_get(workload, "ulimits"), name, item) {
         const struct facet_step at = {.parent = &limits, .key = name};
-        judge_limit(item, &at, violations);
+        check_limit(item, &at, violations);
     }
     facet_rules_once(json_object_get(workload, "mounts"), &mounts, "target", NULL, violations);
     facet_rules_once(json_object_get(workload, "device_nodes"), &nodes, "path", NULL, violations);
     facet_rules_once(json_object_get(workload, "hooks"), &hooks, "target", NULL, violations);
-    judge_targets(workload, &hooks, violations);
-    judge_swap(workload, &root, violations);
+    check_targets(workload, &hooks, violations);
+    check_swap(workload, &root, violations);
     if (mode && (strcmp(mode, "profile") == 0) != (json_object_get(profile, "profile") != NULL))
         report_violation(violations, &seccomp, "profile", "a profile with the mode 'profile', and none otherwise");
 }

@@ -89,7 +89,7 @@ static enum facet_status text_of(const char *name, const char *text, json_t **re
     return FACET_OK;
 }
 
-/* Of several; those that are NULL are not said. */
+/* Demands UTF-8 of several texts. NULL is an absent one. */
 static enum facet_status demand_utf8(const char *name, const char *const *texts, size_t count,
                                      struct facet_error *error)
 {
@@ -123,7 +123,7 @@ static enum facet_status put_member(struct facet_workload *workload, const char 
                  : facet_json_no_memory(error);
 }
 
-/* The same for one key of a map. */
+/* put_member() for one key of a map. */
 static enum facet_status put_key(struct facet_workload *workload, const char *member, const char *key, json_t *value,
                                  struct facet_error *error)
 {

@@ -93,7 +93,7 @@ static enum facet_status check_range(const struct work *work, const char *argume
  * Nothing tells how far a kernel reads from an address. So the address must lie in an allocation, or at its end, where
  * loops over pointers stop.
  */
-static enum facet_status judge_argument(void *data, const char *argument, uint64_t address, struct facet_error *error)
+static enum facet_status check_argument(void *data, const char *argument, uint64_t address, struct facet_error *error)
 {
     struct facet_space *space = data;
 
@@ -143,7 +143,7 @@ static enum facet_status queue_kernel(const struct work *work, const struct face
                                       struct facet_error *error)
 {
     struct facet_space *space = work->vgpu->space;
-    enum facet_status status = space ? facet_kernel_judge_memory(work->kernel, judge_argument, space, error) : FACET_OK;
+    enum facet_status status = space ? facet_kernel_judge_memory(work->kernel, check_argument, space, error) : FACET_OK;
 
     return status == FACET_OK ? facet_kernel_launch(work->kernel, stream->number, work->range, error) : status;
 }

@@ -279,7 +279,7 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
 /* ---- ending a vGPU ---- */
 
 /* A launch that is cancelled in the middle never ends while the vGPU is paused. */
-static void let_end(struct facet_vgpu *vgpu)
+static void unpause_to_end(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;
 
@@ -296,7 +296,7 @@ static void wait_until_unused(struct facet_vgpu *vgpu)
         struct timespec until = facet_ns_timespec(facet_clock_now_ns() + LOOK_NS);
 
         facet_vgpu_streams_cancel(vgpu); /* also work queued since: a call may wait for it */
-        let_end(vgpu);
+        unpause_to_end(vgpu);
         pthread_mutex_lock(&driver->monitor);
         if (atomic_load(&vgpu->references) > 0)
             pthread_cond_timedwait(&driver->gone, &driver->monitor, &until);
@@ -313,7 +313,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu)
         facet_vgpu_streams_cancel(vgpu);
         facet_vgpu_pins_release(vgpu, true);
         facet_vgpu_kept_release(vgpu);
-        let_end(vgpu);
+        unpause_to_end(vgpu);
         facet_managed_end(vgpu);
         facet_vgpu_streams_clear(vgpu);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the memory calls of a vGPU: by its space; or the device's own allocator, where memory is not virtualized.
+ * Owns: the memory calls of a vGPU, over its space, or over the device's own allocator where memory is not virtualized.
  * Never: touches memory of a vGPU that is paused.
  */
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "vgpu/driver.h"
 #include "vgpu/managed/enter.h"
 
-/* The vGPU, of a device that is not lost; and with `still` not a paused one. */
+/* Takes the vGPU. Refuses one whose device is lost and, with `still`, a paused one. */
 static enum facet_status begin_access(struct facet_driver *driver, uint32_t id, bool still,
                                       struct facet_vgpu **ret_vgpu, struct facet_error *error)
 {
@@ -133,7 +133,7 @@ static enum facet_status fill_patiently(struct facet_vgpu *vgpu, uint64_t addres
 
 /* ---- with one ---- */
 
-/* Memory freed by other vGPUs may have left by now: their launches are over, but no call has checked since. */
+/* Memory that other vGPUs freed may be available by now: their launches are over, but no call has checked since. */
 static enum facet_status allocate_in_space(struct facet_vgpu *vgpu, uint64_t bytes,
                                            const struct facet_allocation_options *options, uint64_t *ret_address,
                                            struct facet_error *error)

@@ -117,7 +117,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu);
 void facet_vgpu_remains_add(struct facet_vgpu *vgpu);
 /* Frees the remains that can be freed, of one device, or all (NULL). Whether any was. */
 bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgpu_device *device);
-/* At the driver's end. */
+/* Frees all remains when the driver closes. */
 void facet_vgpu_remains_clear(struct facet_driver *driver);
 
 /* --- compute.c --- */

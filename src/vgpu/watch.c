@@ -18,7 +18,7 @@ struct facet_vgpu_watch {
     struct facet_threshold threshold;
 };
 
-static void tell_event(void *owner, const struct facet_threshold_event *event)
+static void call_watch(void *owner, const struct facet_threshold_event *event)
 {
     const struct facet_vgpu_watch *watch = owner;
     const struct facet_watch_event told = {
@@ -84,7 +84,7 @@ static enum facet_status fill_watch(const struct facet_watch *asked, const struc
     watch->device = subject->device;
     watch->told = asked->told;
     watch->owner = asked->owner;
-    return facet_threshold_init(&watch->threshold, &rule, tell_event, watch, error);
+    return facet_threshold_init(&watch->threshold, &rule, call_watch, watch, error);
 }
 
 static void insert_watch(struct facet_driver *driver, struct facet_vgpu_watch *watch, uint64_t *ret_watch)

@@ -22,10 +22,10 @@ typedef bool (*gather_line_func)(void *context, char *line);
 enum facet_unmeasured gather_text(const char *text, size_t length, gather_line_func take, void *context);
 enum facet_unmeasured gather_file(int directory, const char *path, gather_line_func take, void *context);
 
-/* The same for files of which only short lines matter: longer ones (interrupts, groups) are cut off. */
+/* gather_file() for files of which only short lines matter: longer ones (interrupts, groups) are cut off. */
 enum facet_unmeasured gather_file_cut(int directory, const char *path, gather_line_func take, void *context);
 
-/* The same for a file that is one line, in which a name may have ends of lines: they are blanks there. */
+/* gather_file() for a file of one line, in which a name may have ends of lines: they are replaced by blanks. */
 enum facet_unmeasured gather_file_whole(int directory, const char *path, gather_line_func take, void *context);
 
 /* A number of decimal digits at *text, followed by a blank or the end; *text goes on behind it. */

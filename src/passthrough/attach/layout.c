@@ -259,7 +259,7 @@ static struct facet_attach_slot *slot_of(const struct facet_attach_request *requ
     return &layout->slots[layout->count++];
 }
 
-/* In the order of the host's functions: eight at most, as no two are the same. */
+/* Keeps the slot's functions in the host's order. They are eight at most, as no two are the same. */
 static void insert_slot(const struct facet_attach_request *request, struct facet_attach_slot *slot, uint32_t index)
 {
     uint32_t at = slot->count++;

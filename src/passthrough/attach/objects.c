@@ -127,8 +127,8 @@ static bool is_taken(char (*ports)[FACET_ATTACH_ID_SIZE], uint32_t count, const 
 }
 
 /* Nothing behind it, and it was not made with hotplug=off. */
-static enum facet_status look_at_port(struct facet_qmp *qmp, const char *port, bool *ret_free, bool *ret_hotplug,
-                                      struct facet_error *error)
+static enum facet_status read_port(struct facet_qmp *qmp, const char *port, bool *ret_free, bool *ret_hotplug,
+                                   struct facet_error *error)
 {
     char path[PATH_SIZE];
     FACET_CLEANUP_JSON json_t *hotplug = NULL;
@@ -156,7 +156,7 @@ static enum facet_status take_named(struct facet_qmp *qmp, const json_t *periphe
     if (!is_port(facet_qmp_type_of(peripherals, port)))
         return facet_error_argument(error, FACET_NOT_FOUND, "port", "port '%s': QEMU has no root port of that id",
                                     port);
-    enum facet_status status = look_at_port(qmp, port, &is_free, &hotplug, error);
+    enum facet_status status = read_port(qmp, port, &is_free, &hotplug, error);
     if (status == FACET_OK && !is_free)
         return facet_error_argument(error, FACET_BAD_STATE, "port", "port '%s' holds a device already", port);
     if (status == FACET_OK && !hotplug)
@@ -196,7 +196,7 @@ static enum facet_status take_free(struct facet_qmp *qmp, const json_t *peripher
         bool is_free = false, hotplug = false;
         if (is_taken(ports, count, *at))
             continue;
-        enum facet_status status = look_at_port(qmp, *at, &is_free, &hotplug, error);
+        enum facet_status status = read_port(qmp, *at, &is_free, &hotplug, error);
         if (status != FACET_OK)
             return status;
         if (is_free && hotplug) {

@@ -102,7 +102,7 @@ static enum facet_status check_names(struct plugging *plugging, const json_t *pe
                                         "'%s': the guest's IOMMU is no setting of a "
                                         "function in QEMU",
                                         plugging->layout.ids[i]);
-        /* JSON takes nothing else, and says no more than that it failed. */
+        /* JSON takes only UTF-8, and its failure names no reason. */
         json_t *path =
             json_string(plugging->request->functions[i].romfile ? plugging->request->functions[i].romfile : "");
         if (!path)
@@ -118,7 +118,7 @@ static enum facet_status hand_over(struct facet_qmp *qmp, const char *name, int 
     return fd ? facet_qmp_call(qmp, "getfd", json_pack("{s:s}", "fdname", name), fd, NULL, error) : FACET_OK;
 }
 
-/* One for all functions of the VM; an existing one is taken. */
+/* Makes the iommufd object, one for all functions of the VM. An existing one is used. */
 static enum facet_status make_object(struct plugging *plugging, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *objects = NULL;
@@ -146,7 +146,7 @@ static enum facet_status plug_function(struct plugging *plugging, uint32_t slot,
     enum facet_status status = hand_over(plugging->qmp, id, plugging->request->functions[index].fd, error);
 
     if (status == FACET_OK) {
-        /* When the answer stays away, it may be in all the same. */
+        /* Without an answer, the function may have been plugged all the same. */
         plugging->done[plugging->done_count++] = index;
         status = facet_qmp_call(plugging->qmp, "device_add", arguments_of(plugging, slot, member), 0, NULL, error);
     }
@@ -159,7 +159,7 @@ static enum facet_status plug_function(struct plugging *plugging, uint32_t slot,
     return status == FACET_OK ? FACET_OK : facet_error_prefix(error, "'%s'", id);
 }
 
-/* The guest is told of a slot when its function 0 comes: so that comes last. */
+/* The guest is notified of a slot when its function 0 is plugged, so function 0 comes last. */
 static enum facet_status plug_all(struct plugging *plugging, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -185,7 +185,7 @@ static enum facet_status prepare_plugging(struct plugging *plugging, struct face
 /* --- undoing --- */
 
 /* Adds "; left in the VM: ..." to the first error. */
-static void tell_left(struct facet_error *error, const char *left)
+static void add_left_behind(struct facet_error *error, const char *left)
 {
     struct facet_error first = *error;
 
@@ -211,7 +211,7 @@ static void undo_plugging(struct plugging *plugging, struct facet_error *error)
     }
     plugging->qmp->wire.deadline_ns = before;
     if (left[0] && error)
-        tell_left(error, left);
+        add_left_behind(error, left);
 }
 
 /* --- the guest's use of a device --- */
@@ -234,7 +234,10 @@ static const json_t *find_device(const json_t *devices, const char *id)
     return NULL;
 }
 
-/* QEMU shows the address of a BAR while the guest has memory switched on: not after a mere probe, without a driver. */
+/*
+ * QEMU shows the address of a BAR while the guest decodes the device's memory, which needs a driver: a probe is not
+ * enough.
+ */
 static uint32_t is_used(const json_t *device)
 {
     uint32_t used = FACET_PCI_UNKNOWN;
@@ -250,8 +253,8 @@ static uint32_t is_used(const json_t *device)
     return used;
 }
 
-static enum facet_status look_at_devices(struct plugging *plugging, struct facet_attach_report *reports, bool *ret_all,
-                                         struct facet_error *error)
+static enum facet_status read_use_of_devices(struct plugging *plugging, struct facet_attach_report *reports,
+                                             bool *ret_all, struct facet_error *error)
 {
     FACET_CLEANUP_JSON json_t *buses = NULL;
     bool all = true;
@@ -273,8 +276,8 @@ static enum facet_status look_at_devices(struct plugging *plugging, struct facet
 }
 
 /* It is no failure if the use stays unknown, but it is one if QEMU is gone. */
-static enum facet_status wait_used(struct plugging *plugging, struct facet_attach_report *reports,
-                                   struct facet_error *error)
+static enum facet_status wait_for_use(struct plugging *plugging, struct facet_attach_report *reports,
+                                      struct facet_error *error)
 {
     uint64_t until = facet_clock_now_ns() + plugging->qmp->used_ns;
     char state[FACET_ATTACH_ID_SIZE] = "";
@@ -285,10 +288,10 @@ static enum facet_status wait_used(struct plugging *plugging, struct facet_attac
     if (status == FACET_OK && strcmp(state, "running") != 0)
         return FACET_OK;
     while (status == FACET_OK && !all) {
-        status = look_at_devices(plugging, reports, &all, &why);
+        status = read_use_of_devices(plugging, reports, &all, &why);
         if (status != FACET_OK || all || facet_clock_now_ns() >= until)
             break;
-        /* Events are of no interest here, only time passing. */
+        /* This only waits; events do not matter. */
         uint64_t pause = facet_clock_now_ns() + 100 * FACET_NS_PER_MS;
         while (status == FACET_OK)
             status = facet_qmp_listen(plugging->qmp, pause, &why);
@@ -348,7 +351,7 @@ enum facet_status facet_qmp_attach(struct facet_qmp *qmp, const struct facet_att
         status = plug_all(&plugging, error);
     report_plugging(&plugging, reports);
     if (status == FACET_OK)
-        status = wait_used(&plugging, reports, error);
+        status = wait_for_use(&plugging, reports, error);
     if (status == FACET_OK) {
         memcpy(ret_reports, reports, request->count * sizeof reports[0]);
         return FACET_OK;

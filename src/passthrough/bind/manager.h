@@ -16,7 +16,7 @@ struct facet_passthrough {
     struct facet_passthrough_config config;
 };
 
-/* With operations of the caller's; the public one takes the real ones. */
+/* Opens a manager with the caller's operations; facet_passthrough_open() passes the real ones. */
 enum facet_status bind_open(const struct facet_passthrough_config *config, const struct bind_host_ops *ops,
                             void *context, struct facet_passthrough **ret_manager, struct facet_error *error);
 
@@ -28,7 +28,7 @@ void bind_report_begin(struct facet_passthrough_report *report);
 void bind_note(struct facet_passthrough_report *report, enum facet_passthrough_note_kind kind,
                const struct facet_pci_address *address, const char *format, ...) FACET_PRINTF(4, 5);
 
-/* Of one that is stuck: why. */
+/* Notes why a function is stuck. */
 void bind_note_stuck(struct facet_passthrough_report *report, const struct facet_pci_function *function);
 
 /* ---- variant.c ---- */
@@ -51,7 +51,7 @@ const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snap
 /* FACET_BUSY: the kernel would block a writer to it, and its override is unknown. */
 enum facet_status bind_check_stuck(const struct facet_pci_function *function, struct facet_error *error);
 
-/* A look in which no function of the journal is stuck. */
+/* Scans until no function of the journal is stuck. */
 enum facet_status bind_scan_settled(struct bind_host *host, const struct journal *journal,
                                     struct facet_pci_snapshot **ret_snapshot, struct facet_error *error);
 
@@ -69,7 +69,10 @@ void bind_device_node(const struct bind_host *host, const struct facet_pci_addre
 size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_place *now,
                          const struct journal_place *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS]);
 
-/* Of a driver that the kernel does not have, or not any more; it is looked for under its own name. */
+/*
+ * The step that loads a driver that the kernel does not have, or no longer has. Its module is searched for by the
+ * driver's name.
+ */
 bool bind_load_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
                     const struct journal_place *now, const struct journal_place *target,
                     struct facet_passthrough_step *ret_step);
@@ -117,7 +120,7 @@ enum facet_status bind_step(struct bind_run *run, const struct facet_passthrough
 
 /* ---- transaction.c ---- */
 
-/* A driver that lets go of a device that a machine has open waits for that machine: it may be forever. */
+/* Checks that no virtual machine has a function open: the unbinding would wait for that machine, possibly forever. */
 enum facet_status bind_check_users(struct bind_host *host, const struct journal *journal, struct facet_error *error);
 
 /* ---- restore.c ---- */

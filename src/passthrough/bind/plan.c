@@ -270,7 +270,7 @@ static bool covers_plan(const struct journal *journal, const struct bind_plan *p
 }
 
 /* A function that is bound already can be bound again only if no write is needed for it. */
-static enum facet_status judge_journal(const struct conflict *conflict, const char *name, const struct journal *journal)
+static enum facet_status check_journal(const struct conflict *conflict, const char *name, const struct journal *journal)
 {
     if (journal->phase == JOURNAL_BOUND && covers_plan(journal, conflict->plan) && conflict->plan->plan.step_count == 0)
         return FACET_OK;
@@ -298,7 +298,7 @@ static bool take_conflict(void *context, const char *name, struct journal *journ
     }
     if (strcmp(journal->boot, conflict->boot) != 0 || !shares_group(conflict->plan, journal))
         return true;
-    conflict->status = judge_journal(conflict, name, journal);
+    conflict->status = check_journal(conflict, name, journal);
     return conflict->status == FACET_OK;
 }
 

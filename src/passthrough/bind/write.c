@@ -65,7 +65,7 @@ struct answer {
     int errnum;
 };
 
-static _Noreturn void tell_errno(int fd, int errnum)
+static _Noreturn void send_errno(int fd, int errnum)
 {
     const struct answer answer = {.errnum = errnum};
 
@@ -125,8 +125,8 @@ static _Noreturn void write_in_child(int fd, const char *text, size_t length, in
 {
     close_others(kept);
     if (write(fd, text, length) != (ssize_t)length)
-        tell_errno(answer_fd, errno ? errno : EIO);
-    tell_errno(answer_fd, 0);
+        send_errno(answer_fd, errno ? errno : EIO);
+    send_errno(answer_fd, 0);
 }
 
 int bind_write(struct bind_host *host, const char *path, const char *text, uint64_t deadline_ns,
@@ -170,7 +170,7 @@ static _Noreturn void run_modprobe(const char *module, int answer_fd)
             dup2(quiet, i);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         execve(places[i], arguments, environment);
-    tell_errno(answer_fd, errno);
+    send_errno(answer_fd, errno);
 }
 
 /* A program sends its parent a signal at its end, and is a child that wait() returns. So its parent is one that our
@@ -185,7 +185,7 @@ static _Noreturn void load_in_child(const char *module, int answer_fd)
     close_others(&(struct kept){.fds = {answer_fd}, .count = 1});
     pid_t program = facet_hidden_fork();
     if (program < 0)
-        tell_errno(answer_fd, errno);
+        send_errno(answer_fd, errno);
     if (program == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent)
@@ -195,7 +195,7 @@ static _Noreturn void load_in_child(const char *module, int answer_fd)
     const struct answer started = {.writer = program};
     if (write(answer_fd, &started, sizeof started) != (ssize_t)sizeof started)
         _exit(1);
-    tell_errno(answer_fd, facet_hidden_wait(program, 0) == 0 ? 0 : ENOENT);
+    send_errno(answer_fd, facet_hidden_wait(program, 0) == 0 ? 0 : ENOENT);
 }
 
 /* Modules are of the kernel that runs: never because of a copy of another machine's files. */

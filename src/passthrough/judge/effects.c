@@ -98,7 +98,7 @@ static uint64_t bytes_of_bars(const struct judgement *judgement)
     return bytes;
 }
 
-/* Of the virtual machine as a whole: said once, of the first function. */
+/* Judges the virtual machine as a whole: the reason is added once, to the first function. */
 void judge_memory(struct judgement *judgement, const struct facet_pci_function *function)
 {
     const struct facet_passthrough_wish *wish = judgement->wish;

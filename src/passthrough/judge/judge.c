@@ -49,7 +49,10 @@ static enum facet_status choose_functions(struct judgement *judgement, struct fa
     return FACET_OK;
 }
 
-/* By weight, and else in the order in which they were found: functions by address, gates as listed. */
+/*
+ * Sorts by weight, and reasons of one weight in the order in which they were found: functions by address, gates as
+ * listed.
+ */
 static void sort_reasons(struct facet_passthrough_verdict *verdict)
 {
     for (size_t i = 1; i < verdict->reason_count; i++) {

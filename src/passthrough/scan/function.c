@@ -332,7 +332,7 @@ static uint8_t read_flag(int directory, const char *name, uint32_t *ret_flag)
     return (uint8_t)unread;
 }
 
-/* As the kernel has it: of the numbers. */
+/* The form that the kernel has, made of the numbers. */
 static void print_modalias(struct facet_pci_function *function)
 {
     if (function->unread[FACET_PCI_IDENTITY] == FACET_PCI_READ)

@@ -79,7 +79,7 @@ static void note_process(struct processes *processes, enum facet_pci_unread unre
         processes->unread = tree_worse(processes->unread, unread);
 }
 
-/* Of a series, which of them it is. */
+/* The path of an open node; of a series, that of the one that is open. */
 static const char *name_of(const struct scan_node *node, const struct open_node *open)
 {
     return node->is_series && scan_node_is_named(node, open->path) ? open->path : node->path;

@@ -34,7 +34,7 @@ enum {
     PLAIN = PCI_LOOKUP_NO_NUMBERS | PCI_LOOKUP_NO_HWDB,
 };
 
-static void look_up(struct pci_access *access, struct facet_pci_function *function)
+static void name_function(struct pci_access *access, struct facet_pci_function *function)
 {
     char text[256];
     int vendor = function->vendor, device = function->device;
@@ -50,7 +50,7 @@ static void look_up(struct pci_access *access, struct facet_pci_function *functi
 }
 
 /* False: the list is broken. */
-static bool look_up_all(struct names *names, const char *path, struct facet_pci_snapshot *snapshot)
+static bool name_all_functions(struct names *names, const char *path, struct facet_pci_snapshot *snapshot)
 {
     if (setjmp(names->failed))
         return false;
@@ -64,7 +64,7 @@ static bool look_up_all(struct names *names, const char *path, struct facet_pci_
         return false;
     for (size_t i = 0; i < snapshot->count; i++)
         if (snapshot->functions[i].unread[FACET_PCI_IDENTITY] == FACET_PCI_READ)
-            look_up(names->access, &snapshot->functions[i]);
+            name_function(names->access, &snapshot->functions[i]);
     return true;
 }
 
@@ -91,7 +91,7 @@ static enum facet_pci_unread read_names(int root, const char *ids, struct facet_
     snprintf(path, sizeof path, "/proc/self/fd/%d",
              fd); /* libpci wants a path, and must not follow one out of `root` */
     current = &names;
-    bool done = look_up_all(&names, path, snapshot);
+    bool done = name_all_functions(&names, path, snapshot);
     if (names.access)
         pci_cleanup(names.access);
     current = NULL;

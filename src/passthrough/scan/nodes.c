@@ -242,7 +242,7 @@ static bool has_class_of_kernel(const struct facet_pci_function *function)
 }
 
 /* Bridges have no nodes; other members of a group may be its holders. */
-static bool is_looked_at(const struct facet_pci_function *function)
+static bool needs_nodes(const struct facet_pci_function *function)
 {
     return function->kind != FACET_PCI_KIND_BRIDGE && function->unread[FACET_PCI_POWER] != FACET_PCI_UNREAD_SKIPPED;
 }
@@ -253,7 +253,7 @@ static bool is_between(const struct facet_pci_function *function)
     return function->driver[0] == '\0' && function->unread[FACET_PCI_DRIVER] == FACET_PCI_READ && stuck_is(function);
 }
 
-/* Without a driver there is no node; a stub has none. */
+/* A function without a driver has no node, nor has one with a stub. */
 static bool may_have_nodes(const struct facet_pci_function *function)
 {
     return function->unread[FACET_PCI_DRIVER] != FACET_PCI_READ || function->is_vfio || is_between(function) ||
@@ -317,7 +317,7 @@ static bool take_controller(void *context, char *name)
     if (!scan_address_in(target, &address))
         return true;
     struct facet_pci_function *function = scan_find(subsystem->snapshot, &address);
-    if (function && is_looked_at(function))
+    if (function && needs_nodes(function))
         walk_at(&(struct search){.root = subsystem->root, .nodes = subsystem->nodes, .function = function},
                 subsystem->path);
     return !subsystem->nodes->failed;
@@ -340,7 +340,7 @@ static void find_shared_disks(int root, struct facet_pci_snapshot *snapshot, str
 
     note_hidden(&subsystem, tree_each(root, "sys/class/nvme-subsystem", take_subsystem, &subsystem));
     for (size_t i = 0; i < snapshot->count; i++)
-        if (snapshot->functions[i].kind == FACET_PCI_KIND_STORAGE && is_looked_at(&snapshot->functions[i]) &&
+        if (snapshot->functions[i].kind == FACET_PCI_KIND_STORAGE && needs_nodes(&snapshot->functions[i]) &&
             may_have_nodes(&snapshot->functions[i]))
             note_unread(&snapshot->functions[i], subsystem.unread);
 }
@@ -350,7 +350,7 @@ static void find_shared_disks(int root, struct facet_pci_snapshot *snapshot, str
 void scan_nodes(int root, struct facet_pci_snapshot *snapshot, struct scan_nodes *nodes)
 {
     for (size_t i = 0; i < snapshot->count && !nodes->failed; i++)
-        if (is_looked_at(&snapshot->functions[i]))
+        if (needs_nodes(&snapshot->functions[i]))
             find_nodes(&(struct search){.root = root, .nodes = nodes, .function = &snapshot->functions[i]});
     if (!nodes->failed)
         find_shared_disks(root, snapshot, nodes);

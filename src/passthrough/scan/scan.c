@@ -171,8 +171,8 @@ static enum facet_status list_functions(int root, struct facet_pci_snapshot *sna
     return FACET_OK;
 }
 
-static enum facet_status look_at_functions(const struct facet_pci_scan_config *config,
-                                           struct facet_pci_snapshot *snapshot, struct facet_error *error)
+static enum facet_status scan_functions(const struct facet_pci_scan_config *config, struct facet_pci_snapshot *snapshot,
+                                        struct facet_error *error)
 {
     enum facet_status status = list_functions(config->root, snapshot, config->flags, error);
 
@@ -204,7 +204,7 @@ enum facet_status facet_pci_scan(const struct facet_pci_scan_config *config, str
     struct facet_pci_snapshot *snapshot = calloc(1, sizeof *snapshot);
     if (!snapshot)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a snapshot");
-    enum facet_status status = look_at_functions(config, snapshot, error);
+    enum facet_status status = scan_functions(config, snapshot, error);
     if (status) {
         facet_pci_snapshot_destroy(snapshot);
         return status;

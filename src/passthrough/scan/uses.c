@@ -235,8 +235,8 @@ static void finish_uses(struct facet_pci_function *function, enum facet_pci_unre
         qsort((void *)function->uses, function->use_count, sizeof *function->uses, compare_uses);
 }
 
-/* Not even the class: no such devices, as far as this kernel knows. */
-static enum facet_pci_unread look_through(struct uses *uses, const char *class, tree_take_func take)
+/* Without the class's directory this kernel knows no such devices. */
+static enum facet_pci_unread search_class(struct uses *uses, const char *class, tree_take_func take)
 {
     uses->class = class;
     uses->unread = FACET_PCI_READ;
@@ -247,8 +247,8 @@ static enum facet_pci_unread look_through(struct uses *uses, const char *class, 
 bool scan_uses(int root, struct facet_pci_snapshot *snapshot)
 {
     struct uses uses = {.root = root, .snapshot = snapshot};
-    enum facet_pci_unread networks = look_through(&uses, "sys/class/net", take_interface);
-    enum facet_pci_unread disks = look_through(&uses, "sys/class/block", take_disk);
+    enum facet_pci_unread networks = search_class(&uses, "sys/class/net", take_interface);
+    enum facet_pci_unread disks = search_class(&uses, "sys/class/block", take_disk);
 
     /* The mounts of this process show whether a disk is in use: without them nothing is known. */
     if (disks == FACET_PCI_READ && !tree_exists(root, "proc/self/mountinfo"))

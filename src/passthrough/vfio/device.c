@@ -211,7 +211,7 @@ static enum facet_status find_region(const struct facet_vfio_device *device, uin
     return FACET_OK;
 }
 
-static enum facet_status judge_region(const struct facet_vfio_device *device, const char *step, uint32_t region,
+static enum facet_status check_region(const struct facet_vfio_device *device, const char *step, uint32_t region,
                                       uint64_t offset, size_t bytes, ssize_t done, struct facet_error *error)
 {
     if (done == (ssize_t)bytes)
@@ -235,7 +235,7 @@ enum facet_status facet_vfio_device_read(const struct facet_vfio_device *device,
 
     if (status != FACET_OK)
         return status;
-    return judge_region(device, "reading", region, offset, bytes,
+    return check_region(device, "reading", region, offset, bytes,
                         pread(device->fd, ret_data, bytes, (off_t)(place.offset + offset)), error);
 }
 
@@ -247,7 +247,7 @@ enum facet_status facet_vfio_device_write(struct facet_vfio_device *device, uint
 
     if (status != FACET_OK)
         return status;
-    return judge_region(device, "writing", region, offset, bytes,
+    return check_region(device, "writing", region, offset, bytes,
                         pwrite(device->fd, data, bytes, (off_t)(place.offset + offset)), error);
 }
 

@@ -79,7 +79,7 @@ static uint32_t count_groups(const struct facet_vfio_space *space)
     return count;
 }
 
-/* By groups their descriptors prove that all is ours; by iommufd the kernel looks itself, given none. */
+/* With groups, their descriptors prove that all functions are ours; with iommufd the kernel checks that itself. */
 static enum facet_status reset_bus(struct facet_vfio_device *device, struct facet_error *error)
 {
     uint32_t count = count_groups(device->space), at = 0;

@@ -43,8 +43,8 @@ static enum facet_status read_count(const struct change *change, const char *nam
 /* --- users of the present virtual functions --- */
 
 /* The user of a virtual function, for a message; empty when it is free. */
-static enum facet_status look_at_user(const struct change *change, int virtual_function, char *ret_user, size_t size,
-                                      struct facet_error *error)
+static enum facet_status read_user(const struct change *change, int virtual_function, char *ret_user, size_t size,
+                                   struct facet_error *error)
 {
     char driver[40] = "";
     uint64_t type = 0;
@@ -88,7 +88,7 @@ static enum facet_status check_free(const struct change *change, struct facet_er
         FACET_CLEANUP_FD int folder = open_virtual(change, i, address);
         if (folder < 0)
             continue;
-        enum facet_status status = look_at_user(change, folder, user, sizeof user, error);
+        enum facet_status status = read_user(change, folder, user, sizeof user, error);
         if (status != FACET_OK)
             return facet_error_prefix(error, "whether its virtual functions are in use");
         snprintf(line, sizeof line, "%s (%s)", address, user);

@@ -28,8 +28,8 @@ struct comparison {
     bool enough;
 };
 
-static void tell_change(struct comparison *comparison, enum facet_pci_change_kind kind, const char *before,
-                        const char *after)
+static void report_change(struct comparison *comparison, enum facet_pci_change_kind kind, const char *before,
+                          const char *after)
 {
     const struct facet_pci_function *function = comparison->after ? comparison->after : comparison->before;
     struct facet_pci_change change = {
@@ -44,14 +44,15 @@ static void tell_change(struct comparison *comparison, enum facet_pci_change_kin
     comparison->enough = !comparison->take(comparison->user, &change);
 }
 
-static void tell_text(struct comparison *comparison, enum facet_pci_change_kind kind, const char *before,
-                      const char *after)
+static void report_text(struct comparison *comparison, enum facet_pci_change_kind kind, const char *before,
+                        const char *after)
 {
     if (strcmp(before, after) != 0)
-        tell_change(comparison, kind, before, after);
+        report_change(comparison, kind, before, after);
 }
 
-static void tell_number(struct comparison *comparison, enum facet_pci_change_kind kind, uint64_t before, uint64_t after)
+static void report_number(struct comparison *comparison, enum facet_pci_change_kind kind, uint64_t before,
+                          uint64_t after)
 {
     char old_text[24], new_text[24];
 
@@ -59,7 +60,7 @@ static void tell_number(struct comparison *comparison, enum facet_pci_change_kin
         return;
     snprintf(old_text, sizeof old_text, "%" PRIu64, before);
     snprintf(new_text, sizeof new_text, "%" PRIu64, after);
-    tell_change(comparison, kind, old_text, new_text);
+    report_change(comparison, kind, old_text, new_text);
 }
 
 /* ---- one function that is in both ---- */
@@ -83,30 +84,31 @@ static void compare_group(struct comparison *comparison)
         if (sides[i]->group >= 0)
             snprintf(texts[i], sizeof texts[i], "%d", sides[i]->group);
     }
-    tell_text(comparison, FACET_PCI_CHANGE_GROUP, texts[0], texts[1]);
+    report_text(comparison, FACET_PCI_CHANGE_GROUP, texts[0], texts[1]);
 }
 
 static void compare_link(struct comparison *comparison)
 {
     const struct facet_pci_link *before = &comparison->before->link, *after = &comparison->after->link;
 
-    tell_number(comparison, FACET_PCI_CHANGE_WIDTH, before->width, after->width);
-    tell_number(comparison, FACET_PCI_CHANGE_SPEED, before->speed_mts, after->speed_mts);
+    report_number(comparison, FACET_PCI_CHANGE_WIDTH, before->width, after->width);
+    report_number(comparison, FACET_PCI_CHANGE_SPEED, before->speed_mts, after->speed_mts);
 }
 
 /* Counters begin anew with the device. */
-static void tell_errors(struct comparison *comparison, enum facet_pci_change_kind kind, uint64_t before, uint64_t after)
+static void report_errors(struct comparison *comparison, enum facet_pci_change_kind kind, uint64_t before,
+                          uint64_t after)
 {
-    tell_number(comparison, kind, after < before ? 0 : before, after);
+    report_number(comparison, kind, after < before ? 0 : before, after);
 }
 
 static void compare_errors(struct comparison *comparison)
 {
     const struct facet_pci_aer *before = &comparison->before->aer, *after = &comparison->after->aer;
 
-    tell_errors(comparison, FACET_PCI_CHANGE_CORRECTABLE, before->correctable, after->correctable);
-    tell_errors(comparison, FACET_PCI_CHANGE_NONFATAL, before->nonfatal, after->nonfatal);
-    tell_errors(comparison, FACET_PCI_CHANGE_FATAL, before->fatal, after->fatal);
+    report_errors(comparison, FACET_PCI_CHANGE_CORRECTABLE, before->correctable, after->correctable);
+    report_errors(comparison, FACET_PCI_CHANGE_NONFATAL, before->nonfatal, after->nonfatal);
+    report_errors(comparison, FACET_PCI_CHANGE_FATAL, before->fatal, after->fatal);
 }
 
 static void compare_function(struct comparison *comparison)
@@ -114,20 +116,20 @@ static void compare_function(struct comparison *comparison)
     const struct facet_pci_function *before = comparison->before, *after = comparison->after;
 
     if (before->is_lost != after->is_lost)
-        tell_change(comparison, after->is_lost ? FACET_PCI_CHANGE_LOST : FACET_PCI_CHANGE_FOUND, "", "");
+        report_change(comparison, after->is_lost ? FACET_PCI_CHANGE_LOST : FACET_PCI_CHANGE_FOUND, "", "");
     if (stuck_is(before) != stuck_is(after))
-        tell_change(comparison, stuck_is(after) ? FACET_PCI_CHANGE_STUCK : FACET_PCI_CHANGE_RELEASED, "", "");
+        report_change(comparison, stuck_is(after) ? FACET_PCI_CHANGE_STUCK : FACET_PCI_CHANGE_RELEASED, "", "");
     if (both_read(comparison, FACET_PCI_DRIVER))
-        tell_text(comparison, FACET_PCI_CHANGE_DRIVER, before->driver, after->driver);
+        report_text(comparison, FACET_PCI_CHANGE_DRIVER, before->driver, after->driver);
     compare_group(comparison);
     if (both_read(comparison, FACET_PCI_POWER))
-        tell_text(comparison, FACET_PCI_CHANGE_POWER, before->power_state, after->power_state);
+        report_text(comparison, FACET_PCI_CHANGE_POWER, before->power_state, after->power_state);
     if (both_read(comparison, FACET_PCI_LINK))
         compare_link(comparison);
     if (both_read(comparison, FACET_PCI_SRIOV))
-        tell_number(comparison, FACET_PCI_CHANGE_VIRTUALS, before->sriov_count, after->sriov_count);
+        report_number(comparison, FACET_PCI_CHANGE_VIRTUALS, before->sriov_count, after->sriov_count);
     if (both_read(comparison, FACET_PCI_HOLDERS))
-        tell_number(comparison, FACET_PCI_CHANGE_HOLDERS, before->holder_count, after->holder_count);
+        report_number(comparison, FACET_PCI_CHANGE_HOLDERS, before->holder_count, after->holder_count);
     if (both_read(comparison, FACET_PCI_AER))
         compare_errors(comparison);
 }
@@ -154,11 +156,11 @@ static void compare_place(struct comparison *comparison)
     }
     if (before) {
         comparison->after = NULL;
-        tell_change(comparison, FACET_PCI_CHANGE_REMOVED, before->driver, "");
+        report_change(comparison, FACET_PCI_CHANGE_REMOVED, before->driver, "");
         comparison->after = after;
     }
     if (after)
-        tell_change(comparison, FACET_PCI_CHANGE_ADDED, "", after->driver);
+        report_change(comparison, FACET_PCI_CHANGE_ADDED, "", after->driver);
 }
 
 void facet_pci_compare(const struct facet_pci_snapshot *before, const struct facet_pci_snapshot *after,

@@ -106,7 +106,7 @@ struct telling {
     bool any;
 };
 
-static bool tell_watcher(void *context, const struct facet_pci_change *change)
+static bool call_watcher(void *context, const struct facet_pci_change *change)
 {
     struct telling *telling = context;
 
@@ -115,14 +115,14 @@ static bool tell_watcher(void *context, const struct facet_pci_change *change)
 }
 
 /* FACET_TIMEOUT: nothing has changed. */
-static enum facet_status look_again(struct facet_pci_watch *watch, struct telling *telling, struct facet_error *error)
+static enum facet_status scan_again(struct facet_pci_watch *watch, struct telling *telling, struct facet_error *error)
 {
     struct facet_pci_snapshot *next = NULL;
     enum facet_status status = facet_pci_scan(&watch->config.scan, &next, error);
 
     if (status)
         return status;
-    facet_pci_compare(watch->snapshot, next, tell_watcher, telling);
+    facet_pci_compare(watch->snapshot, next, call_watcher, telling);
     facet_pci_snapshot_destroy(watch->snapshot);
     watch->snapshot = next;
     return telling->any ? FACET_OK : FACET_TIMEOUT;
@@ -143,7 +143,7 @@ enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t t
 
     uint64_t end = add_time(facet_clock_now_ns(), timeout_ns);
     for (;;) {
-        enum facet_status status = look_again(watch, &telling, error);
+        enum facet_status status = scan_again(watch, &telling, error);
         uint64_t now = facet_clock_now_ns();
 
         if (status != FACET_TIMEOUT)

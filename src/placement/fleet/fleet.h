@@ -144,7 +144,7 @@ void fleet_mix_weigh(const struct facet_fleet *fleet, struct fleet_node *node);
 /* --- learn.c --- */
 enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct facet_fleet_request *mix, size_t count,
                                     struct facet_error *error);
-/* Once for each decision. */
+/* Learns from a request; called once for each decision. */
 void fleet_learn(struct facet_fleet *fleet, struct fleet_shape *shape);
 
 /* --- score.c, score_fgd.c, score_facet.c --- */

@@ -108,7 +108,7 @@ static void make_ranks(struct fleet_mix *mix, const struct fleet_weighted *list,
     mix->ranks = rank + 1u;
 }
 
-/* Of an amount that is one of them. The 0 before them is not. */
+/* The level of an amount that is one of the levels. The 0 before them is not one. */
 static uint32_t level_of(const struct fleet_mix *mix, uint32_t cpu)
 {
     uint32_t low = 1, high = mix->levels - 1;

@@ -172,7 +172,7 @@ static enum facet_status arrive_job(struct run *run, size_t job, uint64_t *ret_a
                               : facet_error_set(error, status, "job %zu: %s", job + 1, facet_status_text(status));
 }
 
-static enum facet_status tell_progress(struct run *run, uint64_t done, uint64_t total, struct facet_error *error)
+static enum facet_status report_progress(struct run *run, uint64_t done, uint64_t total, struct facet_error *error)
 {
     if (!run->config->progress || run->result.requests % PROGRESS_EVERY != 0 ||
         run->config->progress(run->config->data, done, total) == 0)
@@ -214,7 +214,7 @@ static enum facet_status run_arrivals(struct run *run, struct facet_error *error
         requested += run->fleet->shapes[run->shapes[job]].gpu;
         note_loads(run, requested);
         if (status == FACET_OK)
-            status = tell_progress(run, requested, run->result.gpu_milli / 1000 * last, error);
+            status = report_progress(run, requested, run->result.gpu_milli / 1000 * last, error);
     }
     run->result.gpu_milli_used = run->fleet->gpu_used;
     return status;
@@ -286,7 +286,7 @@ static enum facet_status run_departures(struct run *run, struct facet_error *err
         if (run->fleet->gpu_used > run->result.gpu_milli_used)
             run->result.gpu_milli_used = run->fleet->gpu_used;
         if (status == FACET_OK)
-            status = tell_progress(run, i, count, error);
+            status = report_progress(run, i, count, error);
     }
     if (status == FACET_OK && last > events[0].time_s)
         run->result.gpu_milli_mean = (uint64_t)(sum / (last - events[0].time_s));

@@ -113,7 +113,7 @@ static enum facet_status find_grant(const struct facet_maps *maps, uint64_t gran
 /* --- transactions --- */
 
 /* Copies a refusal out, for any size of the caller's struct. */
-static void tell_refusal(struct facet_maps_refusal *ret_refusal, struct facet_maps_refusal refusal)
+static void copy_refusal(struct facet_maps_refusal *ret_refusal, struct facet_maps_refusal refusal)
 {
     if (!ret_refusal || ret_refusal->size < sizeof refusal)
         return;
@@ -143,7 +143,7 @@ enum facet_status facet_maps_plan(struct facet_maps *maps, const struct facet_ma
     MAPS_LOCKED(maps);
     status = maps_plan(maps, request, &refusal, error);
     if (status != FACET_OK) {
-        tell_refusal(ret_refusal, refusal);
+        copy_refusal(ret_refusal, refusal);
         return status;
     }
     status = give_count(maps->scratch.count, capacity, parts, ret_count, error);
@@ -165,7 +165,7 @@ enum facet_status facet_maps_allocate(struct facet_maps *maps, const struct face
     MAPS_LOCKED(maps);
     status = maps_plan(maps, request, &refusal, error);
     if (status != FACET_OK) {
-        tell_refusal(ret_refusal, refusal);
+        copy_refusal(ret_refusal, refusal);
         return status;
     }
     status = maps_make_room(maps, maps->scratch.count, error);

@@ -270,7 +270,7 @@ enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struc
 /* The host's copy becomes valid; likewise. */
 enum facet_status facet_buffer_fetch(struct facet_balancer *balancer, const struct facet_job *job,
                                      struct facet_buffer *buffer, struct facet_error *error);
-/* On closing. */
+/* Frees all buffers when the balancer closes. */
 void facet_buffers_free(struct facet_balancer *balancer);
 
 /* --- runner.c --- */

@@ -440,7 +440,7 @@ static enum facet_status refuse_unknown_task(const struct facet_balancer *balanc
                                 balancer->next - 1);
 }
 
-static enum facet_status tell_result(const struct facet_job *job, struct facet_error *error)
+static enum facet_status give_result(const struct facet_job *job, struct facet_error *error)
 {
     if (job->ended == FACET_OK)
         return FACET_OK;
@@ -493,7 +493,7 @@ static enum facet_status wait_for_one(struct facet_balancer *balancer, uint64_t 
     while (!job->over && facet_clock_now_ns() < until_ns)
         facet_balancer_wait_until(balancer, &balancer->over, until_ns);
     job->waiters--;
-    enum facet_status status = job->over ? tell_result(job, error) : too_late(task, error);
+    enum facet_status status = job->over ? give_result(job, error) : too_late(task, error);
     forget_oldest(balancer);
     return status;
 }

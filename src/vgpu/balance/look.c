@@ -234,7 +234,7 @@ static void migrate_job(struct facet_balancer *balancer, const struct facet_bala
 }
 
 /* The device carries it out: the job that is let in has a stream of higher priority. */
-static void let_in(struct facet_balancer *balancer, const struct facet_balance_action *action)
+static void admit_express(struct facet_balancer *balancer, const struct facet_balance_action *action)
 {
     struct facet_member *member = &balancer->member[action->member];
     struct facet_job *running = facet_job_find(balancer, action->work);
@@ -275,7 +275,7 @@ static void give_units_back(struct facet_balancer *balancer, struct deferred *de
 }
 
 /* With the lock held. */
-static void look_at_members(struct facet_balancer *balancer, struct deferred *deferred)
+static void read_members(struct facet_balancer *balancer, struct deferred *deferred)
 {
     struct facet_balance_action actions[FACET_LOOK_ACTIONS];
     uint64_t now = facet_clock_now_ns();
@@ -300,7 +300,7 @@ static void look_at_members(struct facet_balancer *balancer, struct deferred *de
         if (actions[i].kind == FACET_BALANCE_MIGRATE)
             migrate_job(balancer, &actions[i]);
         else if (actions[i].kind == FACET_BALANCE_PREEMPT)
-            let_in(balancer, &actions[i]);
+            admit_express(balancer, &actions[i]);
         else
             deferred->actions[deferred->count++] = actions[i];
     }
@@ -367,7 +367,7 @@ void *facet_balancer_ticker(void *argument)
             refresh_member(balancer, i);
         deferred.count = 0;
         pthread_mutex_lock(&balancer->lock);
-        look_at_members(balancer, &deferred);
+        read_members(balancer, &deferred);
         pthread_mutex_unlock(&balancer->lock);
         for (uint32_t i = 0; i < deferred.count; i++)
             if (deferred.actions[i].kind == FACET_BALANCE_ADJUST_SHARE)

@@ -213,7 +213,7 @@ void facet_member_lose(struct facet_balancer *balancer, uint32_t index)
 /* ---- placing ---- */
 
 /* Reads only state that is known without a call to the device. */
-static void look_at_members(struct facet_balancer *balancer)
+static void read_states(struct facet_balancer *balancer)
 {
     for (uint32_t i = 0; i < balancer->count; i++) {
         struct facet_member *member = &balancer->member[i];
@@ -314,7 +314,7 @@ static void place_ready_job(struct facet_balancer *balancer, struct facet_job *j
 void facet_balancer_settle(struct facet_balancer *balancer)
 {
     if (balancer->ready.first)
-        look_at_members(balancer);
+        read_states(balancer);
     while (balancer->ready.first) {
         struct facet_job *job = balancer->ready.first;
 

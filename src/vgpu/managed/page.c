@@ -164,7 +164,7 @@ static enum facet_status install_pages(const struct facet_managed *managed, uint
     return facet_error_errno(error, failed, "cannot bring %" PRIu64 " bytes of managed memory here", bytes);
 }
 
-/* Of an idle device. */
+/* Brings pages from a device that is idle. */
 static enum facet_status bring_pages(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
                                      uint32_t pages, bool write, struct facet_error *error)
 {
@@ -301,8 +301,8 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
 /* ---- to the device ---- */
 
 /*
- * Of protected pages. A thread that would write them waits in the kernel, where the thread sanitizer does not see it;
- * hence no memcpy(), which it watches.
+ * Copies protected pages. A thread that would write them waits in the kernel, where the thread sanitizer does not see
+ * it; hence no memcpy(), which it watches.
  */
 __attribute__((no_sanitize("thread"))) static void copy_words(void *to, const void *from, uint64_t bytes)
 {
@@ -379,7 +379,7 @@ static enum facet_status return_all(struct facet_managed *managed, struct facet_
  * Work that is queued without end would keep a page from the host forever. So a thread that waits for one goes first,
  * but not for long, because it may in turn depend on the work that is held up here.
  */
-static void let_go_first(struct facet_managed *managed)
+static void yield_to_starving(struct facet_managed *managed)
 {
     uint32_t shift = managed->starving < TURN_SHIFT ? managed->starving : TURN_SHIFT;
     uint64_t end = facet_clock_now_ns() + (TURN_NS << shift), now;
@@ -404,7 +404,7 @@ enum facet_status facet_managed_enter(struct facet_vgpu *vgpu, struct facet_mana
         return FACET_OK;
     pthread_mutex_lock(&managed->lock);
     if (managed->starving > 0)
-        let_go_first(managed);
+        yield_to_starving(managed);
     status = return_all(managed, error);
     if (status == FACET_OK) {
         managed->active++;
