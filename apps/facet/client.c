@@ -27,7 +27,10 @@ enum {
 
 #define STARTED_NS (5 * FACET_NS_PER_S) /* a daemon that reported ready, or lost to another, answers within this */
 
-/* Checked first: the system's own error for such a path later would be of no help. */
+/*
+ * Refuses a path that no socket can have: the system's error for it, which would come later, does not name the
+ * variable.
+ */
 static enum facet_status find_socket(char *ret_path, size_t size, struct facet_error *error)
 {
     const size_t longest = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
@@ -170,7 +173,8 @@ static enum facet_status exchange_once(struct client *client, const char *method
 
 /*
  * exchange_once(), starting a daemon when none listens: then no daemon has seen the request, so it may be made again. A
- * daemon that lost the race against another one leaves quietly, and the other may need a moment; hence the loop.
+ * daemon that lost the race against another one exits without a message, and the other may need a moment; hence the
+ * loop.
  */
 static enum facet_status exchange_or_start(struct client *client, const char *method, const char *url, const char *body,
                                            struct http_answer *ret_answer, struct facet_error *error)
@@ -194,7 +198,7 @@ static enum facet_status exchange_or_start(struct client *client, const char *me
 }
 
 /* The command's word for a member of a request. */
-static const char *spoken_argument(const char *member)
+static const char *option_of_member(const char *member)
 {
     static const struct {
         const char *member, *word;
@@ -243,8 +247,8 @@ static enum facet_status take_refusal(struct client *client, const struct http_a
     snprintf(client->advice, sizeof client->advice, "%s", advice);
     enum facet_status status = facet_status_from_name(code);
     if (strcmp(argument, "device") == 0 || (strcmp(argument, "slots") == 0 && status == FACET_NOT_FOUND))
-        return refuse_device(client, status, spoken_argument(argument), message, error);
-    return facet_error_argument(error, status, spoken_argument(argument), "%s", message);
+        return refuse_device(client, status, option_of_member(argument), message, error);
+    return facet_error_argument(error, status, option_of_member(argument), "%s", message);
 }
 
 static enum facet_status send_request(struct client *client, const char *method, const char *path, const json_t *body,

@@ -26,7 +26,7 @@ static void find_property(const char *text, const char *key, char *ret_value, si
         }
 }
 
-static void ask_target(struct kernel_device *device, uint32_t index)
+static void read_target(struct kernel_device *device, uint32_t index)
 {
     static char text[PROPERTIES_SIZE];
     uint32_t size;
@@ -60,7 +60,7 @@ static enum facet_status open_record(const struct facet_device_record *record, s
     enum facet_status status = facet_session_open(record->provider->path, NULL, &device->session, error);
     if (status != FACET_OK)
         return status;
-    ask_target(device, record->info.index);
+    read_target(device, record->info.index);
     return create_context(device, record->info.index, error);
 }
 
@@ -99,7 +99,6 @@ void kernel_device_abandon(const struct kernel_device *device)
     facet_session_abandon(device->session, "was ended with the kernel that it ran");
 }
 
-/* In slices: a single call of a provider must not take longer than its deadline. */
 /* The reason why the device itself ended the launch, as far as it is known here. */
 static enum facet_status name_failure(enum facet_status status, const char *kernel, struct facet_error *error)
 {
@@ -128,6 +127,7 @@ enum facet_status kernel_device_launch(const struct kernel_device *device, struc
     return status;
 }
 
+/* Waits in slices: a single call of a provider must not take longer than its deadline. */
 enum facet_status kernel_device_wait(const struct kernel_device *device, const char *kernel, uint64_t timeout_ns,
                                      bool *ret_at_work, struct facet_error *error)
 {

@@ -26,7 +26,7 @@ struct view {
 };
 
 struct watched {
-    struct facet_device_table *devices; /* NULL until one is asked for */
+    struct facet_device_table *devices; /* NULL until one is requested */
     struct view view[METRICS_SUBJECTS];
     uint32_t count;
 };
@@ -77,7 +77,7 @@ static bool is_watched(const struct watched *watched, const struct facet_device_
     return false;
 }
 
-/* Its id is the one in the table, regardless of the name given: a device by two names is one. */
+/* The subject's id is the one in the table, whatever name was given: a device with two names is one subject. */
 static enum facet_status open_device(struct watched *watched, const struct metrics_subject *wanted,
                                      struct facet_error *error)
 {

@@ -231,7 +231,7 @@ static enum facet_status read_document(const char *name, char **ret_text, size_t
     return read_stream(file, name, ret_text, ret_bytes, error);
 }
 
-/* The kind called so; false when there is none. */
+/* The kind of that name; false when it does not exist. */
 static bool find_kind(const char *name, uint32_t *ret_kind)
 {
     for (uint32_t kind = 0; facet_document_name(kind); kind++) {
@@ -409,7 +409,7 @@ struct render {
     char kind[256];
 };
 
-static int wrong_form(const struct command *self, const char *text)
+static int refuse_form(const struct command *self, const char *text)
 {
     return command_usage(self, text ? "form '%s' is not known; expected docker, oci, cdi or env" : "--to is missing",
                          text);
@@ -448,7 +448,7 @@ static bool read_render_option(const struct command *self, int option, struct re
         for (render->form = 0; facet_render_name(render->form); render->form++)
             if (strcmp(facet_render_name(render->form), optarg) == 0)
                 return true;
-        *ret_exit = wrong_form(self, optarg);
+        *ret_exit = refuse_form(self, optarg);
         return false;
     default:
         *ret_exit = option == 'h' ? command_help(self) : EXIT_USAGE;
@@ -472,7 +472,7 @@ static bool read_render(const struct command *self, int argc, char **argv, struc
             return false;
     *ret_exit = EXIT_USAGE;
     if (!render->to)
-        wrong_form(self, NULL);
+        refuse_form(self, NULL);
     return render->to && command_operands(self, argc, argv, 1, 1, "FILE");
 }
 

@@ -29,7 +29,9 @@
 #define NAP_NS      (2 * FACET_NS_PER_MS)
 #define FULL_MS     50
 
-/* After a refusal the rest of the caller's data is read for so long; otherwise the caller would not see the reason. */
+/*
+ * How long, and how much, the rest of a refused caller's data is read: otherwise the caller would not see the reason.
+ */
 #define LINGER_MS    1000
 #define LINGER_BYTES (1u << 20)
 

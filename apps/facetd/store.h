@@ -55,7 +55,7 @@ struct vgpu_row {
     uint64_t created_ns; /* CLOCK_REALTIME */
     enum row_state state;
     struct vgpu_slice slice;
-    uint32_t idle_freeze_s;         /* frozen when idle for so long; 0: never */
+    uint32_t idle_freeze_s;         /* frozen after being idle for this time; 0: never */
     char reservation[VGPU_ID_SIZE]; /* the id of the one that it is in; empty: none */
     bool oversubscribe;             /* its memory may be swapped; fixed at creation */
 };

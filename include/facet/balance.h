@@ -100,7 +100,7 @@ struct facet_balancer_config {
     uint32_t depth;       /* tasks that a member is handed at a time, each on a stream of its own, from 0 on; default
                              2, at most FACET_BALANCER_DEPTH, and never more than it has streams */
     uint64_t interval_ns; /* how often load is measured; default 100 ms, at least 1 ms */
-    uint64_t idle_ns;     /* a member that was idle for so long lends and is scaled down; default 100 ms */
+    uint64_t idle_ns;     /* a member that was idle for this time lends and is scaled down; default 100 ms */
     uint32_t moves;       /* how often one task may be moved, or preempted; default 2 */
     uint32_t tasks;       /* that are not over, at most; default 65,536 */
     uint32_t records;     /* of tasks that are over that are kept at least; default 4,096 */

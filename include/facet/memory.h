@@ -46,7 +46,7 @@ struct facet_memory_config {
     uint32_t pools;        /* size classes, 1 to FACET_MEMORY_POOLS; default: enough for blocks of four pages */
     uint64_t memory_bytes; /* the device's memory; whole pages of it are used. Must be given for host memory */
     uint64_t page_bytes;   /* a power of two, at least the backend's own page; default 64 KiB on the host */
-    uint64_t chunk_bytes;  /* pages are had from the device, and go back to it, so many bytes at a time; a multiple of
+    uint64_t chunk_bytes;  /* the unit in which the device gives and takes back memory; a multiple of
                               the page, at most 4,096 pages; default 32 MiB, less for small devices */
     uint64_t block_bytes;  /* the smallest block; a power of two, 256 at least; default 256 */
     uint64_t pool_bytes; /* the step by which a pool grows, rounded up to pages; default: from eight blocks, by class */
@@ -118,7 +118,7 @@ FACET_API enum facet_status facet_space_destroy(struct facet_space *space, struc
 
 /* Raises or lowers the limit. FACET_QUOTA: it holds more than that. FACET_OUT_OF_RANGE: below a page, above the device
  * and its swap; or above the addresses that it was made with. Those are enough for all of the device and its swap, but
- * where the process may have only so many (RLIMIT_AS) or its spaces want more than 16 TiB of them in all: there they
+ * where the process's addresses are limited (RLIMIT_AS) or its spaces want more than 16 TiB of them in all: there they
  * are four times its first limit, at least. */
 FACET_API enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limit_bytes,
                                                   struct facet_error *error);
@@ -327,7 +327,7 @@ FACET_API uint64_t facet_space_reserved_bytes(struct facet_space *space);
 FACET_API enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
                                                    struct facet_error *error);
 
-/* How much of its free memory a space could not use for a request of so many bytes: the sum of its free pieces that are
+/* How much of its free memory a space could not use for a request of `bytes`: the sum of its free pieces that are
  * smaller, in milli of all that is free. 0 when nothing is free. (Linux' unusable_free_space index.) */
 FACET_API enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes, uint32_t *ret_milli,
                                                  struct facet_error *error);

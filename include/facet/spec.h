@@ -86,7 +86,7 @@ enum facet_document {
 
 /* A document is at most this long, and an object or array in it at most 2,048 deep. */
 #define FACET_DOCUMENT_BYTES (UINT32_C(16) << 20)
-#define FACET_VIOLATIONS     4096u /* so many are kept, in 1 MiB at most; all are counted */
+#define FACET_VIOLATIONS     4096u /* kept at most, in 1 MiB; all are counted */
 
 FACET_API const char *facet_document_name(uint32_t document); /* "node", "workload"; NULL when there is none */
 /* The JSON Schema (2020-12). Static; NULL when there is none such. */

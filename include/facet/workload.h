@@ -108,7 +108,7 @@ FACET_API enum facet_status facet_workload_set_ulimit(struct facet_workload *wor
 /* "default", "unconfined", or "profile" with OCI's linux.seccomp as JSON. */
 FACET_API enum facet_status facet_workload_set_seccomp(struct facet_workload *workload, const char *mode,
                                                        const char *profile, struct facet_error *error);
-/* "2MB", "1GB": at most so many bytes of pages of this size. */
+/* "2MB", "1GB": at most `bytes` of pages of this size. */
 FACET_API enum facet_status facet_workload_set_hugepages(struct facet_workload *workload, const char *page,
                                                          uint64_t bytes, struct facet_error *error);
 /* Bytes; `swap_bytes` is memory and swap together, at least `bytes`; -1: no limit, 0: not said. Replaces both. */
