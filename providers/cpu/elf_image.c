@@ -354,7 +354,7 @@ static const char *check_relocations(const struct view *view, uint64_t table, ui
     return NULL;
 }
 
-/* The loader takes so many for granted, and ends the process when they are not. */
+/* The loader trusts this count of relative relocations, and ends the process when it is wrong. */
 static const char *check_relative(const struct view *view)
 {
     uint64_t bytes = view->dynamic[DT_RELASZ];

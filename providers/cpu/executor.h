@@ -35,7 +35,7 @@ struct cpu_executor_options {
     uint32_t units;       /* threads; 1 to CPU_UNITS_MOST */
     uint32_t processors;  /* while fewer units than that work, a waiting thread polls before it sleeps; 0: never */
     uint64_t watchdog_ns; /* a work-group that runs longer is reported, once; 0: none is */
-    /* A work-group whose launch was cancelled has so long; then its thread is ended, and another one takes its place.
+    /* A work-group whose launch was cancelled has this time; then its thread is ended, and another one takes its place.
      * So is one that takes longer than `group_most_ns`: its launch fails with FACET_TIMEOUT. 0: none is. Only where a
      * thread can be ended: in images that are not checked, outside of mathematics. */
     uint64_t end_after_ns, group_most_ns;
@@ -68,7 +68,7 @@ enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_te
 void cpu_tenant_destroy(struct cpu_tenant *tenant);
 /* As facet_execution_ops.set_share. Begins as best effort, no cap, normal. */
 void cpu_tenant_set_share(struct cpu_tenant *tenant, uint32_t request_milli, uint32_t limit_milli, uint32_t priority);
-/* At most so many units work for it at a time: a hard limit. Begins with all. */
+/* At most `units` units work for it at a time: a hard limit. Begins with all. */
 void cpu_tenant_set_units(struct cpu_tenant *tenant, uint32_t units);
 /* As facet_execution_ops.set_bounds: holds in addition to the limit above. */
 void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t launches);

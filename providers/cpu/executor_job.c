@@ -15,7 +15,7 @@
 #include "provider_kit.h"
 
 #define BATCH_NS  UINT64_C(20000)
-#define SINGLE_NS UINT64_C(4000) /* work-groups at least so long are timed one by one */
+#define SINGLE_NS UINT64_C(4000) /* work-groups of at least this time are timed one by one */
 #define GROWTH    8u             /* of a batch at a time: the first work-groups say little about the others */
 #define ROW_STEP  16u /* work-groups of a row, so that a row is a whole number of vectors for any group size */
 

@@ -159,7 +159,7 @@ struct cpu_executor {
     uint64_t unit_ns, busy_ns, active_since_ns;
     SLIST_HEAD(, cpu_unit) idle;     /* the one that went to sleep last is first: its caches are warm */
     SLIST_HEAD(, cpu_unit) spinning; /* they are woken before any that sleeps */
-    uint32_t spinners;               /* so many */
+    uint32_t spinners;               /* their number */
     uint64_t jobs;                   /* that are not over, of all streams */
     atomic_uint called;              /* units on their way from sleep */
     bool closing;

@@ -22,7 +22,7 @@
 /* Each turn takes the one lock: with many units turns are longer, so that units do not wait for the lock. */
 #define TURN_PER_UNIT_NS UINT64_C(1500)
 /*
- * A unit that had work polls so long for more before it sleeps: a program that launches and waits in turn then needs
+ * How long a unit that had work polls for more before it sleeps: a program that launches and waits in turn then needs
  * half the time (bench/executor). Waking a thread on a processor that sleeps takes as long.
  */
 #define SPIN_NS UINT64_C(20000)
@@ -30,7 +30,7 @@
 #define WAKES   2u   /* polling units woken: by the thread that brings work, and by each that has got some */
 /* A thread that loses its processor to another loses it for longer than this. */
 #define TRUST_NS UINT64_C(50000)
-/* A unit polls so long while work is under way that more may follow: the next phase, the next of its stream. */
+/* How long a unit polls while work is under way that more may follow: the next phase, the next of its stream. */
 #define FOLLOW_NS UINT64_C(500000)
 
 /* ---- a tenant's demand ---- */

@@ -85,7 +85,7 @@ struct cpu_space {
 };
 
 /*
- * `commit_bytes`: so much of the file at most is committed when pages are made, instead of as it is touched; 0:
+ * `commit_bytes`: that much of the file at most is committed when pages are made, instead of as it is touched; 0:
  * nothing. FACET_NO_MEMORY.
  */
 enum facet_status cpu_pool_open(struct cpu_pool *pool, uint64_t commit_bytes, struct facet_error *error);

@@ -200,8 +200,8 @@ static enum facet_status place_partition(struct facet_provider_instance *instanc
     return status;
 }
 
-static enum facet_status check_can(const struct facet_provider_instance *instance, uint32_t device,
-                                   struct facet_error *error)
+static enum facet_status check_partitionable(const struct facet_provider_instance *instance, uint32_t device,
+                                             struct facet_error *error)
 {
     if (partitioning_of(instance, device)->slices > 0)
         return FACET_OK;
@@ -213,7 +213,7 @@ static enum facet_status begin_partition(struct facet_provider_instance *instanc
 {
     enum facet_status status = sim_begin(instance, device, operation, error);
 
-    return status == FACET_OK ? check_can(instance, device, error) : status;
+    return status == FACET_OK ? check_partitionable(instance, device, error) : status;
 }
 
 static enum facet_status partition_templates(struct facet_provider_instance *instance, uint32_t device, void *items,

@@ -84,7 +84,7 @@ static float float_of_f16(uint16_t half)
 
     if (rest >= 0x7c00)
         return float_of(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-    if (rest < 0x400) /* subnormal: so many times 2^-24 */
+    if (rest < 0x400) /* subnormal: a multiple of 2^-24 */
         return float_of(sign | bits_of((float)rest * 0x1p-24f));
     return float_of(sign | ((rest << 13) + ((127u - 15u) << 23)));
 }

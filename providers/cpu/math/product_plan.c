@@ -7,7 +7,7 @@
 #define TILE_F32    (UINT64_C(32) << 20) /* multiplications of a tile: some hundred microseconds */
 #define TILE_MEMORY (UINT64_C(1) << 19)  /* elements that a tile reads, where that takes longer */
 #define DEPTH       UINT64_C(4096)
-#define DEPTH_EXACT UINT64_C(1024)       /* so many products of int8 are exact in f32, in any order */
+#define DEPTH_EXACT UINT64_C(1024)       /* this many products of int8 are exact in f32 */
 #define PACK_BYTES  (UINT64_C(32) << 20) /* of packed B, and of packed A, of a step */
 #define SMALL_BYTES (UINT64_C(1) << 20)  /* of B, when nothing is packed and a tile is whole rows of C */
 #define FEW_ROWS    UINT64_C(8)          /* for which packing B costs more than it gives */
@@ -24,7 +24,7 @@
 #define PART            UINT64_C(65536)     /* elements of B that a work-group orders, about */
 #define STREAM_BYTES    (UINT64_C(8) << 20) /* of C, which is written past the caches when it has more */
 
-/* Of tiles for microkernels: so many rows of A, along a block, are in the second cache while panels of B come by. */
+/* Of tiles for microkernels: a block's rows of A stay in the second cache while panels of B are read. */
 #define KERNEL_TILE    (UINT64_C(16) << 20) /* multiplications */
 #define KERNEL_ROWS    UINT64_C(96)
 #define KERNEL_COLUMNS UINT64_C(512)

@@ -8,7 +8,7 @@
 
 #define TILE_COLUMNS UINT64_C(512)       /* of a tile: of so many matrices at most as have them */
 #define TILE_ROWS    UINT64_C(64)        /* at least: packing its B is to be worth it */
-#define GAIN         UINT64_C(64)        /* one in so many columns that are computed would be for nothing */
+#define GAIN         UINT64_C(64)        /* worth it if one computed column in 64 is wasted */
 #define PANELS_BYTES (UINT64_C(4) << 20) /* of all panels of a step */
 
 /* ---- planning ---- */

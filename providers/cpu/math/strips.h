@@ -40,7 +40,7 @@ struct cpu_math_strips {
         rest_bytes; /* in scratch memory; first: a filter, converted */
 };
 
-/* The rows of input that so many rows of output need. */
+/* The rows of input that `rows` rows of output need. */
 static inline uint64_t cpu_math_strips_reach(const struct cpu_math_strips *plan, uint64_t rows)
 {
     return (rows - 1) * plan->it.stride[0] + plan->it.dilation[0] * (plan->it.kernel[0] - 1) + 1;

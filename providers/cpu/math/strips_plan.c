@@ -67,7 +67,7 @@ static uint64_t even_size(uint64_t whole, uint64_t most)
     return cpu_math_parts(whole, cpu_math_parts(whole, most));
 }
 
-/* Few channels at a time only where so much of the filter would be read for few positions. */
+/* Takes few channels at a time only where much of the filter would be read for few positions. */
 static void choose_tile(struct cpu_math_strips *plan)
 {
     uint64_t limit = TILE_F32 * 4 / plan->as_bytes, positions = cpu_math_least(POSITIONS, plan->rows * plan->columns);
