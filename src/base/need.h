@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the refusal of NULL where a public function needs a value. Never: holds anything: it returns, so it stands
- * before the first lock.
+ * Owns: the refusal of NULL where a public function needs a value. Never: stands behind the first lock or allocation of
+ * a function, because it returns.
  */
 #ifndef FACET_BASE_NEED_H
 #define FACET_BASE_NEED_H

@@ -25,14 +25,14 @@ struct facet_page_view {
     _Atomic uint64_t huge_bytes; /* of all that is committed */
 };
 
-/* Of the first `bytes` of a file: only addresses. False: there are not so many, and it stays closed. */
+/* Reserves addresses for the first `bytes` of a file. False: they are not available, and the view stays closed. */
 bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes);
 void facet_page_view_close(struct facet_page_view *view);
 
 /*
  * Has the memory of this part of the file from the kernel, and sees it from now on; as long as the file has the page,
  * it is present and mapped. Whole pages; 2 MiB that begin at a multiple of that can become huge. 0, or errno: ENOMEM
- * when the kernel has not so much. Calls for different parts may run at once.
+ * when the kernel does not have that much. Calls for different parts may run at once.
  */
 int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offset, uint64_t bytes);
 /* The file has given that part back. */

@@ -29,12 +29,12 @@ static inline enum facet_status facet_sized_check(const char *name, const void *
                                 (unsigned)size);
 }
 
-/* A struct is never so much longer than it is known to be: a size that is, was not set. */
+/* A struct is never longer than its known size by more than this: a larger `size` was not set. */
 #define FACET_SIZED_TAIL 4096u
 
 /*
- * An input, of which so many bytes are known here: the bytes behind them must be 0. The caller checks for NULL and
- * short inputs. FACET_UNSUPPORTED: a newer member is set.
+ * An input, of which `bytes` are known here: the bytes behind them must be 0. The caller checks for NULL and short
+ * inputs. FACET_UNSUPPORTED: a newer member is set.
  */
 static inline enum facet_status facet_sized_known(const char *name, const void *given, size_t known,
                                                   struct facet_error *error)
@@ -85,7 +85,7 @@ static inline enum facet_status facet_sized_reserved(const char *name, const voi
             return reserved_;                                                                                          \
     } while (0)
 
-/* Copies to a checked output as much of `whole`, of so many bytes, as fits, and sets its size to that. */
+/* Copies as much of `whole`, which has `bytes`, as fits into a checked output, and sets its size to that. */
 static inline void facet_sized_give(void *ret, const void *whole, uint32_t bytes)
 {
     uint32_t size;

@@ -227,7 +227,7 @@ static void reset_oom(void)
  * Time slices, processors, memory nodes, and the order in which processes are killed without memory. A setting that
  * this process may not change stays as it was: facet_surroundings_tell_rest().
  */
-static void reset_turns(void)
+static void reset_scheduling(void)
 {
     const struct sched_param usual = {0};
     cpu_set_t all;
@@ -278,7 +278,7 @@ void facet_surroundings_reset(void)
 {
     sigset_t none;
 
-    reset_turns();
+    reset_scheduling();
     facet_surroundings_reset_signals();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -91,7 +91,7 @@ static enum facet_status check_number(const struct facet_variable *variable, con
                                 variable->least, variable->most);
 }
 
-/* A name without '/' is for the linker to find. */
+/* The dynamic linker searches for a name without '/'. */
 static enum facet_status check_path(const struct facet_variable *variable, const char *text, struct facet_error *error)
 {
     struct stat info;

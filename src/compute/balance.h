@@ -65,7 +65,7 @@ struct facet_balance_config {
     uint32_t moves_most;      /* how often a work may be moved, or preempted */
     bool preemption;          /* PREEMPT may be asked for */
     uint64_t interval_ns;     /* between two rounds of rebalancing */
-    uint64_t idle_ns;         /* a member that is idle for so long lends its share, and falls to its least units */
+    uint64_t idle_ns;         /* a member that is idle for this time lends its share, and falls to its least units */
     uint64_t move_ns;         /* cost of moving or preempting a work, beside its bytes */
     uint64_t adjust_ns;       /* cost of another share or number of units */
 
@@ -90,7 +90,7 @@ struct facet_balance_member {
     uint32_t utilization_milli, memory_milli;
     uint32_t weight; /* of `weighted`; 0: gets nothing from it */
 
-    uint32_t units, units_least, units_most;          /* it works with so many units at a time */
+    uint32_t units, units_least, units_most;          /* the units that work for it at a time */
     uint32_t share_milli, request_milli, limit_milli; /* its present part of the device; guarantee; cap */
 
     int64_t credit; /* of `weighted`, kept here by facet_balance_choose(); 0 at first */

@@ -37,9 +37,9 @@ struct facet_fair_config {
     uint64_t least_ns;   /* the shortest turn, however many take part in the round */
     uint64_t grace_ns;   /* how long a leased client may have nothing in flight before it loses the lease */
     uint64_t overrun_ns; /* past the slice by this much, the next client goes although work is still in flight */
-    uint64_t alone_ns;   /* no other client wanted the device for so long: open the gate */
+    uint64_t alone_ns;   /* after this time without another client: open the gate */
     uint64_t burst_ns;   /* device time a capped client may use at once */
-    uint64_t handover_ns; /* the next client goes so long before the work in flight is expected to end */
+    uint64_t handover_ns; /* how long before the expected end of the work in flight the next client is let in */
     uint64_t bonus_ns;    /* head start of a priority level, in virtual time of a whole device */
     uint32_t parallel;    /* leases at a time; 1 = exclusive */
 };

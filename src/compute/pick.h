@@ -43,7 +43,7 @@ enum facet_pick_policy {
 
 struct facet_pick_config {
     enum facet_pick_policy policy;
-    uint32_t parallel;    /* units: so many turns can be under way at a time; at least 1 */
+    uint32_t parallel;    /* units: the turns that can be under way at a time; at least 1 */
     uint64_t bonus_ns;    /* fair: head start of a priority level, in virtual time of a whole device */
     uint64_t comeback_ns; /* how far behind the others an entity that comes back may start: makes up for short gaps */
     uint64_t burst_ns;    /* a cap's bucket holds its gain over this time */

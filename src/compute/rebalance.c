@@ -317,7 +317,7 @@ static void set_units(struct facet_balance_plan *plan, int index, uint32_t units
     };
 }
 
-/* Gives it so many units that it waits no longer than the others. */
+/* Gives the member as many units as it needs to wait no longer than the others. */
 static bool scale_up(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
 {
     struct facet_balance_member *member = &plan->members[waits->worst];

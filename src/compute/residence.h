@@ -35,7 +35,7 @@
 
 struct facet_residence_config {
     uint64_t least_turn_ns; /* a turn is not shorter */
-    uint32_t factor; /* a turn is so many times as long as bringing in took; 0: no client keeps its memory for a time */
+    uint32_t factor;    /* a turn's length in units of the time to bring in; 0: no client keeps its memory for a time */
     uint64_t idle_ns;   /* a client unused for this long, or for as long as moving it took if that is longer, gives way
                            before its turn is over */
     uint64_t settle_ns; /* after others gave way, before more is asked for */
@@ -60,7 +60,7 @@ struct facet_residence_client {
     uint32_t weight_milli;
     struct facet_residence_demand demand;
 
-    uint64_t most_bytes; /* the decision: so much may be on the device; FACET_RESIDENCE_ALL: everything */
+    uint64_t most_bytes; /* the decision: at most this may be on the device; FACET_RESIDENCE_ALL: everything */
     uint64_t vtime;      /* time that it had its set on the device, by weight */
     uint64_t cost_ns;    /* how long bringing it in took last time */
     uint64_t turn_end_ns;

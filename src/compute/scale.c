@@ -59,7 +59,7 @@ static uint32_t wanted_milli(const struct facet_scale_config *config, const stru
     return settle_share(config, member, least_of(member->share_milli, limit), needs, config->step_milli);
 }
 
-/* The units that keep so much of the device busy. */
+/* The units that amount to `milli` of the device. */
 static uint32_t units_for(const struct facet_scale_config *config, uint32_t milli)
 {
     return (uint32_t)(((uint64_t)milli * config->device_units + FACET_MILLI_WHOLE - 1) / FACET_MILLI_WHOLE);

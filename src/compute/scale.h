@@ -39,8 +39,8 @@
 
 struct facet_scale_config {
     uint32_t step_milli;     /* the most that a share grows beyond its request, or falls when calm, in a window */
-    uint32_t headroom_milli; /* a calm member keeps so much above its use */
-    uint32_t calm_windows;   /* so many calm windows before anything is taken */
+    uint32_t headroom_milli; /* a calm member keeps this above its use */
+    uint32_t calm_windows;   /* calm windows before anything is taken */
     uint32_t device_units;   /* 0: not counted */
     uint64_t press_ns, relax_ns;
 };

@@ -146,8 +146,9 @@ void facet_check_activity_busy(struct facet_check *check)
     facet_check_drop_context(check, context);
 }
 
-/* The process that began process `pid`; -1 when that cannot be read. */
-/* The process that a provider's process works for: the last argument of its program (session/child.c). */
+/*
+ * The process that a provider's process works for: the last argument of its program (session/child.c). -1: unknown.
+ */
 static int32_t user_of(int32_t pid)
 {
     char path[64], text[8192];

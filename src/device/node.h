@@ -29,7 +29,7 @@ typedef enum facet_status (*facet_node_look_func)(void *context, const struct fa
 struct facet_node_config {
     const struct facet_device_table *devices;
     const uint32_t *chosen;    /* indexes into the table, */
-    uint32_t count;            /* so many; 0: all devices */
+    uint32_t count;            /* their number; 0: all devices */
     facet_node_look_func look; /* NULL: opens the providers whose devices can be cut, one after the other */
     void *context;             /* of `look` */
 };

@@ -47,7 +47,7 @@ static enum facet_status refuse_entry(struct facet_error *error, const char *wha
     return facet_error_set(error, FACET_CORRUPT, "the kernel cache's entry: %s", what);
 }
 
-/* Whether so many bytes are left; takes them off. */
+/* Whether `bytes` are left; subtracts them. */
 static bool takes_bytes(size_t *left, uint64_t bytes)
 {
     if (bytes > *left)

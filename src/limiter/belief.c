@@ -36,7 +36,9 @@ static uint32_t bit_if_doubted(bool believed, uint32_t bit)
     return believed ? 0 : bit;
 }
 
-/* The most device time that so many slots can have had in that time without a report: at most MOST_TIME_AT_ONCE_NS. */
+/*
+ * The most device time that `many` slots can have had within `age_ns` without a report: at most MOST_TIME_AT_ONCE_NS.
+ */
 static uint64_t had_ns(uint64_t age_ns, uint64_t many)
 {
     return facet_min_u64(facet_min_u64(age_ns, MOST_TIME_AT_ONCE_NS / many) * many + AHEAD_NS, MOST_TIME_AT_ONCE_NS);

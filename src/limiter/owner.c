@@ -347,7 +347,7 @@ void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits
 {
     struct facet_policy *policy = owner->policy;
 
-    facet_owner_belief_memory(owner, limits->memory_bytes); /* before any process can hold so much */
+    facet_owner_belief_memory(owner, limits->memory_bytes); /* before any process can hold that much */
     set_memory_limit(policy, limits->memory_bytes);
     atomic_store(&policy->compute_request_milli, limits->compute_request_milli);
     atomic_store(&policy->compute_limit_milli, limits->compute_limit_milli);

@@ -119,7 +119,7 @@ void facet_owner_belief_close(struct facet_owner *owner)
         close(owner->belief_fd);
 }
 
-/* Written at once: an owner that is killed before its next reading has let processes hold so much. */
+/* Written at once: an owner that is killed before its next reading has let processes hold that much. */
 void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes)
 {
     if (bytes <= owner->belief.memory_most)

@@ -32,7 +32,8 @@ struct facet_owner {
 enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error);
 void facet_owner_belief_close(struct facet_owner *owner);
 
-/* The vGPU may hold so much from now on, as the file knows at once. Memory held above a quota that shrank stays held.
+/* Notes, in the file as well, that the vGPU may hold `bytes` from now on. Memory held above a quota that shrank stays
+ * held.
  */
 void facet_owner_belief_memory(struct facet_owner *owner, uint64_t bytes);
 

@@ -88,7 +88,7 @@ struct facet_policy {
     char vgpu_name[FACET_NAME_SIZE];
     struct facet_segment_device device;
     /* The owner's own: kept here so that they outlive it. */
-    _Atomic uint64_t idle_freeze_ns[2]; /* by bit of FACET_RESOURCE_*: frozen after so long without use; 0 = never */
+    _Atomic uint64_t idle_freeze_ns[2]; /* by bit of FACET_RESOURCE_*: frozen after this time without use; 0 = never */
     _Atomic uint64_t frozen_since_ns;   /* CLOCK_REALTIME of when `frozen` left 0 */
 
     _Alignas(64) _Atomic uint32_t gate; /* futex word: state and change counter */
@@ -304,8 +304,8 @@ struct facet_device_time {
 struct facet_device_time facet_policy_device_time(const struct facet_policy *policy);
 
 /*
- * All device time of a vGPU whose processes measured so much: the settled part, and the time measured since. Never more
- * than was measured: read `time` first, because both grow.
+ * All device time of a vGPU whose processes measured `measured_ns`: the settled part, and the time measured since.
+ * Never more than was measured: read `time` first, because both grow.
  */
 uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
 

@@ -42,9 +42,9 @@ enum facet_status facet_slot_claim(const struct facet_policy *policy, struct fac
 uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot);
 
 /*
- * Announces that so much device time will be added to busy_ns: the unreported part of the work in flight begins later
- * by as much. Called before the addition, so that a process that is killed in between, or before the launch leaves
- * flight, is not charged for it twice: at most this one report is lost.
+ * Announces the device time that will be added to busy_ns: the unreported part of the work in flight begins later by as
+ * much. Called before the addition, so that a process that is killed in between, or before the launch leaves flight, is
+ * not charged for it twice: at most this one report is lost.
  */
 void facet_slot_reports(struct facet_slot *slot, uint64_t busy_ns);
 

@@ -75,8 +75,8 @@ void facet_tenant_thaw_wait(struct facet_tenant *tenant);
 
 /*
  * Holds the device for this process among the processes of all its vGPUs, while a measurement covers the device as a
- * whole. Waits for others at most so long: a stopped process must not block the rest forever. A descriptor, or -1: not
- * held.
+ * whole. Waits for others at most `most_ns`: a stopped process must not block the rest forever. A descriptor, or -1:
+ * not held.
  */
 int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns);
 void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held);
@@ -133,7 +133,8 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
 uint64_t facet_tenant_memory_free_now(struct facet_tenant *tenant);
 
 /*
- * Whether so much is not left, even after dead processes are reclaimed: asked before cached memory is given up for it.
+ * Whether `bytes` are not left even after dead processes are reclaimed. Called before cached memory is given up for
+ * them.
  */
 static inline bool facet_tenant_lacks(struct facet_tenant *tenant, uint64_t bytes)
 {

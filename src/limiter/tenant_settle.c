@@ -10,8 +10,8 @@
 #include "limiter/tenant.h"
 
 /*
- * For so long after a change the kernel is asked again: the device memory of a process that is about to end may be free
- * before its slot's lock is.
+ * The time after a change for which the kernel is queried again: the device memory of a process that is about to end
+ * may be free before its slot's lock is.
  */
 #define STEADY_NS (100 * FACET_NS_PER_MS)
 
@@ -31,10 +31,10 @@ void facet_tenant_reclaim(struct facet_tenant *tenant)
 }
 
 /*
- * Whether another slot has memory and no lock. Wrong where a program has reused the descriptor's number, which is found
- * later.
+ * Whether another slot has memory and no lock. The answer is wrong where a program has reused the descriptor's number,
+ * which shows later.
  */
-static bool somebody_died(const struct facet_tenant *tenant)
+static bool has_dead_neighbour(const struct facet_tenant *tenant)
 {
     const struct facet_usage *usage = tenant->usage;
     uint32_t used = atomic_load_explicit(&usage->slots_used, memory_order_relaxed);
@@ -51,12 +51,12 @@ static bool somebody_died(const struct facet_tenant *tenant)
 
 uint64_t facet_tenant_memory_free_now(struct facet_tenant *tenant)
 {
-    if (somebody_died(tenant))
+    if (has_dead_neighbour(tenant))
         facet_tenant_reclaim(tenant);
     return facet_tenant_memory_free(tenant);
 }
 
-static uint64_t left_beside(const struct facet_tenant *tenant, uint64_t sum, uint64_t device_free)
+static uint64_t free_beside(const struct facet_tenant *tenant, uint64_t sum, uint64_t device_free)
 {
     uint64_t limit = facet_tenant_memory_limit(tenant), used = sum - device_free;
 
@@ -83,6 +83,6 @@ uint64_t facet_tenant_memory_free_beside(struct facet_tenant *tenant, uint64_t d
     uint64_t sum = device_free + facet_usage_memory(tenant->usage);
 
     if (__builtin_expect(sum == atomic_load_explicit(&tenant->steady_bytes, memory_order_relaxed), 1))
-        return left_beside(tenant, sum, device_free);
+        return free_beside(tenant, sum, device_free);
     return read_free_memory(tenant, device_free);
 }

@@ -15,7 +15,7 @@ enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes
 /* Gives them back. False: the device still has something mapped there. */
 bool facet_addresses_give(struct facet_space *space);
 
-/* Whether this process may have only so many (RLIMIT_AS). */
+/* Whether the addresses of this process are limited (RLIMIT_AS). */
 bool facet_addresses_are_few(void);
 
 /* Whether the address, which is the space's, may be a pointer of this process as well. */

@@ -13,7 +13,7 @@
 /* The allocation that the address lies in. False: none, or of another space. */
 bool facet_space_lookup(struct facet_space *space, uint64_t address, struct facet_allocation *ret_allocation);
 
-/* Whether so many could ever be allocated. */
+/* Checks that `bytes` could ever be allocated. */
 enum facet_status facet_space_check_bytes(const struct facet_space *space, uint64_t bytes, struct facet_error *error);
 
 #endif

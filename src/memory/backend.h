@@ -16,7 +16,7 @@
 
 #include <facet/error.h>
 
-/* The place of pages: in a chunk, so many bytes from its begin. */
+/* The place of pages: in a chunk, at an offset from its begin. */
 struct facet_page_place {
     uint64_t pages; /* the chunk's handle */
     uint64_t offset;
@@ -53,7 +53,7 @@ struct facet_page_ops {
      */
     enum facet_status (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
     /*
-     * Writes and reads so many bytes of pages, from `skip` bytes into them on, mapped or not, without waiting for any
+     * Writes and reads `bytes` of pages, from `skip` bytes into them on, mapped or not, without waiting for any
      * context's queued work; `from` NULL: zeros. May be NULL, both: then the operations at the end, by addresses, wait
      * for nothing either.
      */

@@ -64,7 +64,7 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
     while (classes->count < (pools ? pools : FACET_MEMORY_POOLS)) {
         uint64_t bytes = units_of(classes->count) * smallest;
 
-        /* A slab of eight such must be less than 4 GiB; and pools that were not asked for end where pages begin. */
+        /* A slab of eight such blocks must be less than 4 GiB; and by default pools end where whole pages begin. */
         if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_LEAST) || (!pools && bytes > page_bytes * BLOCK_PAGES_MOST))
             break;
         classes->class[classes->count++] = make_class(bytes, page_bytes, pool_bytes);

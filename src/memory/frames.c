@@ -180,7 +180,7 @@ static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 
 /* --- taking and giving -------------------------------------------------------------------------------------------- */
 
-/* The fullest that surely has so many frames in few pieces: a chunk with twice as many free. */
+/* The fullest chunk with twice as many free frames as `count`, which surely has that many in few pieces. */
 static struct facet_chunk *with_ample_room(struct facet_frames *frames, uint32_t count)
 {
     uint64_t bins = (uint64_t)count * 2 * FACET_FRAME_BINS / frames->chunk_frames;

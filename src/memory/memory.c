@@ -211,8 +211,10 @@ static uint64_t pages_for(const struct facet_memory *memory, uint64_t limit_byte
     return limit_bytes / memory->page_bytes * 4 + 1024;
 }
 
-/* Enough for its limit to be raised to all that there is: addresses cost nothing, except those who may have only so
- * many, and where thousands of spaces each want all of a large device. */
+/*
+ * Enough addresses for its limit to be raised to all of the memory: addresses cost nothing, except where the process's
+ * are limited, or thousands of spaces each want all of a large device.
+ */
 static uint64_t pages_to_grow(struct facet_memory *memory)
 {
     uint64_t wanted = facet_memory_most_bytes(memory) / memory->page_bytes * 2 + 1024;

@@ -170,7 +170,7 @@ enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, ui
                                    uint64_t *ret_address, struct facet_error *error);
 enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab *slab, uint64_t address,
                                    struct facet_error *error);
-/* Within a block. FACET_TOO_SMALL: another class is for so many bytes. */
+/* Resizes within a block. FACET_TOO_SMALL: `bytes` belong to another class. */
 enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address, uint64_t bytes);
 /* Gives back empty slabs, and the pages that await unmapping. Returns their pages. With no lock held. */
 uint64_t facet_pools_trim(struct facet_space *space);

@@ -76,7 +76,10 @@ enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes
 
 /* --- a space ------------------------------------------------------------------------------------------------------ */
 
-/* The requested bytes of blocks, from the slabs of so many pages: full slabs are on no list, the page table has all. */
+/*
+ * The requested bytes of blocks, from the slabs, which have `pages` in all: full slabs are on no list, the page table
+ * has all.
+ */
 static uint64_t count_asked(const struct facet_space *space, uint64_t pages)
 {
     uint64_t bytes = 0;

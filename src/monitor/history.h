@@ -21,7 +21,7 @@
 
 struct facet_history;
 
-/* For so many samples, 1 to FACET_HISTORY_MOST. Errors: FACET_OUT_OF_RANGE, FACET_NO_MEMORY. */
+/* Makes a history of `capacity` samples, 1 to FACET_HISTORY_MOST. Errors: FACET_OUT_OF_RANGE, FACET_NO_MEMORY. */
 enum facet_status facet_history_create(uint32_t capacity, struct facet_history **ret_history,
                                        struct facet_error *error);
 void facet_history_destroy(struct facet_history *history);
@@ -44,7 +44,7 @@ size_t facet_history_since(const struct facet_history *history, uint64_t after_n
 struct facet_summary {
     size_t count; /* samples that have the field; 0: the rest says nothing */
     uint64_t least, most, mean;
-    uint64_t percentile; /* the smallest value that is not exceeded by so many milli of them */
+    uint64_t percentile; /* the smallest value that `milli` of them do not exceed */
 };
 
 /*

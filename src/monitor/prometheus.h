@@ -54,7 +54,7 @@ void facet_prometheus_ratio(struct facet_prometheus *prometheus, const struct fa
 void facet_prometheus_signed(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                              int64_t milli);
 
-/* A decimal: `value` with so many of its digits, 0 to 18, behind the point. */
+/* A decimal: `value` with `decimals` of its digits, 0 to 18, behind the point. */
 void facet_prometheus_decimal(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                               int64_t value, uint32_t decimals);
 

@@ -27,7 +27,7 @@ struct facet_threshold_rule {
     bool below;            /* raised when the measure is below its level, instead of above */
     uint64_t level;        /* raised beyond it */
     uint64_t clear_level;  /* cleared at it; of a rule above: at most `level`; below: at least */
-    uint64_t for_ns;       /* over so long; 0: at once */
+    uint64_t for_ns;       /* for this time; 0: at once */
     uint64_t memory_bytes; /* for memory_milli: the amount that 1000 milli stand for */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: addresses of PCI functions as text. Never: knows whether there is one. */
+/* Owns: addresses of PCI functions as text. Never: checks whether a function has the address. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -23,16 +23,16 @@
 
 extern char **environ;
 
-/* Even a killed process can stay while a driver holds it; there is no waiting longer for that. */
+/* Even a killed process can stay while a driver holds it, so the wait for it is bounded. */
 #define KILL_PATIENCE_NS (2 * FACET_NS_PER_S)
 
-/* Of the two sockets. */
+/* One side's ends of the two sockets. */
 struct ends {
     int control, supervisor;
 };
 
 /* The child starts with default handlers and mask, and its prints must not spoil the caller's output. */
-static int set_up(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *actions, const struct ends *theirs)
+static int set_up_spawn(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *actions, const struct ends *theirs)
 {
     sigset_t all, none;
     int errnum = 0;
@@ -69,7 +69,7 @@ static int spawn_host(const char *program, const char *path, uint16_t abi_minor,
         return errnum;
     errnum = posix_spawnattr_init(&attributes);
     if (errnum == 0) {
-        errnum = set_up(&attributes, &actions, theirs);
+        errnum = set_up_spawn(&attributes, &actions, theirs);
         if (errnum == 0)
             errnum = facet_hidden_spawn(&hidden, ret_pidfd);
         posix_spawnattr_destroy(&attributes);
@@ -78,7 +78,7 @@ static int spawn_host(const char *program, const char *path, uint16_t abi_minor,
     return errnum;
 }
 
-/* Waits until the child ended, at most so long; true when it did. */
+/* Waits until the child has ended, at most `patience_ns`; true when it has. */
 static bool wait_for_end(const struct facet_child *child, uint64_t patience_ns)
 {
     uint64_t deadline = facet_clock_now_ns() + patience_ns;
@@ -144,7 +144,7 @@ bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_
     return by_itself && told && end.code == CLD_EXITED && end.status == 0;
 }
 
-/* Theirs lie clear of the numbers that the child's own files take while it is set up. */
+/* The child's ends get numbers above those that its own files take while it is set up. */
 static enum facet_status open_pair(const char *path, int *ret_ours, int *ret_theirs, struct facet_error *error)
 {
     int ends[2];

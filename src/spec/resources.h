@@ -16,7 +16,7 @@ struct facet_resources_form {
     const char *name;
     uint32_t texts;
     bool number;
-    uint32_t identity; /* so many texts are the same in no other record; 0: any number of them, SINGLE: one */
+    uint32_t identity; /* the first texts, this many, are unique among records; 0: any number of them, SINGLE: one */
 };
 #define FACET_RESOURCES_SINGLE 9u
 

@@ -97,7 +97,7 @@ static bool skip_text(struct reader *reader, const char *text)
     return true;
 }
 
-/* As it is written: no sign, no leading zero, at most `most`. */
+/* Reads a number as it is written: no sign, no leading zero, at most `most`. */
 static bool read_number(struct reader *reader, uint64_t most, uint64_t *ret_number)
 {
     const char *start = reader->at;
@@ -115,7 +115,7 @@ static bool read_number(struct reader *reader, uint64_t most, uint64_t *ret_numb
     return true;
 }
 
-/* " 4:cuda", to be freed. */
+/* Reads a text such as " 4:cuda", to be freed. */
 static enum facet_status read_text(struct reader *reader, char **ret_text, struct facet_error *error)
 {
     uint64_t length;
@@ -216,7 +216,7 @@ static enum facet_status read_end(struct reader *reader, const char *text, const
     return FACET_OK;
 }
 
-/* The version of a file that is not ours to read. */
+/* Refuses a file of a version that this library cannot read. */
 static enum facet_status check_head(struct reader *reader, struct facet_error *error)
 {
     struct reader other = *reader;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: judging a document by a JSON Schema: so much of draft 2020-12 as our own schemas use.
+ * Owns: judging a document by a JSON Schema: as much of draft 2020-12 as our own schemas use.
  * Never: reads a schema that is not ours; goes deeper into a document than its schema says.
  */
 #ifndef FACET_SPEC_SCHEMA_H

@@ -25,7 +25,7 @@
 
 enum {
     PATIENCE_MS = 500,
-    PATIENCE_MOST = 20, /* so many times that, where the machine is too busy to let the reader run */
+    PATIENCE_MOST = 20, /* as a multiple of that, where the machine is too busy to let the reader run */
     BUSY_TRIES = 5,     /* the first at once, the others after 20, 40, 80 and 160 ms */
     BUSY_MS = 20,
 };

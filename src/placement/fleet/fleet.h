@@ -63,7 +63,7 @@ struct fleet_shape {
     uint64_t asked;  /* decisions, where the mix is learned */
 };
 
-/* The mix as tables: how much of a GPU with so much left, beside so much CPU, how many of the jobs could use. */
+/* The mix as tables: by the free part of a GPU and the free CPU beside it, how many of the jobs could use how much. */
 struct fleet_mix {
     uint32_t levels, ranks; /* of CPU and of milli: counts of the tables' rows and columns */
     uint32_t *cpu;          /* [levels]: the CPU from which on a level holds; level 0 is 0 */

@@ -4,7 +4,7 @@
  * Never: leaves anything moved when the request still does not fit.
  *
  * On each node that could take the request, the largest allocations leave until it fits, at most `most` of them; each
- * must find a place of its own. All is put back exactly, and then done on the node that needed fewest.
+ * must find a place of its own. Every attempt is undone exactly; the one that needed the fewest moves is then repeated.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void undo_attempt(struct attempt *try)
 }
 
 /* The smallest allocation whose leaving makes room; else the largest. FLEET_NONE: the node has no allocation left. */
-static uint32_t who_leaves(struct attempt *try, const struct fleet_shape *shape)
+static uint32_t choose_moved(struct attempt *try, const struct fleet_shape *shape)
 {
     struct facet_fleet *fleet = try->fleet;
     uint32_t helps = FLEET_NONE, largest = FLEET_NONE;
@@ -88,7 +88,7 @@ static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
 static bool move_one(struct attempt *try, const struct fleet_shape *shape)
 {
     struct facet_fleet *fleet = try->fleet;
-    uint32_t index = try->count < try->most ? who_leaves(try, shape) : FLEET_NONE;
+    uint32_t index = try->count < try->most ? choose_moved(try, shape) : FLEET_NONE;
 
     if (index == FLEET_NONE)
         return false;

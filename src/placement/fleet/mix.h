@@ -34,7 +34,7 @@ static inline int64_t fleet_view_gpu(const struct fleet_view *view, uint32_t lef
     return (int64_t)left * view->share[view->rank[left]];
 }
 
-/* The usable part of so many whole GPUs for those that want several. */
+/* The usable part of `whole` GPUs, all free, for jobs that want several. */
 static inline int64_t fleet_view_many(const struct fleet_view *view, uint32_t whole)
 {
     return (int64_t)whole * FLEET_WHOLE * view->many[whole];
@@ -49,7 +49,7 @@ static inline int64_t fleet_view_gpus(const struct fleet_view *view, const struc
     return sum;
 }
 
-/* The change of the usable sum when so much is taken of one GPU. */
+/* The change of the usable sum when a part of one GPU is taken. */
 static inline int64_t fleet_view_part(const struct fleet_view *view, const struct fleet_node *node, uint32_t gpu,
                                       uint32_t milli)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: our score, in milli of a GPU: how much otherwise usable capacity a placement makes unusable.
- * Never: is asked about a node where the request does not fit; weighs its terms: all count alike.
+ * Never: is called for a node where the request does not fit; weighs its terms: all count alike.
  *
  * Three terms, each an expected loss of GPU milli: fragments, as FGD counts them; GPUs that the node's CPU can no
  * longer feed; and the demand of jobs that can use only this model. docs/placement.md explains them.
  */
 #include "placement/fleet/mix.h"
 
-/* Milli that no CPU is left for, scaled. */
+/* GPU milli that the remaining CPU cannot feed, scaled. */
 static int64_t milli_without_cpu(const struct facet_fleet *fleet, uint32_t gpu_left, uint32_t cpu_left)
 {
     int64_t left = (int64_t)gpu_left << FLEET_SCALE_BITS;

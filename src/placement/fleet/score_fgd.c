@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: FGD's score: how much less of the free capacity the expected jobs can use afterwards, in the 100 steps of a
- * logistic curve, as published. Never: is asked about a node where the request does not fit.
+ * logistic curve, as published. Never: is called for a node where the request does not fit.
  */
 #include "placement/fleet/mix.h"
 

@@ -144,7 +144,7 @@ struct maps_item {
     int64_t units; /* asked for */
     uint32_t index;
     uint32_t candidates;                /* in scratch: cells, units */
-    uint32_t near;                      /* so many of them, the first, are where the hint says */
+    uint32_t near;                      /* the first of them, this many, are where the hint says */
     uint32_t small, unhealthy;          /* no candidates, though they have some free: for the text of a refusal */
     bool hinted;                        /* an earlier slot's places, or the request's, say where to be */
     struct facet_maps_refusal *refusal; /* never NULL */

@@ -210,7 +210,7 @@ struct facet_balancer {
 
 void facet_job_list_remove(struct facet_job_list *list, struct facet_job *job);
 void facet_job_list_append(struct facet_job_list *list, struct facet_job *job);
-/* Waits at most so long; false when that time is over. With the lock held. */
+/* Waits at most until `until_ns`; false when it has passed. With the lock held. */
 bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *condition, uint64_t until_ns);
 
 /* --- job.c: all with the lock held --- */

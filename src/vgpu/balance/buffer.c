@@ -211,7 +211,7 @@ static bool is_gone(enum facet_status status)
     return status == FACET_DEVICE_LOST || status == FACET_NOT_FOUND;
 }
 
-/* A try later may succeed: the vGPU is paused, or has so much queued that the device did not wait for it. */
+/* A try later may succeed: the vGPU is paused, or its queue is too long for the device to wait for it. */
 static bool is_later(enum facet_status status)
 {
     return status == FACET_FROZEN || status == FACET_TIMEOUT || status == FACET_BUSY;
