@@ -61,7 +61,7 @@ static void look_up_setting(uint32_t id, struct row *row)
         row->from = "invalid";
 }
 
-/* An absolute path that has none of Facet's files is refused by all that look there. */
+/* An absolute path that has none of Facet's files is refused by all programs that search there. */
 static void check_lib_dir(struct row *row)
 {
     char path[FACET_PATH_SIZE];

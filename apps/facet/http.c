@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "terminal.h"
 
-#define NOTE_NS (900 * FACET_NS_PER_MS) /* curl looks once a second */
+#define NOTE_NS (900 * FACET_NS_PER_MS) /* curl checks once a second */
 
 /* The functions used of it, with the types of its header. */
 #define CURL_FUNCTIONS(X)                                                                                              \

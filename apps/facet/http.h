@@ -47,7 +47,7 @@ enum http_failure_kind {
 
 struct http_failure {
     enum http_failure_kind kind;
-    int number;      /* errno of HTTP_NOT_CONNECTED; 0: not told */
+    int number;      /* errno of HTTP_NOT_CONNECTED; 0: unknown */
     uid_t user;      /* of HTTP_STRANGER */
     const char *why; /* libcurl's words */
 };

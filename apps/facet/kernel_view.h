@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How kernels, the compiler's remarks and its times look to people, and as JSON.
+ * The output of kernels, of the compiler's remarks and of its times, for people and as JSON.
  *
  * Owns: remarks with the source's line and a caret; the table of kernels.
  * Never: compiles or runs.

@@ -24,7 +24,7 @@ struct launch_outcome {
     uint64_t wall_ns;
 };
 
-/* Whether `name` can be run, looked for as execvp() does: FACET_NOT_FOUND (a shell's 127), FACET_PERMISSION (126). */
+/* Whether `name` can be run, searched for as execvp() does: FACET_NOT_FOUND (a shell's 127), FACET_PERMISSION (126). */
 enum facet_status launch_check(const char *name, struct facet_error *error);
 
 /* The surroundings of a tenant. Borrowed. */

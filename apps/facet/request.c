@@ -103,7 +103,7 @@ static enum facet_status check_names(const struct request *request, struct facet
     return status == FACET_OK && request->name ? facet_check_name(request->name, "name", error) : status;
 }
 
-/* The daemon is told in JSON, whose integers end below 8 EiB. */
+/* The request is JSON, whose integers end below 8 EiB. */
 static enum facet_status parse_memory(const char *text, uint64_t whole, uint64_t *ret_bytes, struct facet_error *error)
 {
     uint64_t bytes;

@@ -12,7 +12,9 @@
 #include "command.h"
 #include "limiter/owner.h"
 
-/* A vGPU as the daemon tells it, of an NVIDIA or AMD GPU whose driver or runtime the provider could not use; why. */
+/*
+ * A vGPU as the daemon describes it, of an NVIDIA or AMD GPU whose driver or runtime the provider could not use; why.
+ */
 void run_advise_before(const struct command *self, struct client *client, const json_t *vgpu);
 
 /*

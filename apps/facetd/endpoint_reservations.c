@@ -26,7 +26,7 @@ static json_t *amount_json(int64_t amount)
 
 /* --- known health ------------------------------------------------------------------------------------------------- */
 
-/* A provider may have been lost since the registry looked: the sessions know without waiting for it. */
+/* A provider may have been lost since the registry read it: the sessions know without waiting for it. */
 static void note_health(const struct daemon *daemon, struct reservation_part *part)
 {
     const struct facet_device_record *device;

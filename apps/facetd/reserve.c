@@ -479,7 +479,7 @@ static const struct reservation_part *usable_part(const struct reservation *rese
     return NULL;
 }
 
-/* An obstacle at the last look may have gone by now. */
+/* The obstacle found last may have gone by now. */
 static enum facet_status first_device(struct registry *registry, const char *id, const char **ret_device,
                                       struct facet_error *error)
 {

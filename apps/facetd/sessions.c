@@ -235,7 +235,7 @@ static void tell_to_stop(struct living *living)
     pthread_mutex_unlock(&living->lock);
 }
 
-/* All threads are told first, so that they end in parallel. */
+/* All threads are told to end first, so that they end in parallel. */
 void sessions_stop(struct sessions *sessions)
 {
     for (size_t i = 0; sessions && i < sessions->count; i++)

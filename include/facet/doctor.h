@@ -34,7 +34,7 @@ struct facet_doctor_environment {
     uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK; UINT64_MAX: unlimited */
     uint32_t kernel_version;    /* major << 16 | minor */
     uint32_t qemu;              /* enum facet_pci_known: it was found */
-    uint32_t qemu_version;      /* as the kernel's; 0: it did not tell */
+    uint32_t qemu_version;      /* as the kernel's; 0: it did not say */
     uint32_t reserved;
 };
 

@@ -136,7 +136,7 @@ struct facet_host_kernel {
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_host_kernel) == 64, "ABI: facet_host_kernel");
 
-/* How an access that a checked image reports looks. */
+/* The description of an access that a checked image reports. */
 #define FACET_CHECK_WRITE  1u
 #define FACET_CHECK_ATOMIC 2u
 #define FACET_CHECK_LOCAL  4u /* in local memory; else, except the next, in global or constant memory */

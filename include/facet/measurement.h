@@ -200,7 +200,7 @@ struct facet_point {
 struct facet_statistics {
     uint32_t size;
     uint32_t valid;    /* FACET_STATISTIC_*: which of these are known */
-    uint32_t points;   /* looked at */
+    uint32_t points;   /* taken */
     uint32_t measured; /* of those, with a value: min, max, sum and average are over these */
     int64_t min;
     int64_t max;

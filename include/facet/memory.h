@@ -54,7 +54,7 @@ struct facet_memory_config {
     uint32_t automatic;        /* 1: defragment by itself, in a thread of this memory */
     uint64_t pass_bytes;       /* the most that one step moves while its space waits; default 1 MiB, 2 MiB
                                   with `commit` */
-    uint64_t interval_ns;      /* how often the automatic looks; default 1 s */
+    uint64_t interval_ns;      /* how often automatic defragmentation checks; default 1 s */
     uint64_t swap_bytes;       /* host memory for pages that the device has no room for; default none. See "more than
                                   there is" */
     uint32_t swap_repay;       /* pages that came in may stay this many times as long as bringing them in took; default
@@ -159,8 +159,8 @@ FACET_API enum facet_status facet_space_allocate(struct facet_space *space, uint
  * them, later work finds nothing there, their addresses are not given out again, and they stay charged
  * (`leaving_bytes`). They go when those launches are over and one of these checks: an allocation that is refused, a
  * free, a compact, usage, the end of the space; of a vGPU also synchronizing, and each monitoring interval. Work queued
- * after the free keeps no page on the device `cpu`; providers of GPUs do not tell it from earlier work: there pages go
- * once the context has nothing queued at all.
+ * after the free keeps no page on the device `cpu`; providers of GPUs do not distinguish it from earlier work: there
+ * pages go once the context has nothing queued at all.
  */
 FACET_API enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error);
 

@@ -101,7 +101,7 @@ struct facet_passthrough_wish {
     uint32_t flags; /* FACET_PASSTHROUGH_WHOLE_GROUP, ... */
     const struct facet_pci_address *functions;
     size_t count;
-    /* Of the virtual machine, where known; 0: not looked at. */
+    /* Of the virtual machine, where known; 0: not checked. */
     uint64_t memory_bytes;
     uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK of the process that starts it; UINT64_MAX: unlimited */
     uint32_t has_numa_node;

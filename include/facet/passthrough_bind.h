@@ -122,7 +122,7 @@ enum facet_passthrough_step_kind {
     FACET_PASSTHROUGH_STEP_LOAD = 0,     /* a kernel module, by modprobe */
     FACET_PASSTHROUGH_STEP_OVERRIDE = 1, /* the one driver that may have this function; empty: any */
     FACET_PASSTHROUGH_STEP_UNBIND = 2,   /* the driver lets go */
-    FACET_PASSTHROUGH_STEP_PROBE = 3,    /* the kernel looks for a driver, and finds the one of the override */
+    FACET_PASSTHROUGH_STEP_PROBE = 3,    /* the kernel searches for a driver, and finds the one of the override */
     FACET_PASSTHROUGH_STEP_ATTACH = 4,   /* a driver is given the function by name */
     FACET_PASSTHROUGH_STEP_POWER = 5,    /* whether it may fall asleep */
     FACET_PASSTHROUGH_STEP_RESET = 6,
@@ -262,7 +262,7 @@ FACET_API enum facet_status facet_passthrough_recover(struct facet_passthrough *
                                                       struct facet_passthrough_report *report,
                                                       struct facet_error *error);
 
-/* --- looking --- */
+/* --- reading states --- */
 
 struct facet_passthrough_entry {
     struct facet_passthrough_identity identity;

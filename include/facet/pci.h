@@ -57,7 +57,7 @@ FACET_API int facet_pci_address_compare(const struct facet_pci_address *a, const
 
 /* --- one function --- */
 
-/* By class, not by vendor; `npu` by class and vendor. */
+/* The kind follows from the class; `npu` from the class and the vendor. */
 enum facet_pci_kind {
     FACET_PCI_KIND_OTHER = 0,
     FACET_PCI_KIND_BRIDGE = 1,  /* to another bus, or of the host: never handed on */
@@ -106,9 +106,9 @@ enum facet_pci_unread {
     FACET_PCI_UNREAD_MALFORMED = 3,  /* the text is not in the expected form */
     FACET_PCI_UNREAD_ASLEEP = 4,     /* reading it would wake the device */
     FACET_PCI_UNREAD_IO = 5,         /* reading failed */
-    FACET_PCI_UNREAD_SKIPPED = 6,    /* not asked for (flags of the scan), or of no use for this kind */
+    FACET_PCI_UNREAD_SKIPPED = 6,    /* not requested (flags of the scan), or of no use for this kind */
     FACET_PCI_UNREAD_STUCK = 7,      /* the kernel has not come back: a driver, or a reset, keeps the device's lock */
-    FACET_PCI_UNREAD_UNKNOWN = 8,    /* nothing tells it: of holders, the device nodes of the driver are not known */
+    FACET_PCI_UNREAD_UNKNOWN = 8,    /* unknown: of holders, the driver's device nodes are not known */
 };
 #define FACET_PCI_UNREADS 9u
 
@@ -121,7 +121,7 @@ struct facet_pci_link {
 
 struct facet_pci_bar {
     uint64_t start; /* on the bus of the host; 0 where the reader may not know it */
-    uint64_t bytes; /* 0: not there */
+    uint64_t bytes; /* 0: absent */
     uint64_t sizes; /* resizable: bit n is 2^n MiB; 0: not resizable */
     uint32_t is_memory;
     uint32_t is_64bit;
@@ -152,10 +152,10 @@ FACET_API const char *facet_pci_reset_name(uint32_t method); /* of one bit: "flr
 #define FACET_PCI_ACS_PRESENT             (UINT32_C(1) << 31) /* it has the capability at all */
 
 /*
- * A process that has the function open, by one of its device nodes: those that the kernel has below it (of keyboards
- * and mice not), and those of drivers that have them elsewhere. Unknown holders are not the same as none: if the nodes
- * of an accelerator's driver are not known, its holders are FACET_PCI_UNREAD_UNKNOWN. With no driver, with vfio-pci and
- * with pci-stub they are known.
+ * A process that has the function open, by one of its device nodes: those that the kernel has below it (except
+ * keyboards and mice), and those of drivers that have them elsewhere. Unknown holders are not the same as none: if the
+ * nodes of an accelerator's driver are not known, its holders are FACET_PCI_UNREAD_UNKNOWN. With no driver, with
+ * vfio-pci and with pci-stub they are known.
  */
 struct facet_pci_holder {
     int64_t pid;
@@ -175,7 +175,7 @@ struct facet_pci_use {
 struct facet_pci_type {
     char id[64];        /* "nvidia-222", "i915-GVTg_V5_4"; for vendors' virtual GPUs the number of the type */
     char name[64];      /* "GRID T4-1B"; empty when it has none */
-    char api[32];       /* "vfio-pci"; empty: not told */
+    char api[32];       /* "vfio-pci"; empty: unknown */
     uint32_t is_vendor; /* made on a virtual function through the vendor's own file, not as a mediated device */
     uint32_t available; /* how many more can be made now */
     uint32_t current;   /* is_vendor: the function's present type */
@@ -247,7 +247,7 @@ struct facet_pci_function {
 struct facet_pci_platform {
     char name[64];   /* "accel0", "remoteproc1" */
     char device[96]; /* the kernel's name for it: "fdab0000.npu", "adsp" */
-    char driver[32]; /* empty: none, or not told */
+    char driver[32]; /* empty: none, or unknown */
 };
 
 /* --- the host's means --- */
@@ -289,7 +289,7 @@ struct facet_pci_host {
 /* --- the snapshot --- */
 
 /* The parts that cost more than the rest. */
-#define FACET_PCI_SCAN_HOLDERS (UINT32_C(1) << 0) /* the holders of each function: looks at all processes */
+#define FACET_PCI_SCAN_HOLDERS (UINT32_C(1) << 0) /* the holders of each function: reads all processes */
 #define FACET_PCI_SCAN_ALL     (UINT32_C(1) << 1) /* every attribute of every function, not only of those that matter */
 
 struct facet_pci_scan_config {
@@ -304,9 +304,9 @@ struct facet_pci_snapshot;
 
 /*
  * One scan. Of accelerators and the bridges above them everything is read; of functions that share a device or an IOMMU
- * group with one, the attributes that handing it on depends on; of the others identity, driver and group. No PCI at all
- * is a snapshot of none. FACET_NOT_FOUND: there is no sys below `root`. FACET_PERMISSION, FACET_IO: the list of
- * functions cannot be read.
+ * group with one, the attributes that handing it on depends on; of the others identity, driver and group. A machine
+ * without PCI has an empty snapshot. FACET_NOT_FOUND: there is no sys below `root`. FACET_PERMISSION, FACET_IO: the
+ * list of functions cannot be read.
  */
 FACET_API enum facet_status facet_pci_scan(const struct facet_pci_scan_config *config,
                                            struct facet_pci_snapshot **ret_snapshot, struct facet_error *error);

@@ -95,7 +95,7 @@ FACET_API const struct facet_pci_snapshot *facet_pci_watch_snapshot(const struct
 FACET_API int facet_pci_watch_fd(const struct facet_pci_watch *watch);
 
 /*
- * Waits until something has changed and tells all of it. UINT64_MAX: without end; 0: one scan now. FACET_TIMEOUT:
+ * Waits until something has changed and reports all of it. UINT64_MAX: without end; 0: one scan now. FACET_TIMEOUT:
  * nothing has changed until then. A scan that fails is an error; the next wait compares with the last that did not.
  */
 FACET_API enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t timeout_ns,

@@ -21,7 +21,7 @@
  * texts are terminated and printable, enumerations known, counts and sizes bounded; any other answer is FACET_CORRUPT.
  * In this process there is no such protection: this place is for trusted providers whose calls must cost nanoseconds.
  *
- * The child is not one of the program's own: no SIGCHLD tells of its end, and wait() neither returns nor waits for it,
+ * The child is not one of the program's own: no SIGCHLD reports its end, and wait() neither returns nor waits for it,
  * unless the program adopts orphans (the first process of a PID namespace, or PR_SET_CHILD_SUBREAPER). So a program may
  * ignore SIGCHLD, or wait for all of its children wherever it likes.
  *

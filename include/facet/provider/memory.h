@@ -86,8 +86,8 @@ struct facet_memory_ops {
      * Work that was queued before an unmap may use the memory until it completes. Until then unmap returns FACET_BUSY
      * at once; the caller repeats it, and work that was queued later does not delay it. From the first call on, the
      * range is leaving: it is still mapped, but later work may not use it (FACET_OUT_OF_RANGE). Mapping the same pages
-     * there again cancels the unmap. A device that cannot tell earlier work from later may return FACET_BUSY while any
-     * work is queued, or wait, some seconds at most; on FACET_TIMEOUT nothing has changed.
+     * there again cancels the unmap. A device that cannot distinguish earlier from later work may return FACET_BUSY
+     * while any work is queued, or wait, some seconds at most; on FACET_TIMEOUT nothing has changed.
      */
     enum facet_status (*map)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                              uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
