@@ -14,8 +14,8 @@
  * of cores (aclrtSetDeviceResLimit). A hard limit is a number of whole AI cores and of bytes. This provider grants and
  * accounts it, so that the sum stays within the device, and enforces the bytes in its own contexts. Inside a worker's
  * process an interposer applies it to the process itself, by that function, because CANN cannot do it from outside. The
- * driver then limits the process to the number of cores; it does not tell which, and a process without the interposer
- * is not limited. Limits last as long as the instance. `partitioned` is not offered.
+ * driver then limits the process to the number of cores; it does not say which, and a process without the interposer is
+ * not limited. Limits last as long as the instance. `partitioned` is not offered.
  *
  * Address. "acl:3": the chip's logical number, by which AscendCL counts when ASCEND_RT_VISIBLE_DEVICES is not set. For
  * a worker with limits "acl:3;cores=5/20": at most five of twenty AI cores; vector cores in the same proportion.

@@ -34,7 +34,7 @@ struct ascend_worker {
     uint64_t used_bytes; /* of all its contexts */
 };
 
-/* The state of a chip at one reading; events are differences between two looks. */
+/* The state of a chip at one reading; events are differences between two readings. */
 struct ascend_sight {
     bool present;
     bool has_ecc;

@@ -3,8 +3,8 @@
  * Owns: finding the chips, and their description in struct facet_device_info and the properties.
  * Never: guesses: a value that a call did not return, or that is impossible, stays unset.
  *
- * Identity: the uuid is a hash of the die's number, burnt in at the factory. If the driver does not tell it, of the PCI
- * address; otherwise of the numbers of card and chip.
+ * Identity: the uuid is a hash of the die's number, burnt in at the factory. If the driver does not report it, of the
+ * PCI address; otherwise of the numbers of card and chip.
  */
 #include <stdlib.h>
 

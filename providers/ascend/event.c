@@ -2,7 +2,7 @@
 /*
  * Owns: health, and the events made of differences between one reading of a chip and the next.
  * Never: subscribes to DCMI's own events, which are delivered in a thread of the driver. So a state that changes and
- * changes back between two looks is missed.
+ * changes back between two readings is missed.
  */
 
 #include "ascend.h"

@@ -3,7 +3,7 @@
  * Owns: one job: its memory, claiming its work-groups, running them. Never: decides whose turn it is.
  *
  * A unit claims work-groups in batches that are expected to take BATCH_NS, so that neither the claim nor the clock
- * costs anything that can be seen, and looks between any two of them whether it is wanted elsewhere. Where the kernel
+ * costs anything that can be seen, and checks between any two of them whether it is wanted elsewhere. Where the kernel
  * allows it, a batch runs in rows: one call for many work-groups, whose loads and stores then follow each other.
  */
 #include <stdlib.h>

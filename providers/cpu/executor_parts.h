@@ -72,7 +72,7 @@ struct cpu_stream {
     bool telling;    /* a thread is in `done` */
     uint64_t wanted; /* the first number whose end a thread sleeps for; UINT64_MAX: none */
     struct facet_stream_state state;
-    atomic_uint_least64_t completed; /* of `state`, for threads that look without the lock */
+    atomic_uint_least64_t completed; /* of `state`, for threads that read it without the lock */
 
     struct facet_launch_record *records; /* a ring; grows to CPU_RECORDS */
     uint32_t record_room;

@@ -2,8 +2,8 @@
 /*
  * Owns: streams: the order of their jobs, reporting how each ended, waiting, cancelling. Never: chooses units.
  *
- * A job stays at the head of its stream until its `done` has returned. So owners are told in order, the next job begins
- * after that, and a thread that waited for a job finds its owner told.
+ * A job stays at the head of its stream until its `done` has returned. So owners are notified in order, the next job
+ * begins after that, and a thread that waited for a job finds its owner notified.
  */
 #include <sched.h>
 #include <stdlib.h>

@@ -23,10 +23,10 @@ enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_te
     TAILQ_INIT(&tenant->streams);
     pthread_mutex_lock(&executor->lock);
     tenant->entity = facet_pick_add(&executor->pick, &share_at_first, cpu_now_ns(executor));
-    if (tenant->entity != FACET_PICK_NOBODY)
+    if (tenant->entity != FACET_PICK_NONE)
         executor->tenants[tenant->entity] = tenant;
     pthread_mutex_unlock(&executor->lock);
-    if (tenant->entity == FACET_PICK_NOBODY) {
+    if (tenant->entity == FACET_PICK_NONE) {
         free(tenant);
         return facet_kit_fail(error, FACET_NO_MEMORY, "contexts: expected at most %u at a time", FACET_PICK_ENTITIES);
     }

@@ -161,8 +161,9 @@ static bool wake_one(struct cpu_executor *executor)
     return true;
 }
 
-/* Whether a unit should look again because `tenant`, whose next work is of `stream`, has come. */
-static bool must_look(const struct cpu_unit *unit, const struct cpu_tenant *tenant, const struct cpu_stream *stream)
+/* Whether a unit should choose again because `tenant`, whose next work is of `stream`, has come. */
+static bool must_choose_again(const struct cpu_unit *unit, const struct cpu_tenant *tenant,
+                              const struct cpu_stream *stream)
 {
     const struct cpu_stream *other = unit->job ? unit->job->stream : NULL;
 
@@ -180,7 +181,7 @@ static void interrupt_units(struct cpu_tenant *tenant)
     const struct cpu_stream *stream = next_stream(tenant);
 
     for (uint32_t i = 0; stream && i < executor->started; i++) {
-        if (must_look(&executor->units[i], tenant, stream))
+        if (must_choose_again(&executor->units[i], tenant, stream))
             want_back(&executor->units[i]);
     }
 }
@@ -332,7 +333,7 @@ static bool take_turn(struct cpu_unit *unit)
     uint64_t now_ns = cpu_now_ns(executor);
     int entity;
 
-    while ((entity = facet_pick_next(&executor->pick, now_ns, &unit->look_ns)) != FACET_PICK_NOBODY) {
+    while ((entity = facet_pick_next(&executor->pick, now_ns, &unit->look_ns)) != FACET_PICK_NONE) {
         struct cpu_tenant *tenant = executor->tenants[entity];
         struct cpu_stream *stream = next_stream(tenant);
 

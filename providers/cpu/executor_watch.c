@@ -4,7 +4,7 @@
  * cancelled or that take longer than they may. Never: ends a work-group that could hold something
  * (cpu_job_can_be_ended()).
  *
- * A unit counts the work-groups that it begins; the watchdog looks whether the count of one that works still grows. So
+ * A unit counts the work-groups that it begins; the watchdog checks whether the count of a working one still grows. So
  * watching costs a work-group one store. The thread begins with the first work and sleeps while there is none.
  *
  * A work-group has no place at which it could be asked to stop: the watchdog ends its unit's thread, by an asynchronous
@@ -27,7 +27,7 @@ struct overlong {
 
 /* ---- reporting ---- */
 
-/* For how long the unit has been in its work-group, as far as was looked. */
+/* For how long the unit has been in its work-group, as of the last check. */
 static uint64_t running_ns(struct cpu_unit *unit, uint64_t now_ns)
 {
     uint64_t beat = atomic_load_explicit(&unit->beat, memory_order_relaxed);
@@ -158,7 +158,7 @@ static void check_units(struct cpu_executor *executor)
     }
 }
 
-/* When to look again, by cpu_deadline_ns(); UINT64_MAX: when `watch` is signalled. */
+/* The time of the next check, by cpu_deadline_ns(); UINT64_MAX: when `watch` is signalled. */
 static uint64_t next_look(const struct cpu_executor *executor)
 {
     const struct cpu_executor_options *options = &executor->options;

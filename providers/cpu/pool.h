@@ -2,7 +2,7 @@
 /*
  * The file that pages come from, one for each instance.
  *
- * Owns: its parts (struct cpu_pool, space.h). Never: maps them where kernels look.
+ * Owns: its parts (struct cpu_pool, space.h). Never: maps them at the addresses that kernels use.
  */
 #ifndef CPU_POOL_H
 #define CPU_POOL_H

@@ -11,7 +11,7 @@
 #include "cpu.h"
 
 #define FIRST_BUCKETS 4096u
-#define NOBODY        UINT32_MAX
+#define NO_ITEM       UINT32_MAX
 #define MANY          (UINT32_MAX - 1) /* more than one */
 
 struct touch {
@@ -99,13 +99,13 @@ static struct touch *touch_of(struct cpu_shadow *shadow, uint64_t address)
     }
     shadow->used++;
     *touch = (struct touch){
-        .address = address, .epoch = shadow->epoch, .writer = NOBODY, .reader = NOBODY, .updater = NOBODY};
+        .address = address, .epoch = shadow->epoch, .writer = NO_ITEM, .reader = NO_ITEM, .updater = NO_ITEM};
     return touch;
 }
 
 static bool is_other_item(uint32_t other, uint32_t item)
 {
-    return other != NOBODY && other != item;
+    return other != NO_ITEM && other != item;
 }
 
 static uint32_t join_items(uint32_t others, uint32_t item)

@@ -9,8 +9,8 @@
  * huge pages; pages are parts of one file without a name per instance, so that they can be mapped at several places and
  * moved under an address that stays.
  *
- * Thread rule: one lock per space; the caller takes it, for reading to look and copy, for writing to change. Data that
- * spaces share is under the pool's lock, which is taken here, inside of the spaces'.
+ * Thread rule: one lock per space; the caller takes it, for reading to find and copy memory, for writing to change it.
+ * Data that spaces share is under the pool's lock, which is taken here, inside of the spaces'.
  */
 #ifndef CPU_SPACE_H
 #define CPU_SPACE_H
@@ -110,7 +110,7 @@ bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cp
 /* Zeroed. `bytes` is a multiple of CPU_BLOCK_BYTES, of which `asked` were asked for. FACET_NO_MEMORY. */
 enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t asked, uint64_t *ret_address,
                                   struct facet_error *error);
-/* Takes a block out of the space; its memory is still there, for the caller to give back. FACET_NOT_FOUND. */
+/* Takes a block out of the space; its memory still exists, for the caller to give back. FACET_NOT_FOUND. */
 enum facet_status cpu_space_free(struct cpu_space *space, uint64_t address, struct cpu_range *ret_range,
                                  struct facet_error *error);
 

@@ -28,7 +28,7 @@
 
 #define CUDA_MAX_PARTS 8u /* MIG devices of a GPU */
 
-/* The state of a GPU at one reading; events are differences between two looks. */
+/* The state of a GPU at one reading; events are differences between two readings. */
 struct cuda_sight {
     bool present, has_ecc;
     uint32_t throttle; /* FACET_THROTTLE_* */
@@ -81,7 +81,7 @@ enum facet_status cuda_device_properties(struct facet_provider_instance *instanc
 extern const struct facet_metrics_ops cuda_metrics_ops;
 nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu,
                                struct facet_device_metrics *ret_metrics);
-/* As programs can have it: without the memory that the driver reserves, where NVML tells it apart. */
+/* As programs can have it: without the memory that the driver reserves, where NVML reports it separately. */
 nvmlReturn_t cuda_memory_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, nvmlMemory_t *ret_memory);
 bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint32_t *ret_throttle);
 

@@ -54,7 +54,7 @@ bool cuda_nvlink_leads(const struct facet_provider_instance *instance, uint32_t 
 
 /*
  * The NVLinks of `a` that lead directly to `b`, and the number of them that are up. A link to a switch is not counted:
- * NVML does not tell here what is connected to the switch.
+ * Here NVML does not report the devices behind the switch.
  */
 static uint32_t count_links(const struct facet_provider_instance *instance, uint32_t a, uint32_t b, uint32_t *ret_up)
 {

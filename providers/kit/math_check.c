@@ -316,7 +316,7 @@ static enum facet_status check_attention(struct facet_math *operation, struct ki
 
 /* ---- all ---- */
 
-/* Words beyond the host's size become zero. */
+/* Copies the host's operation; words beyond its size become zero. */
 static enum facet_status copy_operation(const struct facet_math *operation, struct facet_math *ret_taken,
                                         struct facet_error *error)
 {

@@ -146,8 +146,8 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_list(const struct facet_devi
 }
 
 /*
- * Returns one struct: as much of the `source_size` bytes at `source` as the size in the host's own, at `target`,
- * allows.
+ * Copies one struct to the host's at `target`: as much of the `source_size` bytes at `source` as its `size` has room
+ * for.
  */
 FACET_KIT_UNUSED static enum facet_status facet_kit_struct(const void *source, uint32_t source_size, void *target,
                                                            struct facet_error *error)

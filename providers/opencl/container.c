@@ -3,7 +3,7 @@
  * The table `container`: binding a sub-device's units to processors.
  *
  * Owns: the environment of a tenant on a processor.
- * Never: names device nodes. OpenCL does not tell them, so only processors, which need none, have this table.
+ * Never: names device nodes. OpenCL does not report them, so only processors, which need none, have this table.
  *
  * PoCL runs unit i of a processor in its i-th thread. With POCL_AFFINITY=1 it binds that thread to processor i, so that
  * exclusive units are exclusive processors. Without it a tenant still gets no more threads than units, but the kernel's

@@ -231,7 +231,7 @@ static enum facet_status add_device(struct facet_provider_instance *instance, co
     describe_address(platform, name, instance->infos, info);
     describe_place(device, extensions, info);
     describe_identity(device, extensions, info);
-    /* OpenCL does not tell a GPU's device nodes; a processor needs none. */
+    /* OpenCL does not report a GPU's device nodes; a processor needs none. */
     if (info->kind == FACET_DEVICE_CPU)
         info->capabilities |= FACET_CAN_CONTAINER;
     instance->devices[instance->count++] = (struct facet_opencl_device){.id = device};

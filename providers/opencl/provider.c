@@ -12,7 +12,7 @@
  * Environment: with OPENCL_LAYERS set the ICD loader puts layers, ours among them, between this provider and the
  * devices, and the provider would describe a vGPU. A host that wants the physical devices (the daemon) clears that
  * variable.
- * Parts: OpenCL does not tell which units a sub-device gets. Units are numbered on the assumption that a driver
+ * Parts: OpenCL does not report the units that a sub-device gets. Units are numbered on the assumption that a driver
  * allocates them in order, as PoCL does; a sub-device belongs to the process that makes it, so that partitions and
  * workers are the bookkeeping of this instance and end with it.
  */

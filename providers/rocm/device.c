@@ -124,7 +124,7 @@ static void describe_modes(const struct rocm_smi *smi, struct rocm_gpu *gpu, str
 }
 
 /*
- * Only an initialised runtime tells whether a device maps memory, and it is not initialised here: if it has the
+ * Only an initialised runtime reports whether a device maps memory, and it is not initialised here: if it has the
  * functions, all devices count as able.
  */
 static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, const struct rocm_math *math,
@@ -178,8 +178,8 @@ static bool smi_uuid(const struct rocm_smi *smi, const struct rocm_gpu *gpu, cha
 }
 
 /*
- * A uuid made of the GPU's permanent number; else AMD SMI's own, which changes when the GPU is partitioned; else one of
- * the slot.
+ * A uuid made of the GPU's permanent number; else AMD SMI's own, which changes when the GPU is partitioned; else one
+ * made of the slot's address.
  */
 static void set_uuid(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_info *info)
 {

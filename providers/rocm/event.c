@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: health, and events: the driver's notifications, and differences between one reading of a GPU and the next.
- * Never: waits for the driver. A state that changes and changes back between two looks is missed; a notification is
+ * Never: waits for the driver. A state that changes and changes back between two readings is missed; a notification is
  * not.
  */
 #include "rocm.h"

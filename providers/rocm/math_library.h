@@ -4,7 +4,7 @@
  *
  * Owns: the tables of hipBLASLt's and MIOpen's functions, their handles, and the functions that operations share.
  * Never: computes anything; calls a library from a thread other than the executor's, once an operation is queued;
- * initialises HIP: hipBLASLt needs a context to tell its version, so the version is not in `support`.
+ * initialises HIP: hipBLASLt needs a context to report its version, so the version is not in `support`.
  *
  * The libraries are libhipblaslt.so.1 or 0 and libMIOpen.so.1, or the files that FACET_ROCM_HIPBLASLT and
  * FACET_ROCM_MIOPEN name. Products of matrices need the first, convolution the second, attention both. Without both
@@ -19,7 +19,7 @@
  *   - normalization: f32.
  *
  * The libraries choose the multiplying units themselves: 16-bit types and int8 are multiplied by matrix cores, f32 in
- * f32. So FACET_MATH_NO_TENSOR has no effect, which `tensor_types` 0 tells, and FACET_MATH_MIXED rounds nothing.
+ * f32. So FACET_MATH_NO_TENSOR has no effect, as `tensor_types` 0 says, and FACET_MATH_MIXED rounds nothing.
  */
 #ifndef FACET_ROCM_MATH_LIBRARY_H
 #define FACET_ROCM_MATH_LIBRARY_H

@@ -9,7 +9,7 @@
  * templates are those compatible with it.
  *
  * A part has its own memory only if there are as many parts of memory as of compute; else several share one, and the
- * driver does not tell their shares.
+ * driver does not report their shares.
  */
 #include <stdlib.h>
 

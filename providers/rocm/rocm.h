@@ -29,7 +29,7 @@
 
 #define ROCM_MAX_PARTS 8u /* partitions of a GPU */
 
-/* The state of a GPU at one reading; events are differences between two looks. */
+/* The state of a GPU at one reading; events are differences between two readings. */
 struct rocm_sight {
     bool present, has_ecc;
     uint32_t health; /* enum facet_health */

@@ -3,7 +3,7 @@
  * The sim provider: machines that do not exist, described by profiles, for tests and for planning.
  *
  * Owns: the entry point and the list of tables.
- * Never: hides that it simulates: the trait FACET_PROVIDER_SIMULATED, and every name it returns, tell so.
+ * Never: hides that it simulates: the trait FACET_PROVIDER_SIMULATED, and every name it returns, say so.
  *
  * facet_device_info.address of its devices is the device's uuid; of a partition, the partition's; of a worker's part,
  * "<device uuid>/<worker>".

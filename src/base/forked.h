@@ -3,7 +3,7 @@
  * Whether this process is a child of the one that made an object: sockets, threads and devices behind it are the
  * parent's, and a child's use of its copy would affect them.
  *
- * Owns: a page that the kernel empties in children (MADV_WIPEONFORK, Linux 4.14), so that looking is one load.
+ * Owns: a page that the kernel empties in children (MADV_WIPEONFORK, Linux 4.14), so that the check is one load.
  * Never: asks for the process's number, which is a system call; answers for a child of vfork(), which must not call.
  */
 #ifndef FACET_BASE_FORKED_H

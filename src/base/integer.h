@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the smaller and the larger of two numbers, and unsigned numbers as the signed ones of JSON.
- * Never: wraps: a number that JSON cannot tell is told as the largest one.
+ * Never: wraps: a number that JSON cannot hold becomes the largest that it can.
  */
 #ifndef FACET_BASE_INTEGER_H
 #define FACET_BASE_INTEGER_H

@@ -154,7 +154,7 @@ static struct merit merit_of(const struct facet_balance *balance, const struct f
 static int choose_by_merit(const struct facet_balance *balance, const struct facet_balance_member *members,
                            uint32_t count, const struct facet_balance_work *work)
 {
-    int best = FACET_BALANCE_NOBODY;
+    int best = FACET_BALANCE_NONE;
     struct merit best_merit = {0};
 
     for (uint32_t i = 0; i < count; i++) {
@@ -162,7 +162,7 @@ static int choose_by_merit(const struct facet_balance *balance, const struct fac
             continue;
         struct merit merit = merit_of(balance, members, count, work, i);
 
-        if (best != FACET_BALANCE_NOBODY && !is_better_merit(&merit, &best_merit))
+        if (best != FACET_BALANCE_NONE && !is_better_merit(&merit, &best_merit))
             continue;
         best = (int)i;
         best_merit = merit;
@@ -180,7 +180,7 @@ static int choose_in_turn(struct facet_balance *balance, const struct facet_bala
         balance->turn = (index + 1) % count;
         return (int)index;
     }
-    return FACET_BALANCE_NOBODY;
+    return FACET_BALANCE_NONE;
 }
 
 static bool member_competes(const struct facet_balance_member *member)
@@ -221,7 +221,7 @@ static struct claim claim_of(struct facet_balance_member *member, int64_t weight
 static int choose_by_weight(struct facet_balance_member *members, uint32_t count)
 {
     int64_t weights = 0;
-    int best = FACET_BALANCE_NOBODY;
+    int best = FACET_BALANCE_NONE;
     struct claim best_claim = {0};
 
     for (uint32_t i = 0; i < count; i++)
@@ -231,12 +231,12 @@ static int choose_by_weight(struct facet_balance_member *members, uint32_t count
             continue;
         struct claim claim = claim_of(&members[i], weights);
 
-        if (best != FACET_BALANCE_NOBODY && !is_stronger_claim(&claim, &best_claim))
+        if (best != FACET_BALANCE_NONE && !is_stronger_claim(&claim, &best_claim))
             continue;
         best = (int)i;
         best_claim = claim;
     }
-    if (best != FACET_BALANCE_NOBODY)
+    if (best != FACET_BALANCE_NONE)
         members[best].credit -= weights;
     return best;
 }
@@ -283,7 +283,7 @@ uint64_t facet_balance_imbalance_milli(const struct facet_balance_member *member
 
 struct facet_balance_waits facet_balance_waits(const struct facet_balance_member *members, uint32_t count)
 {
-    struct facet_balance_waits waits = {.worst = FACET_BALANCE_NOBODY};
+    struct facet_balance_waits waits = {.worst = FACET_BALANCE_NONE};
     facet_balance_wide sum = 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -293,7 +293,7 @@ struct facet_balance_waits facet_balance_waits(const struct facet_balance_member
 
         sum += wait;
         waits.members++;
-        if (waits.worst != FACET_BALANCE_NOBODY && wait <= waits.longest_ns)
+        if (waits.worst != FACET_BALANCE_NONE && wait <= waits.longest_ns)
             continue;
         waits.worst = (int)i;
         waits.longest_ns = wait;

@@ -48,8 +48,8 @@
 
 #include <facet/limits.h>
 
-#define FACET_BALANCE_NOBODY (-1)
-#define FACET_BALANCE_NEVER  UINT64_MAX
+#define FACET_BALANCE_NONE  (-1)
+#define FACET_BALANCE_NEVER UINT64_MAX
 
 enum facet_balance_strategy {
     FACET_BALANCE_LEAST_LOADED = 0,
@@ -105,7 +105,7 @@ struct facet_balance_work {
     uint32_t priority; /* enum facet_priority */
     uint32_t moves;    /* how often it was moved or preempted */
     int member;        /* the member that it is queued at */
-    int previous;      /* the member that it was moved from last; FACET_BALANCE_NOBODY at first */
+    int previous;      /* the member that it was moved from last; FACET_BALANCE_NONE at first */
     bool running;      /* cannot be moved, but preempted */
 };
 
@@ -153,7 +153,7 @@ uint64_t facet_balance_transfer_ns(const struct facet_balance *balance, const st
                                    uint32_t count, int to);
 
 /*
- * Chooses one of `count` members for a new piece of work; FACET_BALANCE_NOBODY when none accepts it. The balancer's own
+ * Chooses one of `count` members for a new piece of work; FACET_BALANCE_NONE when none accepts it. The balancer's own
  * state (turn, credit) counts the choice as done; the caller adds the work to the member's load.
  */
 int facet_balance_choose(struct facet_balance *balance, struct facet_balance_member *members, uint32_t count,

@@ -24,7 +24,7 @@ bool facet_balance_accepts(const struct facet_balance_member *member);
 struct facet_balance_waits {
     uint64_t longest_ns, mean_ns;
     uint32_t members; /* that take part */
-    int worst;        /* the member that waits longest; FACET_BALANCE_NOBODY when none takes part */
+    int worst;        /* the member that waits longest; FACET_BALANCE_NONE when none takes part */
 };
 
 struct facet_balance_waits facet_balance_waits(const struct facet_balance_member *members, uint32_t count);

@@ -297,7 +297,7 @@ static struct facet_fair_client *next_client(struct facet_fair *fair)
 static void close_gate(struct facet_fair_client *client)
 {
     client->gate = FACET_FAIR_CLOSED;
-    client->draining = true; /* until a later look says that nothing is in flight: it may have launched just now */
+    client->draining = true; /* until a later step finds nothing in flight: it may have launched just now */
 }
 
 /* Since when a client could have launched something and has not. */
@@ -455,7 +455,7 @@ static void set_depths(struct facet_fair *fair)
     }
 }
 
-/* ---- when to look again ---- */
+/* ---- the time of the next step ---- */
 
 /*
  * While others wait, the work in flight is checked several times a turn: finished launches are followed by new ones,

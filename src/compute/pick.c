@@ -74,12 +74,12 @@ struct walk {
     uint32_t base;
 };
 
-/* The next number; FACET_PICK_NOBODY at the end. Visits only words that are not empty. */
+/* The next number; FACET_PICK_NONE at the end. Visits only words that are not empty. */
 static int walk_on(const struct facet_pick_set *set, struct walk *walk)
 {
     if (walk->word == 0) {
         if (walk->words == 0)
-            return FACET_PICK_NOBODY;
+            return FACET_PICK_NONE;
         uint32_t index = (uint32_t)__builtin_ctzll(walk->words);
 
         walk->words &= walk->words - 1;
@@ -94,7 +94,7 @@ static int walk_on(const struct facet_pick_set *set, struct walk *walk)
 
 #define EACH_WANTING(pick, walk, number)                                                                               \
     struct walk walk = {.words = (pick)->wanting.words};                                                               \
-    for (int number; (number = walk_on(&(pick)->wanting, &walk)) != FACET_PICK_NOBODY;)
+    for (int number; (number = walk_on(&(pick)->wanting, &walk)) != FACET_PICK_NONE;)
 
 /* ---- shares ---- */
 
@@ -141,8 +141,8 @@ int facet_pick_add(struct facet_pick *pick, const struct facet_pick_share *share
 {
     int number = walk_on(&pick->unused, &(struct walk){.words = pick->unused.words});
 
-    if (number == FACET_PICK_NOBODY)
-        return FACET_PICK_NOBODY;
+    if (number == FACET_PICK_NONE)
+        return FACET_PICK_NONE;
     struct facet_pick_entity *entity = &pick->entities[number];
 
     *entity = (struct facet_pick_entity){.used = true, .share = *share, .vtime = pick->floor, .credited_ns = now_ns};
@@ -352,7 +352,7 @@ int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_agai
     }
     *ret_again_ns = again;
     if (!best)
-        return FACET_PICK_NOBODY;
+        return FACET_PICK_NONE;
     best->turn = ++pick->moment;
     return (int)(best - pick->entities);
 }

@@ -32,7 +32,7 @@
 
 #define FACET_PICK_ENTITIES 4096u
 #define FACET_PICK_NEVER    UINT64_MAX
-#define FACET_PICK_NOBODY   (-1)
+#define FACET_PICK_NONE     (-1)
 
 enum facet_pick_policy {
     FACET_PICK_FAIR = 0,
@@ -108,14 +108,14 @@ void facet_pick_init(struct facet_pick *pick, const struct facet_pick_config *co
  */
 void facet_pick_set_policy(struct facet_pick *pick, enum facet_pick_policy policy);
 
-/* Adds an entity that wants nothing yet; FACET_PICK_NOBODY when all FACET_PICK_ENTITIES are used. */
+/* Adds an entity that wants nothing yet; FACET_PICK_NONE when all FACET_PICK_ENTITIES are used. */
 int facet_pick_add(struct facet_pick *pick, const struct facet_pick_share *share, uint64_t now_ns);
 void facet_pick_remove(struct facet_pick *pick, int entity);
 void facet_pick_set_share(struct facet_pick *pick, int entity, const struct facet_pick_share *share, uint64_t now_ns);
 void facet_pick_set_want(struct facet_pick *pick, int entity, enum facet_pick_want want);
 
 /*
- * Picks the next entity: ready and under its cap; FACET_PICK_NOBODY when there is none. Either way *ret_again_ns says
+ * Picks the next entity: ready and under its cap; FACET_PICK_NONE when there is none. Either way *ret_again_ns says
  * when the first entity that its cap holds back may be picked: FACET_PICK_NEVER when there is none.
  */
 int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns);

@@ -87,13 +87,13 @@ void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance
 /* The member with the shortest wait. Copy costs do not count: the bytes are lost with the old member. */
 static int find_refuge(const struct facet_balance_plan *plan)
 {
-    int best = FACET_BALANCE_NOBODY;
+    int best = FACET_BALANCE_NONE;
     uint64_t least = 0;
 
     for (uint32_t i = 0; i < plan->count; i++) {
         uint64_t wait = facet_balance_wait_ns(&plan->members[i]);
 
-        if (!facet_balance_accepts(&plan->members[i]) || (best != FACET_BALANCE_NOBODY && wait >= least))
+        if (!facet_balance_accepts(&plan->members[i]) || (best != FACET_BALANCE_NONE && wait >= least))
             continue;
         best = (int)i;
         least = wait;
@@ -110,7 +110,7 @@ static void evacuate_members(struct facet_balance_plan *plan)
             continue;
         int to = find_refuge(plan);
 
-        if (to == FACET_BALANCE_NOBODY)
+        if (to == FACET_BALANCE_NONE)
             return;
         facet_balance_migrate(plan, work, to, FACET_BALANCE_NEVER, plan->balance->config.move_ns);
     }

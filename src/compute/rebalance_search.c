@@ -130,7 +130,7 @@ bool facet_balance_search(struct facet_balance_plan *plan)
 {
     struct search search = {.plan = plan};
     struct facet_balance_work *work;
-    int to = FACET_BALANCE_NOBODY;
+    int to = FACET_BALANCE_NONE;
 
     if (!gather_work(plan, &search))
         return false;

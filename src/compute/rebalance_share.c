@@ -49,7 +49,7 @@ typedef uint32_t (*spare_func)(const struct facet_balance_plan *plan, const stru
 
 static int find_richest(const struct facet_balance_plan *plan, int receiver, spare_func spare_of)
 {
-    int best = FACET_BALANCE_NOBODY;
+    int best = FACET_BALANCE_NONE;
     uint32_t most = 0;
 
     for (int i = 0; i < (int)plan->count; i++) {
@@ -90,7 +90,7 @@ static void raise_share(struct facet_balance_plan *plan, int receiver, uint32_t 
     while (got < missing && plan->used + 1 < plan->most) {
         int donor = find_richest(plan, receiver, spare_of);
 
-        if (donor == FACET_BALANCE_NOBODY)
+        if (donor == FACET_BALANCE_NONE)
             break;
         uint32_t part = spare_of(plan, &plan->members[donor]);
 

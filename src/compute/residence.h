@@ -18,7 +18,7 @@
  *
  * A client that was asked and has given nothing for `patience_ns` is stuck: it is stopped, holds a capture open, or its
  * kernels do not end. It is still asked, but no longer waited for: others are asked in its place. When there are none,
- * the client being brought in is told so (FACET_RESIDENCE_LAST), so that the next one has its turn.
+ * the client being brought in learns that (FACET_RESIDENCE_LAST), so that the next one has its turn.
  *
  * Times are nanoseconds of one monotonic clock. Not thread-safe: one scheduler calls it.
  */

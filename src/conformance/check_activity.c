@@ -2,7 +2,7 @@
 /*
  * Whether readings follow activity on the device.
  *
- * Owns: causing activity, and looking for it in the readings of the device and of this process.
+ * Owns: causing activity, and finding it in the readings of the device and of this process.
  * Never: expects how much a reading changes, or that it does so at once: a provider reads at its own pace.
  */
 #include "conformance/activity.h"

@@ -331,8 +331,8 @@ static enum facet_status call_events(struct facet_check *check, const void *subj
                                     &check->error);
 }
 
-/* Something to tell of, where that can be had. */
-static void make_event(struct facet_check *check)
+/* Causes an event, where that is possible. */
+static void cause_event(struct facet_check *check)
 {
     struct facet_partition_info made = {.size = sizeof made};
     const struct facet_partition_ops *ops = &check->partition_ops;
@@ -401,7 +401,7 @@ static void events(struct facet_check *check)
     uint32_t count = 0, later = 0;
     struct facet_check_list list = {"device.events", sizeof(struct facet_event), false, call_events, &after};
 
-    make_event(check);
+    cause_event(check);
     FACET_CLEANUP_FREE struct facet_event *all = facet_check_fetch(check, &list, &count);
     if (!all)
         return;

@@ -94,7 +94,7 @@ static void tables(struct facet_check *check)
     table_size(check, "execution", provider->execution);
 }
 
-/* The part of a file at `offset` as an array of `count` structs; NULL when it is not all there. */
+/* The part of a file at `offset` as an array of `count` structs; NULL when a part is missing. */
 static const void *part(const unsigned char *file, size_t file_size, uint64_t offset, uint64_t bytes)
 {
     return offset <= file_size && bytes <= file_size - offset ? file + offset : NULL;
@@ -108,7 +108,7 @@ static bool is_exported(const Elf64_Sym *symbol)
            (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
 }
 
-/* Looks through one table of dynamic symbols; sets *ret_other to the first that is not the entry point. */
+/* Searches one table of dynamic symbols; sets *ret_other to the first that is not the entry point. */
 static uint32_t count_exports(const unsigned char *file, size_t size, const Elf64_Shdr *sections, uint32_t index,
                               const char **ret_other)
 {

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "conformance/slices.h"
 
-/* Partitions that others made stay: with any there, the checks that create are left out. */
+/* Partitions that others made stay: while there are any, the checks that create partitions are left out. */
 static bool is_empty(struct facet_check *check, const char *what)
 {
     uint32_t count = 0;
@@ -46,7 +46,7 @@ static const char *fault_of_template(const struct facet_check *check, const stru
     return NULL;
 }
 
-/* Also that placements are sound: the template's length, in rising order, none twice. */
+/* Also checks that placements are sound: the template's length, in rising order, none twice. */
 static const char *fault_of_placements(struct facet_check *check, const struct facet_partition_template *one)
 {
     uint32_t count = 0;
@@ -249,7 +249,7 @@ static void in_use(struct facet_check *check)
     facet_check_clear_partitions(check);
 }
 
-/* The four that create much, each on an empty device. */
+/* The four checks that create many partitions, each on an empty device. */
 static void life(struct facet_check *check)
 {
     static void (*const stages[])(struct facet_check *) = {facet_check_partition_everywhere,

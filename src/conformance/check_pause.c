@@ -4,7 +4,7 @@
  *
  * Owns: queues that a pause holds, and a window onto their results meanwhile: memory that another context shares.
  * Never: reads through a paused context: that comes after everything it has queued. Asserts how long anything takes; it
- * looks twice, some time apart.
+ * reads twice, some time apart.
  */
 #include <inttypes.h>
 #include <string.h>

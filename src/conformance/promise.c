@@ -109,7 +109,7 @@ const char *facet_check_operation_name(enum facet_operation_id operation)
     return operation_names[operation];
 }
 
-/* All function pointers look alike; whether one is NULL is known without calling it. */
+/* All function pointers have one form; whether one is NULL is known without calling it. */
 bool facet_check_is_offered(const struct facet_check *check, enum facet_operation_id operation)
 {
     static const unsigned char none[sizeof(void (*)(void))];

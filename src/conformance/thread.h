@@ -3,7 +3,7 @@
  * One of eight threads that call a provider at once.
  *
  * Owns: calling, and writing down that it called: both in one macro, so that the count of calls cannot be wrong.
- * Never: reports from a thread: each keeps its first complaint, and the group tells them afterwards.
+ * Never: reports from a thread: each keeps its first complaint, and the group reports them afterwards.
  */
 #ifndef FACET_CONFORMANCE_THREAD_H
 #define FACET_CONFORMANCE_THREAD_H

@@ -312,7 +312,7 @@ static enum facet_status add_device(struct building *building, const struct face
     return status;
 }
 
-/* --- looking ---------------------------------------------------------------------------------------------------- */
+/* --- reading devices ---------------------------------------------------------------------------------------------- */
 
 /* The session of the provider that was asked last. */
 struct visitor {

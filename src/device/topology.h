@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding the processors and the memory node near a device, through hwloc.
- * Never: fails; if the machine does not tell, the fields stay empty.
+ * Never: fails; if the machine does not report it, the fields stay empty.
  */
 #ifndef FACET_DEVICE_TOPOLOGY_H
 #define FACET_DEVICE_TOPOLOGY_H

@@ -45,7 +45,7 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
 
 /*
  * The right to compile a key: waits while another thread or process has it, for at most `wait_ns`. A descriptor for
- * facet_cache_unlock(), -1 without one: then look once more and compile all the same.
+ * facet_cache_unlock(), -1 without one: then check once more and compile all the same.
  */
 int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_key *key, uint64_t wait_ns);
 void facet_cache_unlock(const struct facet_cache *cache, const struct facet_cache_key *key, int lock);

@@ -82,7 +82,7 @@ static void begin_belief(struct facet_belief *belief, const struct facet_usage_t
 uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage_totals *totals, uint64_t memory_most,
                            uint64_t now_ns)
 {
-    /* The thread that read the clock first need not be the first to look. */
+    /* The thread that read the clock first need not be the first to check. */
     if (now_ns < belief->at_ns)
         now_ns = belief->at_ns;
     belief->doubted |= absurd_totals(totals);

@@ -7,7 +7,7 @@
  *
  * A registered process owns a slot like an interposed one; but this handle holds the slot's lock, on a description that
  * all registrations of a worker share, and notices the process's death through a pidfd. When the handle's process dies
- * the kernel drops the locks: registrations end with the handle, and the next process that looks clears the slots.
+ * the kernel drops the locks: registrations end with the handle, and the next process that checks clears the slots.
  *
  * Thread rule: one lock a handle, held for microseconds; system calls under it only on slow paths.
  */
@@ -58,7 +58,7 @@ struct facet_host_worker *facet_host_find(struct facet_limiter *limiter, const c
 /* Ends all registrations and forgets the worker, which stays in its folder. NULL is allowed. */
 void facet_host_worker_close(struct facet_host_worker *worker);
 
-/* Looks after a worker: reclaims dead processes, freezes idle resources, moves the gate accordingly. */
+/* Maintains a worker: reclaims dead processes, freezes idle resources, moves the gate accordingly. */
 void facet_host_look(struct facet_host_worker *worker, uint64_t now_ns);
 void facet_host_set_gate(struct facet_host_worker *worker);
 

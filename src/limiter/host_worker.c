@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: making, adopting, removing and looking after workers. Never: keeps a worker whose segment it could not map. */
+/* Owns: making, adopting, removing and maintaining workers. Never: keeps a worker whose segment it could not map. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -300,7 +300,7 @@ enum facet_status facet_limiter_worker_remove(struct facet_limiter *limiter, con
     return status;
 }
 
-/* ---- looking after it ---- */
+/* ---- maintaining it ---- */
 
 static bool is_paced(const struct facet_policy *policy)
 {

@@ -20,8 +20,8 @@
  *  - Memory held is the sum of `memory_bytes` and `regions` over the slots. A process first adds the wanted amount to
  *    its own slot, then sums, and takes it back when the sum exceeds the quota. So there is no further word that could
  *    disagree, and a dead process's memory is given back by a store of 0 to each, made while holding the slot's lock.
- *  - Spare regions hold no memory but count in that sum: their process may have them again without a look at the
- *    others. A process that would be refused takes all processes' spare regions back first (ADR 24).
+ *  - Spare regions hold no memory but count in that sum: their process may have them again without reading the others.
+ *  A process that would be refused takes all processes' spare regions back first (ADR 24).
  *  - When a process died before it could report its device time, the process that clears its slot charges that time:
  *    from `unsettled_since_ns` or from the launch on, for as long as the dead process can have lived.
  *  - No process waits on a writer: there are no locks in the segment, and every wait has a timeout.
@@ -222,7 +222,10 @@ static inline uint64_t facet_inflight_ns(uint64_t inflight)
     return inflight >> FACET_INFLIGHT_BITS;
 }
 
-/* When work ended, and whether `end_ns` is only when a thread looked, an upper bound. The flag costs a nanosecond. */
+/*
+ * When work ended, and whether `end_ns` is only the time of a thread's check, an upper bound. The flag costs a
+ * nanosecond.
+ */
 static inline uint64_t facet_idle_since(uint64_t end_ns, bool late)
 {
     return late ? end_ns | 1 : end_ns & ~UINT64_C(1);
@@ -267,7 +270,7 @@ struct facet_usage {
     struct facet_slot slots[FACET_SEGMENT_SLOTS];
 };
 
-/* A device's doorbell. Anything a scheduler must look at soon is announced here. */
+/* A device's doorbell. Anything that a scheduler must read soon is announced here. */
 struct facet_bell {
     uint64_t magic;
     _Atomic uint32_t rings;    /* futex word */

@@ -360,8 +360,8 @@ bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_sha
     return fits;
 }
 
-/* A time that the clock does not tell. */
-#define NOBODY_KNOWS UINT64_MAX
+/* A time that the clock never shows. */
+#define UNKNOWN_NS UINT64_MAX
 
 /*
  * How long until a launch fits behind the work in flight, by the clock: the device finishes work before it reports it,
@@ -376,7 +376,7 @@ static uint64_t fits_after_ns(const struct facet_tenant *tenant, uint64_t others
     uint64_t since_ns = facet_slot_unsettled_since_ns(tenant->slot), now_ns = facet_clock_now_ns();
 
     if (!clear_ns || !since_ns || !estimate_ns || estimate_ns > depth_ns || limit < FACET_MILLI_WHOLE)
-        return NOBODY_KNOWS;
+        return UNKNOWN_NS;
     if (clear_ns == FACET_NOT_CLEAR) /* soon it may be, and no one wakes this thread then */
         return depth_ns / FACET_TENANT_LITTLE;
     since_ns = since_ns > clear_ns ? since_ns : clear_ns;
@@ -384,7 +384,7 @@ static uint64_t fits_after_ns(const struct facet_tenant *tenant, uint64_t others
     return others_ns + estimate_ns > depth_ns + done_ns ? others_ns + estimate_ns - depth_ns - done_ns : 0;
 }
 
-/* How long a launch that does not fit, and is not in flight, waits before it looks again. */
+/* How long a launch that does not fit, and is not in flight, waits before it checks again. */
 static uint64_t depth_wait_ns(const struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     uint64_t wait_ns = fits_after_ns(tenant, facet_inflight_ns(facet_slot_inflight(tenant->slot)), estimate_ns);
@@ -554,7 +554,7 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
 }
 
 /*
- * Takes launches out of flight that ended at `now_ns`, and tells the waiting threads and the scheduler. The end is
+ * Takes launches out of flight that ended at `now_ns`, and wakes the waiting threads and the scheduler. The end is
  * written before the count falls: a reader that sees nothing in flight also sees since when. Of several streams the one
  * that is reported last need not have ended last.
  */

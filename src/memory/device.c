@@ -132,8 +132,10 @@ static enum facet_status fill_bytes(void *data, uint64_t context, uint64_t addre
 
 /* --- by the owner's context --------------------------------------------------------------------------------------- */
 
-/* Pages are reached through a window of its addresses, one at a time: nothing is ever queued in that context, so that
- * nothing there waits. */
+/*
+ * Pages are reached through a window of its addresses, one at a time: nothing is ever queued in that context, so that
+ * its calls never wait.
+ */
 struct access {
     const struct facet_page_place *place;
     uint64_t skip, bytes;

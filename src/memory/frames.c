@@ -151,7 +151,7 @@ static enum facet_status have_chunk(struct facet_frames *frames, struct facet_ch
     return FACET_OK;
 }
 
-/* Off the books, while the device still has to be told. */
+/* Removed from the free frames, while the device still has them mapped. */
 static void unlink_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 {
     uint32_t count = facet_chunk_frames(frames, chunk);

@@ -108,8 +108,8 @@ struct facet_frame_move {
 };
 
 /*
- * Looks for one, of at most `most` frames; only of `only` unless that is 0. False: there is none. Nothing is taken yet,
- * and by the time that the caller holds the space's lock it may no longer be so.
+ * Searches for a move of at most `most` frames; only of `only` unless that is 0. False: there is none. Nothing is taken
+ * yet, and by the time that the caller holds the space's lock it may no longer be so.
  */
 bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most, struct facet_frame_move *ret_move);
 

@@ -109,10 +109,10 @@ struct facet_memory {
     struct facet_classes classes;
     uint64_t page_bytes, chunk_bytes;
     uint64_t pass_bytes;
-    struct facet_swap *swap; /* NULL: memory is always there */
+    struct facet_swap *swap; /* NULL: memory is always on the device */
     uint32_t swap_repay;
     struct facet_queue queue;
-    uint32_t clock_hand;                     /* of the queue's head: the frame at which it looks for pages next */
+    uint32_t clock_hand;                     /* of the queue's head: the frame from which it searches for pages next */
     struct facet_defragmenter *defragmenter; /* the background defragmenter; NULL: none */
 
     pthread_mutex_t lock; /* of the fields below */

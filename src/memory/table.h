@@ -64,7 +64,7 @@ static inline void facet_entry_set_frame(struct facet_entry *entry, uint32_t fra
 
 struct facet_table {
     struct facet_entry *entries;
-    _Atomic(struct facet_slab *) *slabs; /* of pages of pools: apart, since each free of a block looks here */
+    _Atomic(struct facet_slab *) *slabs; /* of pages of pools: apart, since each free of a block reads it */
     uint32_t count;
     uint32_t tops;                 /* a bit for each doubling that has a run */
     uint8_t subs[32];              /* a bit for each of its eight rows */

@@ -65,7 +65,7 @@ bool facet_history_add(struct facet_history *history, const struct facet_sample 
     return true;
 }
 
-/* Returns whether sample `number` is still there. */
+/* Returns whether sample `number` is still kept. */
 static bool read_one(const struct facet_history *history, uint64_t number, struct facet_sample *ret_sample)
 {
     const struct entry *entry = &history->entries[number % history->capacity];

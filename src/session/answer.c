@@ -6,7 +6,7 @@
 
 #include "session/call.h"
 
-/* The place of the argument through which a call answers; beyond the last when its status is all there is. */
+/* The place of the argument through which a call answers; beyond the last when the answer is only a status. */
 static size_t output_of(const struct facet_call *call)
 {
     const struct facet_parameter *parameters = facet_operations[call->operation].parameters;
@@ -112,7 +112,7 @@ void facet_call_encode_answer(const struct facet_call *call, enum facet_status s
 /* An answer under examination. */
 struct answer {
     const char *operation;
-    const struct facet_parameter *parameter; /* of the output; NULL when the status is all there is */
+    const struct facet_parameter *parameter; /* of the output; NULL when the answer is only a status */
     const struct facet_argument *argument;
     enum facet_status status;
     struct facet_wire_reader *reader;

@@ -83,15 +83,14 @@ struct facet_call {
 enum facet_status facet_call_check(const struct facet_call *call, struct facet_error *error);
 
 /*
- * The time that a call may take: `patience_ns`, which is the usual, and the extra time that its arguments imply. Never
- * wraps.
+ * The time that a call may take: the usual `patience_ns`, and the extra time that its arguments imply. Never wraps.
  */
 uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns);
 
 /* The bulk data of a call that does not fit into a message: the argument, or NULL when there is none. `ret_kind`: DATA
  * to go, or RET_DATA to come. */
 const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_parameter_kind *ret_kind);
-/* The file of a call's own (kind FD), or -1. */
+/* The call's file argument (kind FD), or -1. */
 int facet_call_fd(const struct facet_call *call);
 
 /* The bounds of a request: no more of a struct than this library knows, and no more items than are plausible. */
@@ -102,8 +101,8 @@ uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, cons
 void facet_call_encode(const struct facet_call *call, struct facet_wire_writer *writer);
 /*
  * Reads the answer, and on success writes the outputs of `call`. The status is the provider's own, with its error made
- * printable; or FACET_CORRUPT when the answer breaks a rule of the ABI. `ret_broken` tells when it is no answer at all:
- * then nothing that comes from there can be believed.
+ * printable; or FACET_CORRUPT when the answer breaks a rule of the ABI. `ret_broken`: the message is no answer at all,
+ * so nothing that the child sends can be trusted.
  */
 enum facet_status facet_call_decode_answer(const struct facet_call *call, struct facet_wire_reader *reader,
                                            bool *ret_broken, struct facet_error *error);

@@ -121,7 +121,7 @@ static enum facet_transport receive_report(struct facet_client *client, uint64_t
     return ret_packet->size == sizeof *ret_packet ? FACET_TRANSPORT_OK : FACET_TRANSPORT_FAILED;
 }
 
-/* Texts in place: ended and printable. */
+/* Makes the packet's texts terminated and printable, in place. */
 static void clean_texts(struct facet_report_packet *packet)
 {
     struct facet_report_packet dirty = *packet;
@@ -190,7 +190,7 @@ enum facet_status facet_client_await(struct facet_client *client, struct facet_r
     }
 }
 
-/* The operations under way, as "memory.copy or memory.fill": one of them it was. */
+/* The operations under way, as "memory.copy or memory.fill": it happened during one of them. */
 static void name_operations(const struct facet_client *client, char *ret_names, size_t size)
 {
     size_t used = 0;

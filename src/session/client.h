@@ -74,7 +74,7 @@ enum facet_status facet_client_lose(struct facet_client *client, unsigned child,
 /* A span of time for people, "5 s" or "300 ms". */
 const char *facet_client_span(uint64_t ns, char *ret_text, size_t size);
 
-/* Whether it can be called; looks whether the child is still there. When not, `error` says why. */
+/* Whether it can be called; checks whether the child still lives. When not, `error` says why. */
 bool facet_client_alive(struct facet_client *client, struct facet_error *error);
 
 #endif

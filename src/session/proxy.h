@@ -3,7 +3,7 @@
  * The operations of a provider that runs in a child.
  *
  * Owns: tables whose functions turn their arguments into a call. Their instance is a struct facet_client.
- * Never: is told by a caller from a provider's own tables.
+ * Never: can be distinguished by a caller from a provider's own tables.
  */
 #ifndef FACET_SESSION_PROXY_H
 #define FACET_SESSION_PROXY_H

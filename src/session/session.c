@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: struct facet_session, and the steps common to both places. Never: tells callers which place it is. */
+/* Owns: struct facet_session, and the steps common to both places. Never: shows callers which place it is. */
 #include "session/session.h"
 
 #include <errno.h>

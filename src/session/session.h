@@ -17,7 +17,7 @@ enum facet_status facet_session_start(const char *path, const struct facet_sessi
 /* Waits until it is open. On failure there is no child any more, and the session is only good to be closed. */
 enum facet_status facet_session_finish(struct facet_session *session, struct facet_error *error);
 
-/* Closes as facet_session_close(), and tells how that went. */
+/* Closes as facet_session_close(), and reports how that went. */
 enum facet_status facet_session_end(struct facet_session *session, struct facet_error *error);
 
 /*

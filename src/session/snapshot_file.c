@@ -301,7 +301,7 @@ static enum facet_status read_file(int fd, const char *path, struct header *ret_
         return refuse_corrupt(path, bytes < header.payload_bytes ? "is cut short" : "has bytes behind its end", error);
     if (memcmp(&hash, &header.payload_hash, sizeof hash) != 0)
         return refuse_corrupt(path, "is damaged", error);
-    /* A checksum tells damage, not malice. */
+    /* A checksum detects damage, not malice. */
     header.provider[sizeof header.provider - 1] = '\0';
     header.device[sizeof header.device - 1] = '\0';
     header.worker[sizeof header.worker - 1] = '\0';

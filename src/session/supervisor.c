@@ -50,7 +50,7 @@ static struct facet_end_packet take_end(pid_t child)
     return (struct facet_end_packet){.code = info.si_code, .status = info.si_status};
 }
 
-/* A pipe whose end tells the child that its parent has closed its copy of the child's socket; -1: there is none. */
+/* A pipe whose end shows the child that its parent has closed its copy of the child's socket; -1: there is none. */
 struct latch {
     int wait, open;
 };

@@ -159,7 +159,7 @@ static bool make_value(const struct facet_field *field, const void *from, json_t
     }
 }
 
-/* Why a value could not be made, as far as that can be told: a text that is no UTF-8, a number beyond JSON's. */
+/* Why a value could not be made, as far as that is known: a text that is no UTF-8, a number beyond JSON's. */
 static enum facet_status refuse_field(const struct facet_field *field, const void *from, struct facet_error *error)
 {
     uint64_t wide = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tables of which member of a struct is which member of JSON, and going from one to the other by them.
+ * Owns: tables that map the members of a struct to members of JSON, and the conversions by them.
  * Never: touches a member that no table names.
  */
 #ifndef FACET_SPEC_FIELDS_H
@@ -21,10 +21,10 @@ struct facet_field {
     const char *key;   /* in JSON */
     const char *group; /* the object that has it; NULL: the item itself */
     size_t offset;
-    uint32_t bit; /* in `valid`; 0: always there */
+    uint32_t bit; /* in `valid`; 0: always present */
     enum facet_field_kind kind;
     const char *(*name)(uint32_t value); /* of FACET_FIELD_NAME */
-    bool heads;                          /* its group is nothing without it */
+    bool heads;                          /* its group is absent without it */
 };
 
 struct facet_fields {

@@ -96,7 +96,7 @@ static uint32_t places_of(const char *text)
     return places > 6 ? 6 : (uint32_t)places;
 }
 
-/* Bytes are written with a unit, all other amounts as decimals. For an unknown type, the unit tells. */
+/* Bytes are written with a unit, all other amounts as decimals. For an unknown type, the unit decides. */
 static bool read_amount(const struct reading *reading, const char *slot, const char *text,
                         struct facet_resources_record *record)
 {

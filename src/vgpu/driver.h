@@ -54,7 +54,7 @@ struct facet_driver {
     char published[40];
     uint64_t published_ns;
 
-    pthread_mutex_t watching; /* the next; held while watches are told */
+    pthread_mutex_t watching; /* the next; held while watches are called */
     struct facet_vgpu_watch *watches;
     uint64_t watched;
 };

@@ -90,7 +90,7 @@ static enum facet_status check_range(const struct work *work, const char *argume
 }
 
 /*
- * Nothing tells how far a kernel reads from an address. So the address must lie in an allocation, or at its end, where
+ * How far a kernel reads from an address is unknown. So the address must lie in an allocation, or at its end, where
  * loops over pointers stop.
  */
 static enum facet_status check_argument(void *data, const char *argument, uint64_t address, struct facet_error *error)

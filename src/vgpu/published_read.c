@@ -70,7 +70,7 @@ static bool is_left_behind(int folder, const char *lock, const char *text)
     return true;
 }
 
-/* "4711-0.lock" and "4711-0.json"; the name tells the process: a text may say anything. */
+/* "4711-0.lock" and "4711-0.json"; the name contains the process: a text may say anything. */
 static bool names_of(const char *name, char *ret_text, size_t size, struct facet_published *ret_driver)
 {
     int length = 0;

@@ -45,7 +45,7 @@ struct facet_vgpu {
 
     pthread_mutex_t lock; /* the next */
     uint32_t request_milli, limit_milli, priority, units, units_least, launches;
-    bool shared, bound;                /* the device was told of a share, of bounds */
+    bool shared, bound;                /* the device was given a share, bounds */
     uint32_t given_milli, given_units; /* the last values that scaling sent to it */
 
     uint32_t streams;

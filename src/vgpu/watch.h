@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches: functions of the program that are told of samples.
+ * Watches: functions of the program that are called with samples.
  *
  * Owns: the list of them, and the choice of those that a sample is for. Never: runs one outside the driver's thread.
  */

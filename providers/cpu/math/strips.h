@@ -36,8 +36,8 @@ struct cpu_math_strips {
     struct cpu_math_strips_step *steps;
     uint32_t step_count;
     uint64_t filter_bytes, row_bytes, plane_bytes, input_at; /* in the piece's memory */
-    uint64_t products_at, transposed_at, strip_at, rest_at,
-        rest_bytes; /* in scratch memory; first: a filter, converted */
+    uint64_t products_at, transposed_at, strip_at;           /* in scratch memory; first: a filter, converted */
+    uint64_t rest_at, rest_bytes;                            /* of oneDNN's own scratch memory, behind them */
 };
 
 /* The rows of input that `rows` rows of output need. */

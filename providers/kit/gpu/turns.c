@@ -80,7 +80,7 @@ enum facet_status gpu_tenant_join(struct gpu_executor *executor, struct gpu_turn
 {
     int entity = facet_pick_add(&turns->pick, &share_at_first, gpu_monotonic_ns());
 
-    if (entity == FACET_PICK_NOBODY)
+    if (entity == FACET_PICK_NONE)
         return facet_kit_fail(error, FACET_NO_MEMORY, "contexts: expected at most %u at a time", FACET_PICK_ENTITIES);
     tenant->turns = turns;
     tenant->entity = entity;
@@ -218,7 +218,7 @@ static void choose_holder(struct gpu_turns *turns, uint64_t now_ns)
     if (goes_on(turns, now_ns))
         return;
     int entity = facet_pick_next(&turns->pick, now_ns, &turns->again_ns);
-    if (entity == FACET_PICK_NOBODY)
+    if (entity == FACET_PICK_NONE)
         return;
     struct gpu_tenant *chosen = turns->tenants[entity];
     if (turns->holder && turns->holder != chosen && turns->holder->under_way)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: looking through /proc for processes that have a device node open. Never: counts an unreadable process as none.
+ * Owns: searching /proc for processes that have a device node open. Never: counts an unreadable process as none.
  */
 #include <facet/attach.h>
 

@@ -12,7 +12,7 @@
 
 #include <facet/passthrough_bind.h>
 
-/* A process that did not come back; the time of its start tells it from a later one of its number. */
+/* A process that did not come back; the time of its start distinguishes it from a later one of its number. */
 struct bind_stuck {
     int64_t pid; /* 0: none */
     uint64_t start;
@@ -69,7 +69,7 @@ uint64_t bind_start_of(int root, int64_t pid); /* 0: not there */
 /* The owner of a file, as "0:0"; empty when there is none. */
 void bind_owner(const struct bind_host *host, const char *path, char *text, size_t size);
 
-/* Names this run of the machine; empty when the kernel does not tell. */
+/* Names this run of the machine; empty when the kernel does not report it. */
 void bind_boot(const struct bind_host *host, char *text, size_t size);
 
 #endif

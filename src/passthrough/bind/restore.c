@@ -10,7 +10,7 @@
 
 #include "passthrough/bind/manager.h"
 
-/* A look, and which of the functions could not be brought back. */
+/* One scan, and the functions that could not be brought back. */
 struct restoring {
     struct bind_run *run;
     const struct facet_pci_snapshot *snapshot;
@@ -44,7 +44,7 @@ static bool step_back(struct restoring *restoring, size_t index, const struct fa
     return false;
 }
 
-/* NULL: there is nothing to write to, which is said. */
+/* NULL: there is no function to write to; a note says so. */
 static const struct facet_pci_function *find_function(struct restoring *restoring, size_t index, bool is_first)
 {
     struct journal_function *record = &restoring->run->journal->functions[index];
@@ -93,7 +93,7 @@ static void move_driver(struct restoring *restoring, size_t index)
             return;
 }
 
-/* After the drivers, which may have set it for themselves. */
+/* Called after the drivers are in place, because a driver may set the power for itself. */
 static void set_power_and_rights(struct restoring *restoring, size_t index)
 {
     const struct journal_function *record = &restoring->run->journal->functions[index];
@@ -106,7 +106,7 @@ static void set_power_and_rights(struct restoring *restoring, size_t index)
 
     if (!function)
         return;
-    bind_place(host, function, &now); /* whose driver is that of before the move */
+    bind_place(host, function, &now); /* its driver is that of before the move */
     if (bind_power_step(&record->identity, &now, target, &step) && !step_back(restoring, index, &step))
         return;
     if (bind_rights_step(host, &record->identity, target, &step))

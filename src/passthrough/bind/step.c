@@ -16,7 +16,7 @@
 
 enum { WRITE_SECONDS = 10, SLOW_SECONDS = 60 };
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 static bool is_there(const struct bind_run *run, const struct facet_pci_address *address)
 {

@@ -80,8 +80,8 @@ enum facet_status bind_check_users(struct bind_host *host, const struct journal 
 /* ---- after the steps ---- */
 
 /*
- * Bytes that are all ones mean that no device answered. Vendor and device alone would not tell: a virtual function has
- * ones there in its own configuration space.
+ * Bytes that are all ones mean that no device answered. Vendor and device alone would not identify it: a virtual
+ * function has ones there in its own configuration space.
  */
 static bool is_silent(const uint8_t *bytes, size_t length)
 {

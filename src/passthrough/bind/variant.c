@@ -57,7 +57,7 @@ static bool take_driver(void *context, char *name)
     return false;
 }
 
-/* A module that is loaded tells its driver's name; of others it is the module's, with dashes. */
+/* A module that is loaded shows its driver's name; of others it is the module's, with dashes. */
 static void name_driver(const struct bind_host *host, const char *module, char *driver, size_t size)
 {
     struct drivers drivers = {.name = ""};

@@ -147,7 +147,7 @@ static enum facet_status check_others(int directory, const struct facet_passthro
     return status;
 }
 
-/* A slot tells one of two equal cards from the other where they have no serial. */
+/* A slot distinguishes two equal cards that have no serial. */
 static bool copy_functions(const struct facet_passthrough_plan *plan, struct facet_passthrough_rule *rule)
 {
     rule->functions = calloc(plan->function_count + 1, sizeof *rule->functions);

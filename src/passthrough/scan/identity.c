@@ -13,7 +13,7 @@
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
 
-/* Models whose class does not tell. Source: the list of PCI ids, and the vendors' drivers. */
+/* Models whose class does not show their kind. Source: the list of PCI ids, and the vendors' drivers. */
 static const struct {
     uint16_t vendor;
     uint16_t device; /* 0: all of the class */

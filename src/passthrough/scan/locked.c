@@ -30,7 +30,7 @@ enum {
     BUSY_MS = 20,
 };
 
-/* Not read yet, and the reader of another look is at it: which may have come before us by a moment, or hang. */
+/* Not read yet, and the reader of another scan is reading it: which may have come before us by a moment, or hang. */
 enum { PENDING = SCAN_PENDING, BUSY };
 
 /* The reader's answer for one function: fewer bytes than a pipe takes at once. */
@@ -65,7 +65,7 @@ static void close_others(int a, int b)
 
 /*
  * A lock of ours on the function, which ends with the reader. If permitted, on a file that only root can open, so that
- * no other user can keep root from looking. Nothing is written there.
+ * no other user can keep root from reading. Nothing is written there.
  */
 static int open_gate(int root, const char *name)
 {

@@ -21,7 +21,7 @@ struct scan_node {
     dev_t number;              /* the first one */
     unsigned numbers;          /* how many follow each other; 0: it is known by its name only */
     bool is_block;
-    bool is_series; /* nothing tells which of these is the function's: each counts */
+    bool is_series; /* which of these is the function's is unknown: each counts */
 };
 
 struct scan_nodes {

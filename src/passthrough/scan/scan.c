@@ -96,7 +96,7 @@ static void mark_company(struct facet_pci_snapshot *snapshot, const struct facet
     }
 }
 
-/* Those that went between two looks are left out. False: no memory. */
+/* Functions that vanished between two readings are left out. False: no memory. */
 static bool read_marked(struct facet_pci_snapshot *snapshot, int root, const uint8_t *marks)
 {
     size_t count = snapshot->count, kept = 0;

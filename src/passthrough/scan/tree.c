@@ -133,7 +133,7 @@ enum facet_pci_unread tree_bytes(int at, const char *path, void *bytes, size_t s
     return FACET_PCI_READ;
 }
 
-/* Fewer bytes than there is room for, or one more, which tells that it was too long. */
+/* Fewer bytes than there is room for, or one more, which shows that it was too long. */
 static enum facet_pci_unread read_text(int at, const char *path, char *text, size_t size, bool *ret_cut)
 {
     size_t length = 0;

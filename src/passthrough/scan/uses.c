@@ -14,7 +14,7 @@
 
 struct uses {
     int root;
-    const char *class; /* the directory that is looked through: "sys/class/net" */
+    const char *class; /* the directory that is searched: "sys/class/net" */
     struct facet_pci_snapshot *snapshot;
     struct facet_pci_use *use;    /* a block device whose place is searched for */
     char number[32];              /* "259:1", the same device */

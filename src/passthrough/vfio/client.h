@@ -77,7 +77,7 @@ struct facet_vfio_range {
 
 struct facet_vfio_space_info {
     uint64_t page_sizes;    /* bits: each size that can be mapped; by iommufd the smallest only */
-    uint32_t mappings_left; /* UINT32_MAX: not limited, or not told */
+    uint32_t mappings_left; /* UINT32_MAX: not limited, or unknown */
     uint32_t range_count;   /* may exceed the capacity of `ranges`; 0: not told */
     struct facet_vfio_range ranges[FACET_VFIO_RANGES];
 };

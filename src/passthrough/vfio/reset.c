@@ -24,7 +24,7 @@ enum facet_status facet_vfio_device_reset(struct facet_vfio_device *device, stru
     return FACET_OK;
 }
 
-/* The functions below its bridge, which the kernel tells with their groups, or by iommufd with their numbers there. */
+/* The functions below its bridge, which the kernel lists with their groups, or by iommufd with their numbers there. */
 static enum facet_status ask_for_reset(const struct facet_vfio_device *device,
                                        struct vfio_pci_hot_reset_info **ret_info, struct facet_error *error)
 {

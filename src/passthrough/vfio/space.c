@@ -241,7 +241,7 @@ uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first
     return 0;
 }
 
-/* The whole answer, whose size the kernel tells at the first try. */
+/* The whole answer, whose size the kernel returns at the first try. */
 static enum facet_status ask_container(struct facet_vfio_space *space, struct vfio_iommu_type1_info **ret_info,
                                        struct facet_error *error)
 {

@@ -74,7 +74,7 @@ static int poll_milliseconds(uint64_t ns)
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-/* Until an event has come, or `until_ns`. A signal is a reason to look as well. */
+/* Until an event has come, or `until_ns`. A signal is a reason to scan as well. */
 static bool sleep_until(struct facet_pci_watch *watch, uint64_t until_ns)
 {
     struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
@@ -98,7 +98,7 @@ static void settle_events(struct facet_pci_watch *watch)
             return;
 }
 
-/* ---- looks ---- */
+/* ---- scans ---- */
 
 struct telling {
     facet_pci_change_func take;

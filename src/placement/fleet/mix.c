@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the expected jobs, and the tables that tell at once how much of a GPU they could use.
+ * Owns: the expected jobs, and the tables of how much of a GPU they could use.
  * Never: reads a node.
  *
  * The fragments of a node are, for each expected shape, the free milli that it could not use, weighted by how often the

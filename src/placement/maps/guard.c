@@ -16,8 +16,8 @@ struct maps_density maps_density(int64_t amount, uint32_t devices, int64_t quant
     return (struct maps_density){quanta * quantum, devices, (uint32_t)((left + quantum - 1) / quantum)};
 }
 
-/* How many places have as much free. The slot was sorted. */
-static uint32_t with_free(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount)
+/* How many places have at least `amount` free. The slot is sorted by the free amount. */
+static uint32_t count_with_free(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount)
 {
     uint32_t count = 0;
 
@@ -31,7 +31,7 @@ static uint32_t with_free(const struct facet_maps *maps, const struct maps_slot 
     return count;
 }
 
-static uint32_t with_capacity(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount)
+static uint32_t count_with_capacity(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount)
 {
     uint32_t count = 0;
 
@@ -103,14 +103,14 @@ enum facet_status maps_guard(struct facet_maps *maps, struct maps_item *item)
 
     if (fewest > survey.devices)
         return refuse_item(item, &survey);
-    if (item_fits(maps, item, (uint32_t)fewest, fewest == 1 ? 1 : survey.devices, with_free))
+    if (item_fits(maps, item, (uint32_t)fewest, fewest == 1 ? 1 : survey.devices, count_with_free))
         return FACET_OK;
     /*
      * Devices of different sizes may not be able to share it evenly even when empty: then fragmentation is not the
      * cause, and the strategy does its best.
      */
     if (item->request->rules == FACET_MAPS_EXACT && !survey.alike && item->asked <= survey.free &&
-        !item_fits(maps, item, (uint32_t)fewest, survey.devices, with_capacity))
+        !item_fits(maps, item, (uint32_t)fewest, survey.devices, count_with_capacity))
         return FACET_OK;
     return refuse_item(item, &survey);
 }

@@ -36,7 +36,7 @@ static enum facet_status enter_access(struct facet_balancer *balancer, struct ac
     if (access->data && access->bytes == buffer->bytes)
         access->use.access = FACET_ARGUMENT_WRITES; /* the earlier content does not matter */
     access->job =
-        (struct facet_job){.host = true, .previous = FACET_BALANCE_NOBODY, .uses_count = 1, .uses = &access->use};
+        (struct facet_job){.host = true, .previous = FACET_BALANCE_NONE, .uses_count = 1, .uses = &access->use};
     enum facet_status status = facet_job_enter(balancer, &access->job, error);
     while (status == FACET_OK && access->job.place != FACET_JOB_TAKEN && access->job.place != FACET_JOB_RELEASED)
         pthread_cond_wait(&balancer->over, &balancer->lock);

@@ -120,7 +120,7 @@ static struct facet_job *new_job(const struct facet_balancer_work *work, const s
     job->kernel = what->name;
     job->range = *work->range;
     job->groups = groups;
-    job->previous = FACET_BALANCE_NOBODY;
+    job->previous = FACET_BALANCE_NONE;
     return job;
 }
 

@@ -257,7 +257,7 @@ static int choose_member(struct facet_balancer *balancer, const struct facet_job
     facet_balancer_describe(balancer, balancer->described);
     facet_job_locate(balancer, job, balancer->bytes_on);
     int member = facet_balance_choose(&balancer->balance, balancer->described, balancer->count, &work);
-    if (member != FACET_BALANCE_NOBODY || balancer->balance.config.strategy != FACET_BALANCE_WEIGHTED)
+    if (member != FACET_BALANCE_NONE || balancer->balance.config.strategy != FACET_BALANCE_WEIGHTED)
         return member;
     /* The members with a weight take nothing: any member is better than none. */
     balancer->balance.config.strategy = FACET_BALANCE_LEAST_LOADED;
@@ -276,7 +276,7 @@ static void place_job(struct facet_balancer *balancer, struct facet_job *job)
         return;
     }
     int member = choose_member(balancer, job);
-    if (member != FACET_BALANCE_NOBODY) {
+    if (member != FACET_BALANCE_NONE) {
         facet_member_enqueue(balancer, (uint32_t)member, job);
         return;
     }

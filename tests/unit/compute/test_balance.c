@@ -76,8 +76,8 @@ static void test_no_member_that_cannot_run_it_is_chosen(void **state)
         for (int again = 0; again < 3; again++)
             assert_int_equal(facet_balance_choose(&balance, members, MEMBERS, &plain_work), 4);
         members[4].paused = true;
-        assert_int_equal(facet_balance_choose(&balance, members, MEMBERS, &plain_work), FACET_BALANCE_NOBODY);
-        assert_int_equal(facet_balance_choose(&balance, members, 0, &plain_work), FACET_BALANCE_NOBODY);
+        assert_int_equal(facet_balance_choose(&balance, members, MEMBERS, &plain_work), FACET_BALANCE_NONE);
+        assert_int_equal(facet_balance_choose(&balance, members, 0, &plain_work), FACET_BALANCE_NONE);
     }
 }
 

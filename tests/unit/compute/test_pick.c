@@ -38,7 +38,7 @@ static void model_init(struct model *model, enum facet_pick_policy policy, uint3
     config.parallel = units;
     facet_pick_init(&model->pick, &config);
     for (uint32_t i = 0; i < UNITS_MOST; i++)
-        model->on_unit[i] = FACET_PICK_NOBODY;
+        model->on_unit[i] = FACET_PICK_NONE;
 }
 
 static int model_add(struct model *model, uint32_t request, uint32_t limit, uint32_t priority, uint64_t turn_ns)
@@ -46,7 +46,7 @@ static int model_add(struct model *model, uint32_t request, uint32_t limit, uint
     const struct facet_pick_share wanted = share(request, limit, priority);
     int entity = facet_pick_add(&model->pick, &wanted, model->now_ns);
 
-    assert_int_not_equal(entity, FACET_PICK_NOBODY);
+    assert_int_not_equal(entity, FACET_PICK_NONE);
     model->turn_ns[entity] = turn_ns;
     facet_pick_set_want(&model->pick, entity, FACET_PICK_READY);
     return entity;
@@ -57,14 +57,14 @@ static uint64_t model_unit(struct model *model, uint32_t unit)
 {
     uint64_t again;
 
-    if (model->on_unit[unit] != FACET_PICK_NOBODY && model->ends_ns[unit] > model->now_ns)
+    if (model->on_unit[unit] != FACET_PICK_NONE && model->ends_ns[unit] > model->now_ns)
         return model->ends_ns[unit];
-    if (model->on_unit[unit] != FACET_PICK_NOBODY)
+    if (model->on_unit[unit] != FACET_PICK_NONE)
         facet_pick_charge(&model->pick, model->on_unit[unit], model->now_ns - model->began_ns[unit], model->now_ns);
     int entity = facet_pick_next(&model->pick, model->now_ns, &again);
 
     model->on_unit[unit] = entity;
-    if (entity == FACET_PICK_NOBODY)
+    if (entity == FACET_PICK_NONE)
         return again;
     model->turns[entity]++;
     model->began_ns[unit] = model->now_ns;
@@ -86,7 +86,7 @@ static void model_run(struct model *model, uint64_t for_ns)
             next = look < next ? look : next;
         }
         for (uint32_t i = 0; i < model->pick.config.parallel; i++)
-            model->idle_ns += model->on_unit[i] == FACET_PICK_NOBODY ? next - model->now_ns : 0;
+            model->idle_ns += model->on_unit[i] == FACET_PICK_NONE ? next - model->now_ns : 0;
         model->now_ns = next;
     }
 }
@@ -259,9 +259,9 @@ static void test_debts_are_paid(void **state)
 
     facet_pick_charge(&model.pick, capped, 50 * MS, model.now_ns);
     assert_int_equal(facet_pick_budget_ns(&model.pick, capped, model.now_ns), 0);
-    assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NOBODY);
+    assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NONE);
     assert_in_range(again - model.now_ns, 450 * MS, 510 * MS);
-    assert_int_equal(facet_pick_next(&model.pick, again - 2, &(uint64_t){0}), FACET_PICK_NOBODY);
+    assert_int_equal(facet_pick_next(&model.pick, again - 2, &(uint64_t){0}), FACET_PICK_NONE);
     assert_int_equal(facet_pick_next(&model.pick, again, &(uint64_t){0}), capped);
 }
 
@@ -370,7 +370,7 @@ static void test_nobody_and_never(void **state)
     uint64_t again = 0;
 
     model_init(&model, FACET_PICK_FAIR, 1);
-    assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NOBODY);
+    assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NONE);
     assert_true(again == FACET_PICK_NEVER);
     int entity = model_add(&model, 0, 1000, FACET_PRIORITY_NORMAL, US);
 
@@ -378,7 +378,7 @@ static void test_nobody_and_never(void **state)
     assert_true(facet_pick_budget_ns(&model.pick, entity, model.now_ns) == FACET_PICK_NEVER);
     facet_pick_set_want(&model.pick, entity, FACET_PICK_SERVED);
     assert_false(facet_pick_waits(&model.pick, model.now_ns));
-    assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NOBODY);
+    assert_int_equal(facet_pick_next(&model.pick, model.now_ns, &again), FACET_PICK_NONE);
 }
 
 static void test_full_and_reused(void **state)
@@ -390,12 +390,12 @@ static void test_full_and_reused(void **state)
     model_init(&model, FACET_PICK_FAIR, 1);
     for (int i = 0; i < (int)FACET_PICK_ENTITIES; i++)
         assert_int_equal(facet_pick_add(&model.pick, &any, 0), i);
-    assert_int_equal(facet_pick_add(&model.pick, &any, 0), FACET_PICK_NOBODY);
+    assert_int_equal(facet_pick_add(&model.pick, &any, 0), FACET_PICK_NONE);
     facet_pick_set_want(&model.pick, 77, FACET_PICK_READY);
     facet_pick_remove(&model.pick, 77);
-    assert_int_equal(facet_pick_next(&model.pick, 1, &again), FACET_PICK_NOBODY);
+    assert_int_equal(facet_pick_next(&model.pick, 1, &again), FACET_PICK_NONE);
     assert_int_equal(facet_pick_add(&model.pick, &any, 0), 77);
-    assert_int_equal(facet_pick_next(&model.pick, 1, &again), FACET_PICK_NOBODY);
+    assert_int_equal(facet_pick_next(&model.pick, 1, &again), FACET_PICK_NONE);
     for (int i = 0; i < (int)FACET_PICK_ENTITIES; i++)
         facet_pick_remove(&model.pick, i);
     assert_int_equal(facet_pick_add(&model.pick, &any, 0), 0);

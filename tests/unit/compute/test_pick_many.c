@@ -28,7 +28,7 @@ static struct facet_pick copied;
 
 static int plain_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
 {
-    int best = FACET_PICK_NOBODY;
+    int best = FACET_PICK_NONE;
 
     copied = *pick;
     *ret_again_ns = FACET_PICK_NEVER;
@@ -39,7 +39,7 @@ static int plain_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *
 
         if (opens != now_ns)
             *ret_again_ns = opens < *ret_again_ns ? opens : *ret_again_ns;
-        else if (best == FACET_PICK_NOBODY || facet_pick_goes_before(&copied, i, best))
+        else if (best == FACET_PICK_NONE || facet_pick_goes_before(&copied, i, best))
             best = i;
     }
     return best;
@@ -113,10 +113,10 @@ static void decide(struct life *life)
     uint64_t expected_again, again;
     int expected = plain_next(&life->pick, life->now_ns, &expected_again);
 
-    assert_int_equal(waits, expected != FACET_PICK_NOBODY);
+    assert_int_equal(waits, expected != FACET_PICK_NONE);
     assert_int_equal(facet_pick_next(&life->pick, life->now_ns, &again), expected);
     assert_true(again == expected_again);
-    if (expected == FACET_PICK_NOBODY)
+    if (expected == FACET_PICK_NONE)
         return;
     uint64_t spent = draw(&life->seed, MS / 2), floor = life->pick.floor;
     uint64_t vtime = life->pick.entities[expected].vtime + spent * 1000 / plain_weight(&life->pick, expected);
@@ -189,7 +189,7 @@ static void test_weights_follow_every_change(void **state)
     const uint64_t expected[] = {400, 800, 800, 400, 1000};
 
     for (size_t i = 0; i < 5; i++) {
-        int second = FACET_PICK_NOBODY;
+        int second = FACET_PICK_NONE;
         uint64_t before = pick.entities[first].vtime;
 
         if (i == 1)
@@ -202,7 +202,7 @@ static void test_weights_follow_every_change(void **state)
             facet_pick_remove(&pick, big);
         facet_pick_charge(&pick, first, 1000, 0);
         assert_int_equal(pick.entities[first].vtime - before, 1000 * 1000 / expected[i]);
-        if (second != FACET_PICK_NOBODY)
+        if (second != FACET_PICK_NONE)
             facet_pick_remove(&pick, second);
     }
 }
@@ -217,7 +217,7 @@ static uint64_t serve(struct facet_pick *pick, uint64_t *now_ns, uint64_t for_ns
     for (uint64_t until = *now_ns + for_ns; *now_ns < until; *now_ns += 100 * US) {
         int next = facet_pick_next(pick, *now_ns, &again);
 
-        assert_int_not_equal(next, FACET_PICK_NOBODY);
+        assert_int_not_equal(next, FACET_PICK_NONE);
         facet_pick_charge(pick, next, 100 * US, *now_ns + 100 * US);
     }
     return pick->entities[entity].had_ns - before;

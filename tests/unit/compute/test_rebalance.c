@@ -61,7 +61,7 @@ static struct facet_balance_work *world_work(struct world *world, int member, ui
         .expected_ns = expected_ns,
         .priority = FACET_PRIORITY_NORMAL,
         .member = member,
-        .previous = FACET_BALANCE_NOBODY,
+        .previous = FACET_BALANCE_NONE,
     };
     world->work_count++;
     world->members[member].queued_ns += expected_ns;
