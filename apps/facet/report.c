@@ -28,7 +28,7 @@ static enum facet_status open_direct(const char *path, struct report *report, st
 }
 
 /* The path behind a symbolic link, so that the link stays and its target is replaced. */
-static enum facet_status settle_path(const char *path, struct report *report, struct facet_error *error)
+static enum facet_status resolve_path(const char *path, struct report *report, struct facet_error *error)
 {
     char *real = realpath(path, NULL);
     int length = snprintf(report->path, sizeof report->path, "%s", real ? real : path);
@@ -54,7 +54,7 @@ enum facet_status report_open(const char *path, struct report *ret_report, struc
             *ret_report = report;
         return done;
     }
-    done = settle_path(path, &report, error);
+    done = resolve_path(path, &report, error);
     if (done != FACET_OK)
         return done;
     snprintf(report.temporary, sizeof report.temporary, "%.*s.%d", (int)sizeof report.temporary - 16, report.path,

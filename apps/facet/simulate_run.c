@@ -9,7 +9,7 @@
 #include "simulate.h"
 #include "terminal.h"
 
-#define LOOK_NS (200 * FACET_NS_PER_MS)
+#define POLL_NS (200 * FACET_NS_PER_MS)
 
 struct work {
     struct simulate *simulate;
@@ -85,7 +85,7 @@ static void show_progress(struct work *work)
 
     pthread_mutex_lock(&work->lock);
     while (work->done < work->total && work->error.status == FACET_OK) {
-        until = facet_ns_timespec(facet_clock_now_ns() + LOOK_NS);
+        until = facet_ns_timespec(facet_clock_now_ns() + POLL_NS);
         pthread_cond_timedwait(&work->changed, &work->lock, &until);
         snprintf(text, sizeof text, "\rsimulating: %" PRIu64 " of %" PRIu64 " runs", work->done, work->total);
         if (terminal_paints(STDERR_FILENO))

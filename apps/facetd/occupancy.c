@@ -289,7 +289,7 @@ static uint32_t whole_of(const struct occupancy *occupancy, const char *slot, in
     return found;
 }
 
-/* A request for more than the whole capacity is refused for good: no release could satisfy it. */
+/* A request for more than the whole capacity is refused finally: no release could satisfy it. */
 static enum facet_status check_wholes(const struct occupancy *occupancy, const struct reservation *reservation,
                                       struct facet_error *error)
 {

@@ -20,8 +20,8 @@
  *     facet_maps_release(node, grant, &error);
  *
  * Words. A slot is a named resource ("cuda.shares", "cpu", "mem"); a place is one slot of one device, with a capacity.
- * A place's number is its index in `devices` of the configuration, for good. A map holds the places of all devices of
- * one type.
+ * A place's number is its index in `devices` of the configuration, and never changes. A map holds the places of all
+ * devices of one type.
  *
  * Transactions. A request names amounts of any slots of the node. It is planned whole before anything changes: either
  * all of it is granted, or nothing is, and the refusal names the slot, the requested amount and the available one. A
@@ -222,8 +222,9 @@ FACET_API const char *facet_refusal_name(uint32_t reason); /* "short"; NULL when
 
 /*
  * Writes the grant that would be made now into `parts` of `capacity`; changes nothing. `*ret_count` is the number of
- * parts: with room for fewer, FACET_TOO_SMALL, and it is set all the same. A plan is at most one part for each place.
- * FACET_NO_SPACE: short, fragmented. FACET_NOT_FOUND: a slot. FACET_OUT_OF_RANGE: an amount. `ret_refusal` may be NULL.
+ * parts: with room for fewer, FACET_TOO_SMALL, and it is set in spite of that. A plan is at most one part for each
+ * place. FACET_NO_SPACE: short, fragmented. FACET_NOT_FOUND: a slot. FACET_OUT_OF_RANGE: an amount. `ret_refusal` may
+ * be NULL.
  */
 FACET_API enum facet_status facet_maps_plan(struct facet_maps *maps, const struct facet_maps_request *request,
                                             struct facet_maps_part *parts, uint32_t capacity, uint32_t *ret_count,

@@ -108,11 +108,11 @@ FACET_API enum facet_status facet_space_create(struct facet_memory *memory, cons
 
 /*
  * Frees all its allocations, and ends it; cancel its context's queued work before, and destroy the context after.
- * Launches that go on even so are waited for, for two seconds at most. FACET_BUSY: they go on still. Then the space
- * holds only the memory that they may use (`leaving_bytes`), no other space gets that, and the space is to be destroyed
- * again once they are over; only closing the memory ends it all the same. FACET_BAD_STATE: likewise, of a context that
- * is off its device. The memory of a lost device, or of a context that was destroyed first, stays unused until the
- * memory is closed. NULL is fine.
+ * Waits for launches that still run, two seconds at most. FACET_BUSY: some still run. Then the space holds only the
+ * memory that they may use (`leaving_bytes`), no other space gets that, and the space is to be destroyed again once
+ * they are over; closing the memory ends it in any case. FACET_BAD_STATE: likewise, of a context that is off its
+ * device. The memory of a lost device, or of a context that was destroyed first, stays unused until the memory is
+ * closed. NULL is fine.
  */
 FACET_API enum facet_status facet_space_destroy(struct facet_space *space, struct facet_error *error);
 
