@@ -9,7 +9,7 @@ static enum facet_status device_list(struct facet_provider_instance *instance, v
     return facet_kit_list(&instance->info, 1, items, item_size, capacity, ret_count, error);
 }
 
-/* This code runs on it. */
+/* Always healthy: this code runs on the device. */
 static enum facet_status device_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
                                        struct facet_error *error)
 {

@@ -12,8 +12,8 @@
 #include "executor_parts.h"
 #include "provider_kit.h"
 
-#define LOOK_NS UINT64_C(500000)
-#define LOOKS   64u /* between two yields: some hundred nanoseconds */
+#define POLL_NS UINT64_C(500000)
+#define POLLS   64u /* between two yields: some hundred nanoseconds */
 /* A woken unit arrives sooner, unless it waits for a processor. */
 #define CALLED_NS UINT64_C(10000)
 
@@ -348,12 +348,12 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
 static void poll_completion(struct cpu_stream *stream, uint64_t target, uint64_t deadline)
 {
     struct cpu_executor *executor = stream->tenant->executor;
-    uint64_t now = cpu_deadline_ns(0), until = cpu_deadline_ns(LOOK_NS), called_since = now;
+    uint64_t now = cpu_deadline_ns(0), until = cpu_deadline_ns(POLL_NS), called_since = now;
 
     pthread_mutex_unlock(&executor->lock);
     for (until = until < deadline ? until : deadline; now < until && now - called_since < CALLED_NS;
          now = cpu_deadline_ns(0)) {
-        for (uint32_t i = 0; i < LOOKS; i++)
+        for (uint32_t i = 0; i < POLLS; i++)
             if (atomic_load_explicit(&stream->completed, memory_order_acquire) >= target)
                 until = 0;
         if (until > 0)

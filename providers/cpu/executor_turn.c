@@ -26,7 +26,7 @@
  * half the time (bench/executor). Waking a thread on a processor that sleeps takes as long.
  */
 #define SPIN_NS UINT64_C(20000)
-#define LOOKS   512u /* between two yields: less than a microsecond */
+#define POLLS   512u /* between two yields: less than a microsecond */
 #define WAKES   2u   /* polling units woken: by the thread that brings work, and by each that has got some */
 /* A thread that loses its processor to another loses it for longer than this. */
 #define TRUST_NS UINT64_C(50000)
@@ -487,7 +487,7 @@ static void spin_for_work(struct cpu_unit *unit, uint64_t until_ns)
     pthread_mutex_unlock(&executor->lock);
     do {
         sched_yield();
-        for (uint32_t i = 0; i < LOOKS && !wanted; i++)
+        for (uint32_t i = 0; i < POLLS && !wanted; i++)
             wanted = atomic_load_explicit(&unit->wanted, memory_order_relaxed);
     } while (!wanted && cpu_deadline_ns(0) < until_ns);
     pthread_mutex_lock(&executor->lock);

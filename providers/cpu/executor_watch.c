@@ -16,7 +16,7 @@
 #include "base/integer.h"
 #include "executor_parts.h"
 
-#define LOOKS       4u /* in the time that is allowed */
+#define CHECKS      4u /* within the allowed time */
 #define SHORTEST_NS UINT64_C(100000)
 #define RETRY_NS    UINT64_C(5000000) /* to end a thread, or to start one in its place */
 
@@ -79,7 +79,7 @@ static void report_overlong(struct cpu_executor *executor, const struct overlong
 
 /* ---- ending ---- */
 
-/* The C library takes the thread's stack apart with this one's help, and ends the process where it is missing. */
+/* The C library unwinds a cancelled thread's stack by libgcc_s, and ends the process where that is missing. */
 static bool can_end_threads(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -159,15 +159,15 @@ static void check_units(struct cpu_executor *executor)
 }
 
 /* The time of the next check, by cpu_deadline_ns(); UINT64_MAX: when `watch` is signalled. */
-static uint64_t next_look(const struct cpu_executor *executor)
+static uint64_t next_check_ns(const struct cpu_executor *executor)
 {
     const struct cpu_executor_options *options = &executor->options;
     uint64_t step_ns = UINT64_MAX, next = UINT64_MAX;
 
     if (options->overlong && options->watchdog_ns > 0)
-        step_ns = options->watchdog_ns / LOOKS;
+        step_ns = options->watchdog_ns / CHECKS;
     if (options->group_most_ns > 0)
-        step_ns = facet_min_u64(step_ns, options->group_most_ns / LOOKS);
+        step_ns = facet_min_u64(step_ns, options->group_most_ns / CHECKS);
     if (executor->watching && step_ns != UINT64_MAX)
         next = cpu_deadline_ns(step_ns > SHORTEST_NS ? step_ns : SHORTEST_NS);
     for (uint32_t i = 0; i < executor->started; i++) {
@@ -188,7 +188,7 @@ static void *watch_units(void *argument)
     pthread_mutex_lock(&executor->lock);
     while (!executor->closing) {
         executor->watching = executor->active > 0;
-        cpu_condition_wait(executor, &executor->watch, next_look(executor));
+        cpu_condition_wait(executor, &executor->watch, next_check_ns(executor));
         check_units(executor);
     }
     pthread_mutex_unlock(&executor->lock);

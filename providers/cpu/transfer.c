@@ -8,7 +8,9 @@
 
 #include "cpu.h"
 
-/* So much may wait to be written for a context: it is host memory that no quota counts. One alone may be larger. */
+/*
+ * The bytes that may wait to be written for a context: it is host memory that no quota counts. One alone may be larger.
+ */
 #define STAGED_BYTES (UINT64_C(256) << 20)
 
 /* Of a piece: a hundred microseconds, about. */

@@ -99,7 +99,7 @@ static bool may_start(const struct sim_template *template, uint32_t start)
     return false;
 }
 
-/* Its index here; files have its number in the profile. */
+/* Reads a device's number in the profile, and returns its index here. */
 static uint32_t read_device(const struct sim_json *at, const struct sim_machine *machine)
 {
     return sim_machine_index(machine, read_u32(at, "device", machine->device_total - 1));

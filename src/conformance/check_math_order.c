@@ -14,7 +14,7 @@
 /* Large enough that a device makes pieces of it. */
 enum { SIDE = 192 };
 
-#define LOOK_NS (20 * FACET_NS_PER_MS)
+#define POLL_NS (20 * FACET_NS_PER_MS)
 
 static enum facet_status run(struct facet_check_trial *trial)
 {
@@ -198,7 +198,7 @@ static void paused(struct facet_check_trial *trial)
     EXPECT_OK(check, "execution.cancel_launch: an operation",
               ops->cancel_launch(check->instance, trial->context, trial->stream, before + 2, &check->error));
     EXPECT_STATUS(check, "execution.synchronize: an operation that is paused is not done", FACET_TIMEOUT,
-                  wait_for(trial, LOOK_NS));
+                  wait_for(trial, POLL_NS));
     uint64_t begun = query(trial).begun;
     EXPECT_NUMBER(check, "execution.query: an operation that is paused has not begun", before, begun);
     EXPECT_OK(check, "execution.pause: an operation goes on",

@@ -13,7 +13,7 @@
 #include "conformance/kernel.h"
 
 /* Between two readings of something that stands still. */
-#define LOOK_NS (20 * FACET_NS_PER_MS)
+#define POLL_NS (20 * FACET_NS_PER_MS)
 
 static bool pause_it(struct facet_check *check, const struct facet_check_kernel *kernel)
 {
@@ -147,7 +147,7 @@ static void held(struct facet_check *check, const struct facet_check_kernel *ker
                 "expected: %" PRIu64 " begun of %" PRIu64 "\ngot: %" PRIu64 " of %" PRIu64, before.begun,
                 before.launched + FACET_CHECK_QUEUE, queued.begun, queued.launched);
     EXPECT_STATUS(check, "execution.pause: nothing that is queued is done while it lasts", FACET_TIMEOUT,
-                  facet_check_kernel_wait(check, kernel, LOOK_NS));
+                  facet_check_kernel_wait(check, kernel, POLL_NS));
     EXPECT_OK(check, "execution.query: after some time", facet_check_kernel_query(check, kernel, &after));
     EXPECT_TRUE(check, "execution.query: nothing begins or ends while paused",
                 after.begun == queued.begun && after.completed == queued.completed,
@@ -172,7 +172,7 @@ static void stopped(struct facet_check *check, const struct facet_check_kernel *
         return;
     EXPECT_OK(check, "execution.query: just paused", facet_check_kernel_query(check, kernel, &before));
     look(check, window, words);
-    facet_check_kernel_wait(check, kernel, LOOK_NS); /* either answer will do: all of it may have been done before */
+    facet_check_kernel_wait(check, kernel, POLL_NS); /* either answer will do: all of it may have been done before */
     EXPECT_OK(check, "execution.query: paused for some time", facet_check_kernel_query(check, kernel, &after));
     look(check, window, later);
     EXPECT_TRUE(

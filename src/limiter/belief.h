@@ -34,7 +34,7 @@
  */
 struct facet_belief {
     uint32_t begun;
-    uint32_t doubted;     /* of the counters: for good */
+    uint32_t doubted;     /* of the counters: never believed again */
     uint64_t memory_most; /* the most that the vGPU's processes can ever have held; for a caller that stores it here */
     uint64_t since_ns;    /* CLOCK_MONOTONIC of when no process had entered it yet; 0: before the first reading */
     uint64_t first_ns;    /* the most device time of one slot at that reading */

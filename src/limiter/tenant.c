@@ -19,7 +19,7 @@
 #include "limiter/slot.h"
 
 /* No wait is longer than this before the state is checked again: the daemon may have died meanwhile. */
-#define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
+#define RECHECK_NS (20 * FACET_NS_PER_MS)
 
 /* A launch waits for depth no longer than this: the work in flight may itself depend on a later step of this thread. */
 #define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS)
@@ -237,7 +237,7 @@ static void wait_for_thaw(struct facet_tenant *tenant)
         if (!memory_held_back(tenant, frozen))
             break;
         facet_bell_ring(tenant->bell);
-        facet_futex_wait(&tenant->policy->frozen, frozen, LOOK_AGAIN_NS);
+        facet_futex_wait(&tenant->policy->frozen, frozen, RECHECK_NS);
     }
     atomic_fetch_sub_explicit(&tenant->slot->allocating, 1, memory_order_seq_cst);
 }
@@ -389,8 +389,8 @@ static uint64_t depth_wait_ns(const struct facet_tenant *tenant, uint64_t estima
 {
     uint64_t wait_ns = fits_after_ns(tenant, facet_inflight_ns(facet_slot_inflight(tenant->slot)), estimate_ns);
 
-    if (wait_ns > LOOK_AGAIN_NS)
-        return LOOK_AGAIN_NS;
+    if (wait_ns > RECHECK_NS)
+        return RECHECK_NS;
     return wait_ns > LEAST_WAIT_NS ? wait_ns : LEAST_WAIT_NS;
 }
 
@@ -469,11 +469,11 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint64_
     case LOST:
         break;
     case WAIT_GATE:
-        facet_futex_wait(&tenant->policy->gate, gate, LOOK_AGAIN_NS);
+        facet_futex_wait(&tenant->policy->gate, gate, RECHECK_NS);
         break;
     case WAIT_PACE:
         pace = pace_left_ns(tenant);
-        facet_futex_wait(&tenant->policy->gate, gate, pace < LOOK_AGAIN_NS ? pace : LOOK_AGAIN_NS);
+        facet_futex_wait(&tenant->policy->gate, gate, pace < RECHECK_NS ? pace : RECHECK_NS);
         break;
     case WAIT_DEPTH:
         facet_futex_wait(&tenant->slot->completions, completions, depth_wait_ns(tenant, estimate_ns));

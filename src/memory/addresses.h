@@ -9,7 +9,7 @@
 
 #include "memory/space.h"
 
-/* So many bytes of addresses: the space's `base`, `span` and `apart`. */
+/* Reserves `bytes` of addresses: sets the space's `base`, `span` and `apart`. */
 enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes, struct facet_error *error);
 
 /* Gives them back. False: the device still has something mapped there. */

@@ -58,7 +58,7 @@ struct facet_frames {
     uint64_t returned; /* frames that went back to the device, ever */
 };
 
-/* So many frames in a row. */
+/* A number of frames in a row. */
 struct facet_extent {
     struct facet_page_place place;
     uint32_t frame, count;

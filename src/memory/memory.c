@@ -27,7 +27,7 @@
 /* Addresses that spaces of one memory have beyond their first limits' need; each takes a sixteenth of the rest. */
 #define ADDRESSES_MOST (UINT64_C(1) << 44)
 #define END_NS         (2 * FACET_NS_PER_S) /* how long an end waits for launches that should have been over before */
-#define LOOK_NS        FACET_NS_PER_MS
+#define POLL_NS        FACET_NS_PER_MS
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
@@ -382,7 +382,7 @@ static bool may_unmap_later(enum facet_status status)
  * may help. */
 static enum facet_status vacate_and_wait(struct facet_space *space)
 {
-    const struct timespec step = facet_ns_timespec(LOOK_NS);
+    const struct timespec step = facet_ns_timespec(POLL_NS);
     uint64_t end = facet_clock_now_ns() + END_NS;
 
     while (!facet_space_vacate(space) && space->unmap_queue.kept_by == FACET_BUSY && facet_clock_now_ns() < end)

@@ -28,10 +28,10 @@ struct facet_queue {
 
 void facet_queue_init(struct facet_queue *queue);
 void facet_queue_clear(struct facet_queue *queue);
-/* Waits until the waiter is at the head. False: the time is over; it is in the queue all the same. */
+/* Waits until the waiter is at the head. False: the time is over; the waiter stays queued. */
 bool facet_queue_enter(struct facet_queue *queue, struct facet_waiter *waiter, uint64_t end_ns);
 void facet_queue_leave(struct facet_queue *queue, struct facet_waiter *waiter);
-/* A number that grows with each change; facet_queue_wait() returns when it is another, or the time has come. */
+/* A number that grows with each change; facet_queue_wait() returns when it differs, or the time has come. */
 uint64_t facet_queue_changes(struct facet_queue *queue);
 void facet_queue_wait(struct facet_queue *queue, uint64_t changes, uint64_t until_ns);
 /* Frames or pins are free: wakes the waiting pins. */

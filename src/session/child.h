@@ -23,7 +23,7 @@
 struct facet_child {
     int control;    /* our end of the child's socket */
     int supervisor; /* our end of the supervisor's socket, readable once the child has ended */
-    int pidfd;      /* the supervisor; may be -1 all the same */
+    int pidfd;      /* the supervisor; may be -1 for a running child, too */
 };
 
 #define FACET_CHILD_NONE ((struct facet_child){-1, -1, -1})

@@ -10,7 +10,7 @@ static void report_violation(struct facet_violations *violations, const struct f
     facet_violations_add(violations, &at, "expected %s", expected);
 }
 
-/* Engines obey the last of them: an option must not undo the permission. */
+/* Engines obey the last of several options, so none may undo the permission. */
 static void check_options(const json_t *mount, const struct facet_step *at, struct facet_violations *violations)
 {
     const struct facet_step list = {.parent = at, .key = "options"};
@@ -63,7 +63,7 @@ static void check_swap(const json_t *workload, const struct facet_step *root, st
         report_violation(violations, root, "memory_swap_limit_bytes", "a memory_limit_bytes, and no less than that");
 }
 
-/* A hook is mounted as well. */
+/* Hooks are mounted as well, so their targets must differ from those of mounts. */
 static void check_targets(const json_t *workload, const struct facet_step *hooks, struct facet_violations *violations)
 {
     FACET_CLEANUP_JSON json_t *mounted = json_object();

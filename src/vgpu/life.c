@@ -15,7 +15,7 @@
 #include "vgpu/stream.h"
 #include "vgpu/watch.h"
 
-#define LOOK_NS (2 * FACET_NS_PER_MS) /* how often an end checks that it has not missed a wake-up */
+#define RECHECK_NS (2 * FACET_NS_PER_MS) /* how often an end checks that it has not missed a wake-up */
 
 /* ---- arguments ---- */
 
@@ -293,7 +293,7 @@ static void wait_until_unused(struct facet_vgpu *vgpu)
 
     atomic_store(&vgpu->ending, true);
     while (atomic_load(&vgpu->references) > 0) {
-        struct timespec until = facet_ns_timespec(facet_clock_now_ns() + LOOK_NS);
+        struct timespec until = facet_ns_timespec(facet_clock_now_ns() + RECHECK_NS);
 
         facet_vgpu_streams_cancel(vgpu); /* also work queued since: a call may wait for it */
         unpause_to_end(vgpu);

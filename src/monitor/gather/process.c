@@ -105,7 +105,7 @@ static void put_all(struct gather_look *look, int process)
 {
     struct process_stat stat = read_stat(process);
 
-    /* Not known once does not make it another process: the next sample will tell. */
+    /* A start time that is unknown once does not prove another process: the next sample decides. */
     look->identity = stat.start.reason == FACET_MEASURED ? (uint64_t)stat.start.value : 0;
     gather_put(look, GATHER_CPU_TIME, process_ticks(stat.ticks));
     put_memory(look, process);

@@ -98,7 +98,7 @@ static bool add_power_step(struct bind_plan *plan, const struct facet_passthroug
 
 /* ---- steps of binding ---- */
 
-/* Once for each driver that is not loaded. */
+/* Adds a step that loads the driver, once for each driver that is not loaded. */
 static bool add_load(const struct bind_host *host, struct bind_plan *plan,
                      const struct facet_passthrough_identity *identity, const struct journal_place *now,
                      const struct journal_place *target)
@@ -121,7 +121,7 @@ static bool add_reset(const struct bind_host *host, struct bind_plan *plan, cons
     facet_pci_address_print(&step.address, address);
     snprintf(step.path, sizeof step.path, BIND_DEVICES "/%s/reset", address);
     snprintf(step.value, sizeof step.value, "1");
-    return !tree_exists(host->root, step.path) || add_step(plan, &step); /* the kernel knows no way */
+    return !tree_exists(host->root, step.path) || add_step(plan, &step); /* no file: no reset */
 }
 
 static bool has_path(const struct bind_plan *plan, const char *path)
@@ -138,14 +138,14 @@ static bool add_rights_step(struct bind_plan *plan, const struct journal_functio
     struct facet_passthrough_step step = {.kind = FACET_PASSTHROUGH_STEP_RIGHTS, .address = function->identity.address};
 
     if (has_path(plan, path) || strcmp(before, function->bound.rights) == 0)
-        return true; /* a group's, once */
+        return true; /* the group's node, which is given once */
     snprintf(step.path, sizeof step.path, "%s", path);
     snprintf(step.value, sizeof step.value, "%s", function->bound.rights);
     snprintf(step.before, sizeof step.before, "%s", before);
     return add_step(plan, &step);
 }
 
-/* The node of the group, and that of the function, which gets its number only when it is bound. */
+/* Adds the rights on the group's node, and on the function's, which gets its number only when it is bound. */
 static bool add_rights(const struct bind_host *host, struct bind_plan *plan, const struct journal_function *function)
 {
     bool is_there = strcmp(function->old.driver, function->bound.driver) == 0;
@@ -167,7 +167,7 @@ static bool add_rights(const struct bind_host *host, struct bind_plan *plan, con
     return !path[0] || add_rights_step(plan, function, path, before);
 }
 
-/* A reset hits neighbours, so that all are detached first; it goes with a move, not with a second call. */
+/* A reset affects neighbours, so all functions are detached first. It is planned only where a function moves. */
 static bool add_bind_steps(const struct bind_host *host, struct bind_plan *plan)
 {
     struct journal *journal = &plan->journal;
@@ -288,7 +288,7 @@ static bool take_conflict(void *context, const char *name, struct journal *journ
     struct conflict *conflict = context;
     int32_t group = 0;
 
-    if (failure) { /* only its name tells whose it is */
+    if (failure) { /* only its name shows whose it is */
         if (sscanf(name, "group-%d.journal", &group) != 1 || !plan_has_group(conflict->plan, group))
             return true;
         if (conflict->error)
@@ -412,7 +412,7 @@ struct search {
     const char *boot;
     struct journal found;
     struct facet_error *error;
-    enum facet_status status; /* of one that could not be read */
+    enum facet_status status; /* of a journal that could not be read */
 };
 
 static bool take_journal(void *context, const char *name, struct journal *journal, const struct facet_error *failure)

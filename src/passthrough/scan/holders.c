@@ -175,7 +175,7 @@ static bool is_kernels(int root)
 }
 
 /*
- * A process that could not be examined may have any node open; a function without nodes has no holder all the same. An
+ * A process that could not be examined may have any node open; a function without nodes still has no holder. An
  * unexamined process outweighs an incomplete list of nodes, since an existing holder may have been missed.
  */
 static void note_gap(struct facet_pci_function *function, enum facet_pci_unread unread)

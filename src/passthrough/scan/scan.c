@@ -118,7 +118,10 @@ static bool read_marked(struct facet_pci_snapshot *snapshot, int root, const uin
     return complete;
 }
 
-/* First, as it tells of which the kernel keeps the rest as well. Bridges are only asked whether they are stuck. */
+/*
+ * Read first, because it shows of which functions the kernel keeps the rest. Bridges are only asked whether they are
+ * stuck.
+ */
 static void read_locked(struct facet_pci_snapshot *snapshot, int root, const uint8_t *marks)
 {
     for (size_t i = 0; i < snapshot->count; i++)

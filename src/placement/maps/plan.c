@@ -137,7 +137,7 @@ static enum facet_status resolve_item(struct facet_maps *maps, const struct face
     return FACET_OK;
 }
 
-/* The slot that an item asks for something of; MAPS_NONE when it does not. */
+/* The slot of an item; MAPS_NONE when the item requests nothing of it. */
 static uint32_t slot_of(const struct facet_maps *maps, const struct facet_maps_request *request, uint32_t index)
 {
     return request->items[index].amount > 0 ? maps_find_slot(maps, request->items[index].slot) : MAPS_NONE;

@@ -25,8 +25,8 @@ struct uffdio_poison {
 #define UFFDIO_POISON _IOWR(UFFDIO, 0x08, struct uffdio_poison)
 #endif
 
-#define LOOK_LEAST_NS (20 * FACET_NS_PER_US)
-#define LOOK_MOST_NS  (5 * FACET_NS_PER_MS)
+#define POLL_LEAST_NS (20 * FACET_NS_PER_US)
+#define POLL_MOST_NS  (5 * FACET_NS_PER_MS)
 #define TURN_NS       FACET_NS_PER_MS /* how long a caller that queues lets a starving thread go first; doubled each time */
 #define TURN_SHIFT    10u
 
@@ -222,7 +222,7 @@ static enum facet_status check_alive(const struct facet_managed *managed, struct
 /* Without the lock: until the queued work is over. */
 static enum facet_status drain_streams(struct facet_managed *managed, struct facet_error *error)
 {
-    uint64_t look_ns = LOOK_LEAST_NS;
+    uint64_t look_ns = POLL_LEAST_NS;
     enum facet_status status;
     bool busy = false;
 
@@ -232,7 +232,7 @@ static enum facet_status drain_streams(struct facet_managed *managed, struct fac
             return status;
         nap_for(look_ns);
         look_ns += look_ns / 8; /* late at most in proportion to the time waited */
-        look_ns = look_ns > LOOK_MOST_NS ? LOOK_MOST_NS : look_ns;
+        look_ns = look_ns > POLL_MOST_NS ? POLL_MOST_NS : look_ns;
         pthread_mutex_lock(&managed->lock);
         status = check_alive(managed, error);
         pthread_mutex_unlock(&managed->lock);
@@ -243,7 +243,7 @@ static enum facet_status drain_streams(struct facet_managed *managed, struct fac
 
 static void wait_for_calls(struct facet_managed *managed)
 {
-    struct timespec until = facet_ns_timespec(facet_clock_now_ns() + LOOK_MOST_NS);
+    struct timespec until = facet_ns_timespec(facet_clock_now_ns() + POLL_MOST_NS);
 
     if (managed->active > 0)
         pthread_cond_timedwait(&managed->still, &managed->lock, &until);
@@ -386,7 +386,7 @@ static void yield_to_starving(struct facet_managed *managed)
 
     while (managed->starving > 0 && !managed->ending && !atomic_load(&managed->vgpu->ending) &&
            (now = facet_clock_now_ns()) < end) {
-        uint64_t look = now + LOOK_MOST_NS < end ? now + LOOK_MOST_NS : end;
+        uint64_t look = now + POLL_MOST_NS < end ? now + POLL_MOST_NS : end;
         struct timespec until = facet_ns_timespec(look);
 
         pthread_cond_timedwait(&managed->still, &managed->lock, &until);
