@@ -27,7 +27,7 @@ struct row {
 };
 
 /* The value that the program uses when the setting is not given. */
-static void work_out(uint32_t id, char *value, size_t size)
+static void default_value(uint32_t id, char *value, size_t size)
 {
     char *slash;
 
@@ -54,7 +54,7 @@ static void look_up_setting(uint32_t id, struct row *row)
                         .help = setting->help,
                         .from = text && text != setting->fallback ? "environment" : "default"};
     if (!text)
-        work_out(id, row->value, sizeof row->value);
+        default_value(id, row->value, sizeof row->value);
     else
         snprintf(row->value, sizeof row->value, "%s", text);
     if (text && setting->parse && setting->parse(setting, text, &ignored, &row->error) != FACET_OK)

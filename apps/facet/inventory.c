@@ -41,7 +41,7 @@ void inventory_explain(struct facet_error *error)
                  first_left_out);
 }
 
-static const char *left_out_of(const struct facet_provider_record *provider)
+static const char *reason_left_out(const struct facet_provider_record *provider)
 {
     for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++)
         if (provider->device_count == 0 && strcmp(providers[i], provider->name) == 0)
@@ -67,7 +67,7 @@ void inventory_warn(const struct command *self, const struct facet_device_table 
 
     warn_of_paths(self);
     for (uint32_t i = 0; i < facet_provider_count(devices); i++) {
-        const char *missing = left_out_of(facet_provider_at(devices, i));
+        const char *missing = reason_left_out(facet_provider_at(devices, i));
 
         if (missing)
             command_warn(self, "provider %s finds no device: " CLIENT_LEFT_OUT, facet_provider_at(devices, i)->name,

@@ -360,7 +360,7 @@ static enum facet_status bind_argument(struct request *request, const struct ker
 }
 
 /* The elements of the first buffer; 0: there is none. */
-static uint64_t first_count(const struct request *request)
+static uint64_t first_buffer_count(const struct request *request)
 {
     for (uint32_t i = 0; i < request->argument_count; i++)
         if (request->arguments[i].form == KERNEL_FORM_BUFFER)
@@ -391,7 +391,7 @@ static enum facet_status read_back(struct request *request, const struct kernel_
 static enum facet_status launch_kernel(struct request *request, const struct kernel_device *device,
                                        struct facet_kernel *kernel, struct facet_error *error)
 {
-    enum facet_status status = kernel_range_complete(&request->range, first_count(request), error);
+    enum facet_status status = kernel_range_complete(&request->range, first_buffer_count(request), error);
     bool at_work = false;
 
     for (uint32_t i = 0; i < request->argument_count && status == FACET_OK; i++)

@@ -62,7 +62,7 @@ static void print_json(const struct facet_pci_change *change, const char *addres
     json_decref(object);
 }
 
-static const char *or_none(const char *text)
+static const char *text_or_none(const char *text)
 {
     return text[0] ? text : "none";
 }
@@ -77,9 +77,9 @@ static void print_line(const struct facet_pci_change *change, const char *addres
         strftime(clock, sizeof clock, "%H:%M:%S", &local);
     printf("%s %s %s", clock, address, facet_pci_change_name(change->kind));
     if (change->kind == FACET_PCI_CHANGE_ADDED)
-        printf(" (driver %s)", or_none(change->after));
+        printf(" (driver %s)", text_or_none(change->after));
     else if (change->before[0] || change->after[0])
-        printf(" %s -> %s", or_none(change->before), or_none(change->after));
+        printf(" %s -> %s", text_or_none(change->before), text_or_none(change->after));
     snprintf(name, sizeof name, "%s", change->function->device_name);
     facet_text_make_line(name);
     if (name[0])

@@ -194,7 +194,7 @@ static enum facet_status read_gpus(const json_t *gpus, uint32_t *ret_gpus, struc
     return FACET_OK;
 }
 
-static enum facet_status place_again(const struct fleet *fleet, const json_t *item)
+static enum facet_status restore_allocation(const struct fleet *fleet, const json_t *item)
 {
     struct facet_fleet_placement placement = {0};
     struct facet_fleet_request request;
@@ -227,7 +227,7 @@ static enum facet_status place_lines(const struct fleet *fleet, char *text)
         if (strspn(line, " \t\r") >= length)
             continue;
         CLEANUP_JSON json_t *item = json_loadb(line, length, JSON_REJECT_DUPLICATES, &where);
-        status = item ? place_again(fleet, item)
+        status = item ? restore_allocation(fleet, item)
                       : facet_error_set(fleet->error, FACET_INVALID_ARGUMENT, "not JSON: %s", where.text);
     }
     return status == FACET_OK ? status : facet_error_prefix(fleet->error, "%s:%u", fleet->placed_file, number);

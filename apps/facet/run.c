@@ -233,7 +233,7 @@ static void describe_vgpu(const struct run *run, const json_t *vgpu)
 }
 
 /* Which of the totals after the run can be believed (FACET_BELIEVED_*): tenants can write the segment. */
-static uint32_t believed_after(const struct entered *entered, const struct facet_usage_totals *after)
+static uint32_t believed_totals(const struct entered *entered, const struct facet_usage_totals *after)
 {
     uint64_t limit = view_number(entered->vgpu, "memory_limit_bytes"), now_ns = facet_clock_now_ns();
     struct facet_segment_device device = {0};
@@ -258,7 +258,7 @@ static json_t *report_json(const struct run *run, const struct facet_usage_total
 {
     const json_t *vgpu = run->entered[0].vgpu;
     const struct facet_usage_totals *before = &run->entered[0].before;
-    uint32_t believed = believed_after(&run->entered[0], after);
+    uint32_t believed = believed_totals(&run->entered[0], after);
 
     return json_pack("{s:s, s:s, s:s, s:I, s:o*, s:o*, s:I, s:I, s:o*, s:I, s:o*, s:o*, s:i}", "name",
                      view_text(vgpu, "name"), "device", view_text(vgpu, "device"), "mode", view_text(vgpu, "mode"),
@@ -286,7 +286,7 @@ static void print_summary(const struct run *run, const struct entered *entered)
         return;
     if (run->count > 1)
         snprintf(name, sizeof name, "%s: ", view_text(entered->vgpu, "name"));
-    if (believed_after(entered, &after) != FACET_BELIEVED_ALL) {
+    if (believed_totals(entered, &after) != FACET_BELIEVED_ALL) {
         command_warn(run->self, "%sits segment was damaged while the command ran: its counts mean nothing", name);
         return;
     }

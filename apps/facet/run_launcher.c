@@ -150,9 +150,9 @@ static const char *const shells[] = {"sh", "bash", "dash", "ash", "zsh", "ksh"};
 static const char *const before_commands[] = {"if", "then", "else", "elif", "while", "until", "do", "!", "{", "time"};
 
 static bool find_launcher(char *const *command, int depth, struct run_launcher *ret_launcher);
-static bool in_text(const char *script, int depth, struct run_launcher *ret_launcher);
-static bool in_split(const struct wrapper *env, const char *text, char *const *rest, bool cleared, int depth,
-                     struct run_launcher *ret_launcher);
+static bool find_in_script(const char *script, int depth, struct run_launcher *ret_launcher);
+static bool find_in_split_text(const struct wrapper *env, const char *text, char *const *rest, bool cleared, int depth,
+                               struct run_launcher *ret_launcher);
 
 static const char *base_of(const char *path)
 {
@@ -179,7 +179,7 @@ static bool is_assignment(const char *word)
 
 /* Options of their own, with or without values, come before a subcommand: a word is none for certain, and ends the
  * search, only where no option comes before it. */
-static bool starts_something(const struct launcher *launcher, char *const *words)
+static bool has_starting_subcommand(const struct launcher *launcher, char *const *words)
 {
     bool may_be_value = false;
     char wanted[64];
@@ -200,7 +200,7 @@ static bool starts_something(const struct launcher *launcher, char *const *words
 static bool is_launcher(const char *name, char *const *words, struct run_launcher *ret_launcher)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
-        if (strcmp(name, launchers[i].name) != 0 || !starts_something(&launchers[i], words))
+        if (strcmp(name, launchers[i].name) != 0 || !has_starting_subcommand(&launchers[i], words))
             continue;
         snprintf(ret_launcher->name, sizeof ret_launcher->name, "%s", name);
         ret_launcher->what = launchers[i].what;
@@ -246,7 +246,7 @@ static bool clears_environment(const struct wrapper *wrapper, const char *option
 }
 
 /* `command -v sudo` only says where it is. */
-static bool only_looks(const struct wrapper *wrapper, const char *option)
+static bool prints_path_only(const struct wrapper *wrapper, const char *option)
 {
     return strcmp(wrapper->name, "command") == 0 && (letter_in(option, "", 'v') || letter_in(option, "", 'V'));
 }
@@ -273,7 +273,7 @@ static bool is_entrance(const char *name, size_t length)
 }
 
 /* The name, for a warning, of the wrapper's option in this word that removes variables; NULL: none does. */
-static const char *taken_by(const struct wrapper *wrapper, char *const *words)
+static const char *option_that_removes(const struct wrapper *wrapper, char *const *words)
 {
     const char *name;
 
@@ -309,7 +309,7 @@ static int words_before(const struct wrapper *wrapper, char *const *words)
 }
 
 /* The command gets words that are read later. */
-static bool with_more(char *const *command, int depth, struct run_launcher *ret_launcher)
+static bool find_with_unknown_words(char *const *command, int depth, struct run_launcher *ret_launcher)
 {
     char more[] = "...", *words[WORDS + 2];
     size_t count = 0;
@@ -322,8 +322,8 @@ static bool with_more(char *const *command, int depth, struct run_launcher *ret_
 }
 
 /* `words`: those after the wrapper's name. */
-static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, int depth,
-                           struct run_launcher *ret_launcher)
+static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *words, int depth,
+                                struct run_launcher *ret_launcher)
 {
     int left = words_before(wrapper, words);
     const char *text, *taken = NULL, *by;
@@ -331,17 +331,18 @@ static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, in
     for (; *words && (**words == '-' || left > 0 || (is_env(wrapper) && is_assignment(*words))); words++) {
         if (strcmp(*words, "--") == 0)
             continue;
-        if ((by = taken_by(wrapper, words)))
+        if ((by = option_that_removes(wrapper, words)))
             taken = by;
         if (**words != '-') {
             left -= left > 0;
             continue;
         }
         if (is_env(wrapper) && (text = text_of(words, wrapper->valued, 'S', "--split-string")))
-            return in_split(wrapper, text, words + (strstr(*words, text) ? 1 : 2), taken, depth, ret_launcher);
+            return find_in_split_text(wrapper, text, words + (strstr(*words, text) ? 1 : 2), taken, depth,
+                                      ret_launcher);
         if (wrapper->text[0] && (text = text_of(words, wrapper->valued, wrapper->text[0], "--command")))
-            return in_text(text, depth, ret_launcher);
-        if (only_looks(wrapper, *words))
+            return find_in_script(text, depth, ret_launcher);
+        if (prints_path_only(wrapper, *words))
             return false;
         if (takes_next_word(wrapper, *words) && words[1])
             words++;
@@ -349,9 +350,9 @@ static bool behind_wrapper(const struct wrapper *wrapper, char *const *words, in
     if (taken && *words)
         return is_cleared(taken, ret_launcher);
     if (*words && !words[1] && takes_text(wrapper))
-        return in_text(*words, depth, ret_launcher);
+        return find_in_script(*words, depth, ret_launcher);
     if (strcmp(wrapper->name, "xargs") == 0 || strcmp(wrapper->name, "parallel") == 0)
-        return with_more(words, depth, ret_launcher);
+        return find_with_unknown_words(words, depth, ret_launcher);
     return find_launcher(words, depth + 1, ret_launcher);
 }
 
@@ -373,7 +374,7 @@ static bool is_end(const char *at)
 }
 
 /* Between words, a line that goes on and a comment count as blanks. */
-static void skip_between(struct text *text)
+static void skip_blanks(struct text *text)
 {
     for (;;) {
         text->at += strspn(text->at, BETWEEN);
@@ -420,13 +421,13 @@ static bool is_redirection(const char *word)
 }
 
 /* One command, up to what ends it; redirections may stand before, between and behind its words. */
-static bool in_command(struct text *text, int depth, struct run_launcher *ret_launcher)
+static bool find_in_command(struct text *text, int depth, struct run_launcher *ret_launcher)
 {
     char *words[WORDS + 1];
     bool is_file = false;
     size_t count = 0;
 
-    for (skip_between(text); !is_end(text->at); skip_between(text)) {
+    for (skip_blanks(text); !is_end(text->at); skip_blanks(text)) {
         char *word = read_word(text);
         bool redirects = !is_file && is_redirection(word);
         if (!is_file && !redirects && count < WORDS && (count || !precedes_command(word)))
@@ -437,14 +438,14 @@ static bool in_command(struct text *text, int depth, struct run_launcher *ret_la
     return find_launcher(words, depth + 1, ret_launcher);
 }
 
-static bool in_text(const char *script, int depth, struct run_launcher *ret_launcher)
+static bool find_in_script(const char *script, int depth, struct run_launcher *ret_launcher)
 {
     FACET_CLEANUP_FREE char *room = malloc(strlen(script) + 1);
     struct text text = {.at = script, .room = room};
 
     while (room && *text.at) {
         text.room = room;
-        if (in_command(&text, depth, ret_launcher))
+        if (find_in_command(&text, depth, ret_launcher))
             return true;
         text.at += *text.at != 0;
     }
@@ -452,8 +453,8 @@ static bool in_text(const char *script, int depth, struct run_launcher *ret_laun
 }
 
 /* `env -S TEXT REST...`: the text's words are as if they had been given, options and assignments among them. */
-static bool in_split(const struct wrapper *env, const char *script, char *const *rest, bool cleared, int depth,
-                     struct run_launcher *ret_launcher)
+static bool find_in_split_text(const struct wrapper *env, const char *script, char *const *rest, bool cleared,
+                               int depth, struct run_launcher *ret_launcher)
 {
     FACET_CLEANUP_FREE char *room = malloc(strlen(script) + 1);
     struct text text = {.at = script, .room = room};
@@ -467,7 +468,7 @@ static bool in_split(const struct wrapper *env, const char *script, char *const 
     while (count < WORDS && *rest)
         words[count++] = *rest++;
     words[count] = NULL;
-    return depth < DEPTH && behind_wrapper(env, words, depth + 1, ret_launcher);
+    return depth < DEPTH && find_behind_wrapper(env, words, depth + 1, ret_launcher);
 }
 
 static bool in_shell(char *const *words, int depth, struct run_launcher *ret_launcher)
@@ -478,7 +479,7 @@ static bool in_shell(char *const *words, int depth, struct run_launcher *ret_lau
         if (is_among(*words, valued, sizeof valued / sizeof valued[0]) && words[1])
             words++;
         else if (**words == '-' && (*words)[1] != '-' && strchr(*words, 'c'))
-            return words[1] && in_text(words[1], depth, ret_launcher);
+            return words[1] && find_in_script(words[1], depth, ret_launcher);
     }
     return false;
 }
@@ -508,7 +509,7 @@ static bool find_launcher(char *const *command, int depth, struct run_launcher *
         return in_search(command + 1, depth, ret_launcher);
     for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++)
         if (strcmp(name, wrappers[i].name) == 0)
-            return behind_wrapper(&wrappers[i], command + 1, depth, ret_launcher);
+            return find_behind_wrapper(&wrappers[i], command + 1, depth, ret_launcher);
     return false;
 }
 

@@ -65,7 +65,7 @@ static void note_done(struct work *work, const struct facet_error *error)
     pthread_mutex_unlock(&work->lock);
 }
 
-static void *work_on(void *data)
+static void *run_simulations(void *data)
 {
     struct work *work = data;
 
@@ -118,10 +118,10 @@ enum facet_status simulate_all(struct simulate *simulate, struct facet_error *er
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for the results");
     init_work(&work, simulate);
     while (started < simulate->threads && started < work.total &&
-           pthread_create(&threads[started], NULL, work_on, &work) == 0)
+           pthread_create(&threads[started], NULL, run_simulations, &work) == 0)
         started++;
     if (started == 0)
-        work_on(&work);
+        run_simulations(&work);
     show_progress(&work);
     while (started > 0)
         pthread_join(threads[--started], NULL);

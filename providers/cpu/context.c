@@ -62,7 +62,7 @@ void cpu_account_share(struct cpu_context *context, uint64_t bytes)
     pthread_mutex_unlock(&context->instance->lock);
 }
 
-static void give_shared(struct facet_provider_instance *instance, struct cpu_worker *worker, uint64_t bytes)
+static void uncharge_shared(struct facet_provider_instance *instance, struct cpu_worker *worker, uint64_t bytes)
 {
     pthread_mutex_lock(&instance->lock);
     worker->used_bytes -= bytes;
@@ -82,7 +82,7 @@ void cpu_account_give_pages(struct cpu_context *context, struct cpu_pages_list *
         TAILQ_REMOVE(gone, pages, link);
         cpu_pool_give(&instance->pool, pages->extent);
         if (pages->worker)
-            give_shared(instance, pages->worker, bytes);
+            uncharge_shared(instance, pages->worker, bytes);
         else
             cpu_account_give(context, bytes);
         free(pages);
@@ -279,7 +279,7 @@ static void *wait_for_end(void *argument)
 }
 
 /* Hands the list's reference over to a thread; false: no thread could be started. */
-static bool become_zombie(struct cpu_context *context)
+static bool close_in_thread(struct cpu_context *context)
 {
     struct facet_provider_instance *instance = context->instance;
     pthread_t thread;
@@ -320,7 +320,7 @@ void cpu_context_end(struct cpu_context *context)
     pthread_mutex_unlock(&instance->lock);
     if (!listed)
         return;
-    if (cancel_and_drain(context, CPU_GRACE_NS) != FACET_TIMEOUT || !become_zombie(context))
+    if (cancel_and_drain(context, CPU_GRACE_NS) != FACET_TIMEOUT || !close_in_thread(context))
         cpu_context_drop(context);
 }
 

@@ -114,7 +114,7 @@ void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t l
 }
 
 /* Processor time of the unit in the turn that is under way. */
-static uint64_t had_ns(const struct cpu_unit *unit, uint64_t now_ns)
+static uint64_t processor_ns(const struct cpu_unit *unit, uint64_t now_ns)
 {
     uint64_t elapsed_ns = now_ns - unit->turn_start_ns, had = cpu_unit_had_ns(unit);
 
@@ -133,7 +133,7 @@ uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
         const struct cpu_unit *unit = &executor->units[i];
 
         if (unit->job && unit->job->stream->tenant == tenant)
-            busy += had_ns(unit, now);
+            busy += processor_ns(unit, now);
     }
     if (busy > tenant->told_ns)
         tenant->told_ns = busy;

@@ -114,7 +114,7 @@ enum facet_status cpu_units_begin(struct cpu_executor *executor, struct facet_er
     return FACET_OK;
 }
 
-static void want_back(struct cpu_unit *unit)
+static void preempt_unit(struct cpu_unit *unit)
 {
     atomic_store_explicit(&unit->wanted, true, memory_order_relaxed);
 }
@@ -141,11 +141,11 @@ static bool wake_spinner(struct cpu_executor *executor)
     if (!unit)
         return false;
     leave_spinning(unit);
-    want_back(unit);
+    preempt_unit(unit);
     return true;
 }
 
-static bool wake_one(struct cpu_executor *executor)
+static bool wake_unit(struct cpu_executor *executor)
 {
     struct cpu_unit *unit = SLIST_FIRST(&executor->idle);
 
@@ -182,7 +182,7 @@ static void interrupt_units(struct cpu_tenant *tenant)
 
     for (uint32_t i = 0; stream && i < executor->started; i++) {
         if (must_choose_again(&executor->units[i], tenant, stream))
-            want_back(&executor->units[i]);
+            preempt_unit(&executor->units[i]);
     }
 }
 
@@ -200,7 +200,7 @@ static bool wake_next_units(struct cpu_executor *executor, uint64_t now_ns)
         return false;
     for (uint32_t i = 0; i < WAKES; i++)
         awake |= wake_spinner(executor);
-    return awake || wake_one(executor) || start_unit(executor);
+    return awake || wake_unit(executor) || start_unit(executor);
 }
 
 /* Preempts a unit once for each arrival, and only when no unit sleeps. */
@@ -227,7 +227,7 @@ static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
     if (!next)
         next = SLIST_FIRST(&executor->idle);
     if (next && next->look_ns > again_ns)
-        wake_one(executor);
+        wake_unit(executor);
 }
 
 void cpu_tenant_arrive(struct cpu_tenant *tenant)
@@ -248,8 +248,8 @@ void cpu_tenant_arrive(struct cpu_tenant *tenant)
 void cpu_units_reconsider(struct cpu_executor *executor)
 {
     for (uint32_t i = 0; i < executor->started && !executor->keeps; i++)
-        want_back(&executor->units[i]);
-    wake_one(executor);
+        preempt_unit(&executor->units[i]);
+    wake_unit(executor);
 }
 
 void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *tenant, const struct cpu_stream *stream)
@@ -259,7 +259,7 @@ void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *ten
 
         if (!job || (job->stream != stream && (stream || job->stream->tenant != tenant)))
             continue;
-        want_back(&executor->units[i]);
+        preempt_unit(&executor->units[i]);
         if (job->stopped)
             cpu_watchdog_expect(&executor->units[i]);
     }
@@ -275,7 +275,7 @@ static uint64_t turn_ns(const struct cpu_executor *executor, bool long_turn)
 }
 
 /* Until waiting tenants want their part, its cap closes it, or the cap of another lets that one come back. */
-static uint64_t turn_until(struct cpu_tenant *tenant, const struct cpu_unit *unit, uint64_t now_ns, uint64_t again_ns)
+static uint64_t turn_end_ns(struct cpu_tenant *tenant, const struct cpu_unit *unit, uint64_t now_ns, uint64_t again_ns)
 {
     struct cpu_executor *executor = tenant->executor;
 
@@ -311,7 +311,7 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
     unit->long_turn = executor->pick.ready <= 1; /* this one alone */
     atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
     atomic_store_explicit(&unit->begin_thread_ns, 0, memory_order_relaxed);
-    unit->turn = (struct cpu_turn){.start_ns = now_ns, .until_ns = turn_until(tenant, unit, now_ns, again_ns)};
+    unit->turn = (struct cpu_turn){.start_ns = now_ns, .until_ns = turn_end_ns(tenant, unit, now_ns, again_ns)};
     cpu_job_take_range(job, &unit->turn.range);
     if (!job->kernel)
         atomic_store_explicit(&job->next, 1, memory_order_relaxed);
@@ -410,7 +410,7 @@ void cpu_unit_lost(struct cpu_unit *unit, enum facet_status status)
 
 /* ---- a unit ---- */
 
-static void ask_thread(struct cpu_unit *unit)
+static void read_thread_time(struct cpu_unit *unit)
 {
     unit->asked_thread_ns = cpu_thread_ns(unit->executor);
     unit->asked_ns = cpu_now_ns(unit->executor);
@@ -428,7 +428,7 @@ static uint64_t thread_ns(struct cpu_unit *unit, uint64_t *ret_now_ns)
         *ret_now_ns = now;
         return unit->asked_thread_ns > 0 ? unit->asked_thread_ns + now - unit->asked_ns : 0;
     }
-    ask_thread(unit);
+    read_thread_time(unit);
     *ret_now_ns = unit->asked_ns;
     return unit->asked_thread_ns;
 }
@@ -448,7 +448,7 @@ static void run_turn(struct cpu_unit *unit)
     turn->had_ns = UINT64_MAX;
     if (begin_ns == 0 || (unit->long_turn && turn->run_ns < TRUST_NS))
         return;
-    ask_thread(unit);
+    read_thread_time(unit);
     turn->had_ns = unit->asked_thread_ns > begin_ns ? unit->asked_thread_ns - begin_ns : 0;
 }
 

@@ -112,7 +112,7 @@ static const char *fault_of_check(const struct place *place, const struct facet_
     return NULL;
 }
 
-static const char *fault_of(const struct place *place, const struct facet_host_image *image)
+static const char *fault_of_table(const struct place *place, const struct facet_host_image *image)
 {
     if (!is_array(place, image, 1, sizeof *image) || image->magic != FACET_HOST_IMAGE_MAGIC)
         return "no " FACET_HOST_IMAGE_NAME;
@@ -159,7 +159,7 @@ enum facet_status cpu_image_check(const struct facet_host_image *image, const st
                                   const char *features, struct facet_error *error)
 {
     const struct place place = {.elf = elf, .base = base};
-    const char *fault = fault_of(&place, image);
+    const char *fault = fault_of_table(&place, image);
 
     if (fault)
         return facet_kit_fail(error, FACET_CORRUPT, "image: it has %s", fault);

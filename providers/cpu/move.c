@@ -42,7 +42,7 @@ static enum facet_status check_move(const struct cpu_space *space, struct cpu_ra
 }
 
 /* The other address under which these pages are mapped; NULL: none, or not in a row. */
-static char *seen_from(const struct cpu_space *space, struct cpu_range range)
+static char *mapped_address(const struct cpu_space *space, struct cpu_range range)
 {
     const struct cpu_piece *piece = cpu_piece_at(space, range.at);
 
@@ -58,7 +58,7 @@ static enum facet_status transplant_pages(const struct cpu_space *space, struct 
         .file = space->pool->fd,
         .offset = pages->extent->offset + offset,
         .to = pages->extent->seen ? pages->extent->seen + offset : NULL,
-        .from = seen_from(space, range),
+        .from = mapped_address(space, range),
     };
     const char *what = NULL;
     int failed = facet_transplant(space->pool->faults, (void *)range.at, bytes_of(range), &place, &what);

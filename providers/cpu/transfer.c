@@ -38,7 +38,7 @@ static enum facet_status check_transfer(const struct cpu_context *context, const
 }
 
 /* Checked when its turn has come: memory that is retired now was not yet when it was queued. */
-static bool still_is_memory(const struct queued *queued)
+static bool is_memory_now(const struct queued *queued)
 {
     const struct cpu_space *space = &queued->context->space;
     const struct cpu_transfer *transfer = &queued->transfer;
@@ -105,7 +105,7 @@ static void run_piece(const void *arguments, const struct facet_host_group *grou
     struct cpu_transfer piece = piece_of(queued, group->group_id[0]);
 
     pthread_rwlock_rdlock(&queued->context->space.lock);
-    bool good = still_is_memory(queued);
+    bool good = is_memory_now(queued);
     if (good)
         run_transfer(&piece);
     pthread_rwlock_unlock(&queued->context->space.lock);

@@ -220,8 +220,8 @@ enum facet_status cuda_parts_read(const struct facet_provider_instance *instance
 }
 
 /* The partition that occupies some of the slices, or NULL. */
-static const struct cuda_part *in_the_way(const struct cuda_part *parts, uint32_t count,
-                                          const nvmlGpuInstancePlacement_t *place)
+static const struct cuda_part *find_obstacle(const struct cuda_part *parts, uint32_t count,
+                                             const nvmlGpuInstancePlacement_t *place)
 {
     for (uint32_t i = 0; i < count; i++)
         if (place->start < parts[i].info.start + parts[i].info.length &&
@@ -264,7 +264,7 @@ static enum facet_status placements_locked(struct facet_provider_instance *insta
         found[i] = (struct facet_partition_placement){.size = sizeof *found,
                                                       .start = profile.places[i].start,
                                                       .length = profile.places[i].size,
-                                                      .free = left && !in_the_way(parts, count, &profile.places[i])};
+                                                      .free = left && !find_obstacle(parts, count, &profile.places[i])};
     return facet_kit_list_items(found, sizeof *found, profile.place_count, items, item_size, capacity, ret_count,
                                 error);
 }
@@ -291,7 +291,7 @@ static enum facet_status choose_placement(const struct facet_provider_instance *
         if (start != FACET_PLACEMENT_ANY && place->start != start)
             continue;
         listed = true;
-        const struct cuda_part *other = in_the_way(parts, count, place);
+        const struct cuda_part *other = find_obstacle(parts, count, place);
         if (other)
             obstacle = other;
         else if (left && (!chosen || place->start > ret_place->start)) {

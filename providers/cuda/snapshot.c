@@ -59,7 +59,7 @@ static enum facet_status expect_all(const struct cuda_driver *driver, const int3
     return status;
 }
 
-static enum facet_status take_off(const struct cuda_driver *driver, int32_t pid, struct facet_error *error)
+static enum facet_status suspend_process(const struct cuda_driver *driver, int32_t pid, struct facet_error *error)
 {
     CUcheckpointLockArgs lock = {.timeoutMs = LOCK_MS};
     CUresult result = driver->cuCheckpointProcessLock(pid, &lock);
@@ -74,7 +74,7 @@ static enum facet_status take_off(const struct cuda_driver *driver, int32_t pid,
 }
 
 /* The process stays moved when it cannot be restored, and is moved again when it cannot be unlocked. */
-static enum facet_status bring_back(const struct cuda_driver *driver, int32_t pid, struct facet_error *error)
+static enum facet_status resume_process(const struct cuda_driver *driver, int32_t pid, struct facet_error *error)
 {
     CUresult result = driver->cuCheckpointProcessRestore(pid, NULL);
 
@@ -111,7 +111,7 @@ static enum facet_status snapshot_processes(struct facet_provider_instance *inst
 
     if (status == FACET_OK)
         status = expect_all(driver, pids, count, CU_PROCESS_STATE_RUNNING, error);
-    return status == FACET_OK ? move_all(driver, pids, count, take_off, bring_back, error) : status;
+    return status == FACET_OK ? move_all(driver, pids, count, suspend_process, resume_process, error) : status;
 }
 
 static enum facet_status resume_processes(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
@@ -122,7 +122,7 @@ static enum facet_status resume_processes(struct facet_provider_instance *instan
 
     if (status == FACET_OK)
         status = expect_all(driver, pids, count, CU_PROCESS_STATE_CHECKPOINTED, error);
-    return status == FACET_OK ? move_all(driver, pids, count, bring_back, take_off, error) : status;
+    return status == FACET_OK ? move_all(driver, pids, count, resume_process, suspend_process, error) : status;
 }
 
 const struct facet_snapshot_ops cuda_snapshot_ops = {

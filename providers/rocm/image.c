@@ -10,7 +10,7 @@ static bool array_fits(uint64_t start, uint64_t count, uint64_t each, uint64_t b
     return start <= bytes && (each == 0 || count <= (bytes - start) / each);
 }
 
-static bool segments_are_there(const unsigned char *image, const Elf64_Ehdr *head, uint64_t bytes)
+static bool segments_are_complete(const unsigned char *image, const Elf64_Ehdr *head, uint64_t bytes)
 {
     for (uint64_t i = 0; i < head->e_phnum; i++) {
         Elf64_Phdr segment;
@@ -33,5 +33,6 @@ bool rocm_image_is_whole(const void *image, uint64_t bytes)
     memcpy(&head, image, sizeof head);
     return head.e_ident[EI_CLASS] == ELFCLASS64 && (head.e_phnum == 0 || head.e_phentsize == sizeof(Elf64_Phdr)) &&
            array_fits(head.e_phoff, head.e_phnum, sizeof(Elf64_Phdr), bytes) &&
-           array_fits(head.e_shoff, head.e_shnum, head.e_shentsize, bytes) && segments_are_there(image, &head, bytes);
+           array_fits(head.e_shoff, head.e_shnum, head.e_shentsize, bytes) &&
+           segments_are_complete(image, &head, bytes);
 }

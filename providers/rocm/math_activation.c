@@ -117,7 +117,7 @@ static void run_gelu(struct work *work, const void *input, void *output)
     add_tensors(work, output, -0.5F, decay, output);
 }
 
-static void work_on(struct work *work, const struct facet_activation *it)
+static void run_activation(struct work *work, const struct facet_activation *it)
 {
     /* NOLINTBEGIN: the device's addresses are pointers to the library */
     const void *input = (const void *)it->input;
@@ -173,7 +173,7 @@ enum facet_status rocm_math_activation(const struct rocm_math_call *call)
     for (int i = 0; i < steps_of(it) && status == FACET_OK; i++)
         status = rocm_scratch_take(call, work.bytes, &work.memory[i]);
     if (status == FACET_OK && work.result == miopenStatusSuccess)
-        work_on(&work, it);
+        run_activation(&work, it);
     for (int i = 0; i < STEPS; i++)
         rocm_scratch_give(call, work.memory[i]);
     if (work.activation)

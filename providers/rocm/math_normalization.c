@@ -58,7 +58,7 @@ static miopenStatus_t average_channels(const struct work *work, const void *from
 }
 
 /* The mean of one element is itself, and MIOpen has nothing to reduce. */
-static enum facet_status measure_one(const struct work *work)
+static enum facet_status compute_moments_of_one(const struct work *work)
 {
     const struct rocm_math_call *call = work->call;
     enum facet_status status =
@@ -77,7 +77,7 @@ static enum facet_status compute_moments(struct work *work)
     const float minus = -1;
 
     if (work->bytes == work->vector_bytes)
-        return measure_one(work);
+        return compute_moments_of_one(work);
     miopenStatus_t result = math->miopenGetReductionWorkspaceSize(call->dnn, work->average, work->whole, work->vector,
                                                                   &work->workspace_bytes);
     enum facet_status status = rocm_dnn_status(result);

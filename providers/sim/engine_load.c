@@ -169,7 +169,7 @@ static void advance_launches(const struct sim_model *model, struct sim_load *loa
 }
 
 /* The next check of the temperature while it crosses the limit, in either direction. */
-static uint64_t next_look(const struct sim_model *model, const struct sim_load *load)
+static uint64_t next_temperature_check(const struct sim_model *model, const struct sim_load *load)
 {
     int64_t steady = sim_model_steady_uc(model, load->power_mw);
     int64_t limit = (int64_t)model->limit_mc * 1000;
@@ -183,7 +183,7 @@ static uint64_t next_look(const struct sim_model *model, const struct sim_load *
 uint64_t sim_load_next(const struct facet_provider_instance *instance, const struct sim_load *load)
 {
     const struct sim_launch *launch;
-    uint64_t next = next_look(sim_device_model(instance, load->device), load);
+    uint64_t next = next_temperature_check(sim_device_model(instance, load->device), load);
 
     TAILQ_FOREACH (launch, &load->running, running) {
         uint64_t left = sim_model_left_ns(launch->remaining, launch->total_ns);

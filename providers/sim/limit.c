@@ -98,7 +98,7 @@ static enum facet_status limit_memory(const struct facet_provider_instance *inst
 }
 
 /* Moves the units of workers without a context as far down as possible. */
-static void move_together(const struct facet_provider_instance *instance, struct sim_record *record,
+static void compact_units(const struct facet_provider_instance *instance, struct sim_record *record,
                           const struct facet_device_info *info)
 {
     for (uint32_t i = 0; i < record->worker_count; i++) {
@@ -135,7 +135,7 @@ static enum facet_status find_units(const struct facet_provider_instance *instan
                               units, left, info->index);
     run = sim_free_run(record, info, name, units);
     if (run.count < units) {
-        move_together(instance, record, info);
+        compact_units(instance, record, info);
         run = sim_free_run(record, info, name, units);
     }
     if (run.count < units)

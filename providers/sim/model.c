@@ -15,7 +15,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* a * b / c, rounded up, at most SIM_TIME_MAX. */
-static uint64_t scale_up(uint64_t a, uint64_t b, uint64_t c)
+static uint64_t scale_rounded_up(uint64_t a, uint64_t b, uint64_t c)
 {
     wide product = (wide)a * b;
     wide quotient = product / c + (product % c != 0);
@@ -48,14 +48,14 @@ static uint64_t compute_ns(uint64_t waves, uint64_t cycles, uint32_t clock_mhz)
 {
     wide total = (wide)waves * cycles;
 
-    return total < SIM_TIME_MAX ? scale_up((uint64_t)total, 1000, larger(clock_mhz, 1)) : SIM_TIME_MAX;
+    return total < SIM_TIME_MAX ? scale_rounded_up((uint64_t)total, 1000, larger(clock_mhz, 1)) : SIM_TIME_MAX;
 }
 
 static uint64_t memory_ns(uint64_t groups, uint64_t bytes, uint64_t bandwidth_mbps)
 {
     wide total = (wide)groups * bytes;
 
-    return total < SIM_TIME_MAX ? scale_up((uint64_t)total, 1000, bandwidth_mbps) : SIM_TIME_MAX;
+    return total < SIM_TIME_MAX ? scale_rounded_up((uint64_t)total, 1000, bandwidth_mbps) : SIM_TIME_MAX;
 }
 
 struct sim_alone sim_model_alone(const struct sim_model *model, const struct sim_room *room, uint32_t clock_mhz,
@@ -94,10 +94,10 @@ uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_roo
     if (slowdown_milli == UINT32_MAX)
         return SIM_NEVER;
     if (demand->slots > slots)
-        total = scale_up(alone->total_ns, demand->slots, slots);
+        total = scale_rounded_up(alone->total_ns, demand->slots, slots);
     if (demand->bandwidth > SIM_FULL_SHARE)
-        total = larger(total, scale_up(alone->total_ns, demand->bandwidth, SIM_FULL_SHARE));
-    return scale_up(total, larger(slowdown_milli, 1000), 1000);
+        total = larger(total, scale_rounded_up(alone->total_ns, demand->bandwidth, SIM_FULL_SHARE));
+    return scale_rounded_up(total, larger(slowdown_milli, 1000), 1000);
 }
 
 uint64_t sim_model_progress(uint64_t remaining, uint64_t elapsed_ns, uint64_t total_ns)
@@ -112,7 +112,7 @@ uint64_t sim_model_left_ns(uint64_t remaining, uint64_t total_ns)
 {
     if (total_ns == SIM_NEVER)
         return SIM_NEVER;
-    return remaining > SIM_ROUNDING ? scale_up(remaining - SIM_ROUNDING, total_ns, SIM_WHOLE_WORK) : 0;
+    return remaining > SIM_ROUNDING ? scale_rounded_up(remaining - SIM_ROUNDING, total_ns, SIM_WHOLE_WORK) : 0;
 }
 
 /* The power that units at work add at full clock. */

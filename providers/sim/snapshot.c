@@ -183,8 +183,8 @@ static enum facet_status save_set(struct facet_provider_instance *instance, cons
     return status;
 }
 
-static enum facet_status take_off(struct facet_provider_instance *instance, const struct selection *selection, int fd,
-                                  struct facet_error *error)
+static enum facet_status take_workers_off(struct facet_provider_instance *instance, const struct selection *selection,
+                                          int fd, struct facet_error *error)
 {
     struct sim_engine *engine = instance->engine;
     struct sim_parked *parked = NULL;
@@ -339,8 +339,8 @@ static enum facet_status check_scope(const struct selection *selection, const ch
 }
 
 /* Reads with the lock released, then brings everything back in one step. */
-static enum facet_status bring_back(struct facet_provider_instance *instance, const struct selection *selection, int fd,
-                                    struct facet_error *error)
+static enum facet_status bring_workers_back(struct facet_provider_instance *instance, const struct selection *selection,
+                                            int fd, struct facet_error *error)
 {
     struct sim_contexts contexts = TAILQ_HEAD_INITIALIZER(contexts);
     char scope[FACET_WORKER_SIZE];
@@ -381,7 +381,7 @@ static enum facet_status bring_back_parked(struct facet_provider_instance *insta
     if (lseek(parked->fd, 0, SEEK_SET) < 0)
         status = facet_kit_fail(error, FACET_IO, "the snapshot cannot be read: %s", strerror(errno));
     if (status == FACET_OK)
-        status = bring_back(instance, selection, parked->fd, error);
+        status = bring_workers_back(instance, selection, parked->fd, error);
     if (status == FACET_OK)
         free_parked(parked);
     else
@@ -410,7 +410,7 @@ static enum facet_status snapshot_snapshot(struct facet_provider_instance *insta
         return status;
     SIM_LOCK(instance);
     status = sim_engine_begin(instance, "snapshot.snapshot", device, error);
-    return status == FACET_OK ? take_off(instance, &selection, fd, error) : status;
+    return status == FACET_OK ? take_workers_off(instance, &selection, fd, error) : status;
 }
 
 static enum facet_status snapshot_resume(struct facet_provider_instance *instance, uint32_t device, const char *worker,
@@ -425,7 +425,8 @@ static enum facet_status snapshot_resume(struct facet_provider_instance *instanc
     status = sim_engine_begin(instance, "snapshot.resume", device, error);
     if (status != FACET_OK)
         return status;
-    return fd == -1 ? bring_back_parked(instance, &selection, error) : bring_back(instance, &selection, fd, error);
+    return fd == -1 ? bring_back_parked(instance, &selection, error)
+                    : bring_workers_back(instance, &selection, fd, error);
 }
 
 /* Only this instance's own process has contexts here. */
@@ -455,7 +456,7 @@ static enum facet_status snapshot_processes(struct facet_provider_instance *inst
         return status;
     SIM_LOCK(instance);
     sim_engine_advance(instance, sim_clock_now(instance));
-    return take_off(instance, &selection, -1, error);
+    return take_workers_off(instance, &selection, -1, error);
 }
 
 static enum facet_status snapshot_resume_processes(struct facet_provider_instance *instance, const int32_t *pids,

@@ -55,7 +55,7 @@ bool cpu_math_piece_ready(struct cpu_math_piece *piece)
     return atomic_load(&piece->memory) != NULL;
 }
 
-static void give_memory(struct cpu_math_engine *engine, void *memory, uint64_t bytes)
+static void keep_or_free_memory(struct cpu_math_engine *engine, void *memory, uint64_t bytes)
 {
     void *unwanted = memory;
     uint64_t kept = engine->spare[0].bytes;
@@ -104,7 +104,7 @@ void cpu_math_piece_free(struct cpu_math_piece *piece)
         return;
     if (piece->release)
         piece->release(piece);
-    give_memory(piece->engine, atomic_load(&piece->memory), piece->memory_room);
+    keep_or_free_memory(piece->engine, atomic_load(&piece->memory), piece->memory_room);
     free((void *)piece->work.phase_ends);
     free(piece);
 }
@@ -138,7 +138,7 @@ bool cpu_math_piece_keep(struct cpu_math_piece *piece)
 
     if (!piece->again || piece->work.phases > PHASES_MOST || atomic_load(&piece->work.status) != FACET_OK)
         return false;
-    give_memory(engine, atomic_load(&piece->memory), piece->memory_room);
+    keep_or_free_memory(engine, atomic_load(&piece->memory), piece->memory_room);
     atomic_store(&piece->memory, NULL);
     pthread_mutex_lock(&engine->lock);
     TAILQ_INSERT_HEAD(&engine->pieces, piece, link);

@@ -184,8 +184,8 @@ enum facet_status gpu_stream_cancel_one(struct gpu_executor *executor, struct gp
 
 /* --- submission, by the thread alone, without the lock --- */
 
-static enum facet_status hand_work(struct gpu_machine *machine, const struct gpu_stream *on,
-                                   struct gpu_command *command)
+static enum facet_status submit_work(struct gpu_machine *machine, const struct gpu_stream *on,
+                                     struct gpu_command *command)
 {
     const struct gpu_driver *driver = machine->driver;
     gpu_stream_handle stream = on->handle;
@@ -203,8 +203,8 @@ static enum facet_status hand_work(struct gpu_machine *machine, const struct gpu
     return driver->enqueue_fill(machine, command->to, command->value, command->bytes, stream);
 }
 
-static enum facet_status hand_timed(struct gpu_machine *machine, const struct gpu_stream *stream,
-                                    struct gpu_command *command)
+static enum facet_status submit_timed(struct gpu_machine *machine, const struct gpu_stream *stream,
+                                      struct gpu_command *command)
 {
     const struct gpu_driver *driver = machine->driver;
     enum facet_status status = driver->create_event(machine, &command->start);
@@ -214,7 +214,7 @@ static enum facet_status hand_timed(struct gpu_machine *machine, const struct gp
     if (status == FACET_OK)
         status = driver->record(machine, command->start, stream->handle);
     if (status == FACET_OK)
-        status = hand_work(machine, stream, command);
+        status = submit_work(machine, stream, command);
     if (status == FACET_OK)
         status = driver->record(machine, command->end, stream->handle);
     return status;
@@ -256,7 +256,7 @@ static enum facet_status submit_command(struct gpu_machine *machine, struct gpu_
     if (status == FACET_OK && moves)
         status = gpu_stream_move(machine, stream);
     if (status == FACET_OK)
-        status = hand_timed(machine, stream, command);
+        status = submit_timed(machine, stream, command);
     if (status != FACET_OK)
         drop_events(machine, command);
     pthread_rwlock_unlock(&context->lock);
@@ -265,7 +265,7 @@ static enum facet_status submit_command(struct gpu_machine *machine, struct gpu_
 }
 
 /* Releases the lock and takes it again. Returns whether there was a command to submit. */
-static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
+static bool submit_next(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     struct gpu_executor *executor = &machine->executor;
     struct gpu_command *command = TAILQ_FIRST(&stream->queued);
@@ -296,7 +296,7 @@ static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
 }
 
 /* Releases the lock and takes it again. Returns whether a command was complete. */
-static bool reap_next(struct gpu_machine *machine, struct gpu_stream *stream)
+static bool finish_next(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     struct gpu_executor *executor = &machine->executor;
     struct gpu_command *command = TAILQ_FIRST(&stream->handed);
@@ -363,9 +363,9 @@ static bool serve_streams(struct gpu_machine *machine, bool *ret_waiting)
     *ret_waiting = false;
     gpu_turns_decide(&machine->executor);
     for (stream = TAILQ_FIRST(&machine->executor.streams); stream; stream = next) {
-        while (reap_next(machine, stream))
+        while (finish_next(machine, stream))
             moved = true;
-        moved |= hand_next(machine, stream);
+        moved |= submit_next(machine, stream);
         *ret_waiting |= !TAILQ_EMPTY(&stream->handed);
         next = TAILQ_NEXT(stream, link);
         moved |= close_dying_stream(machine, stream);
