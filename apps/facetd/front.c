@@ -121,7 +121,7 @@ static void answer_refusal(int fd, const struct head_refusal *refusal)
     send_all(fd, whole, (size_t)size);
 }
 
-static void turn_away(int fd, const struct head_refusal *refusal)
+static void refuse_connection(int fd, const struct head_refusal *refusal)
 {
     answer_refusal(fd, refusal);
     linger_on_socket(fd);
@@ -156,7 +156,7 @@ static bool may_call(int fd, struct head_refusal *refusal)
     return false;
 }
 
-static void nap_after_failure(void)
+static void sleep_after_failure(void)
 {
     const struct timespec length = facet_ns_timespec(NAP_NS);
 
@@ -182,7 +182,7 @@ static enum head_verdict wait_for_head(const struct front *front, int fd, struct
         if (size <= 0 || readable.revents & (POLLHUP | POLLRDHUP)) /* it ended before its head did */
             return HEAD_INCOMPLETE;
         if (size == seen)
-            nap_after_failure();
+            sleep_after_failure();
         seen = size;
     }
     return HEAD_INCOMPLETE;
@@ -201,7 +201,7 @@ static void *caller_main(void *argument)
         caller.front->serve(caller.front->context, caller.fd);
     } else {
         if (verdict == HEAD_BAD)
-            turn_away(caller.fd, &refusal);
+            refuse_connection(caller.fd, &refusal);
         close(caller.fd);
     }
     atomic_fetch_sub(&caller.front->callers, 1);
@@ -245,7 +245,7 @@ static void *front_main(void *argument)
         if (fd >= 0)
             begin_connection(front, fd);
         else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            nap_after_failure(); /* no descriptors left */
+            sleep_after_failure(); /* no descriptors left */
     }
     return NULL;
 }
@@ -281,7 +281,7 @@ void front_stop(struct front *front)
     eventfd_write(front->wake, 1);
     pthread_join(front->thread, NULL);
     while (atomic_load(&front->callers))
-        nap_after_failure();
+        sleep_after_failure();
     close(front->listener);
     close(front->wake);
     free(front);

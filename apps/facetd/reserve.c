@@ -310,7 +310,7 @@ static enum facet_status check_unused(const struct registry *registry, const str
     return FACET_OK;
 }
 
-static enum facet_status strike_out(struct registry *registry, const char *id, struct facet_error *error)
+static enum facet_status delete_reservation(struct registry *registry, const char *id, struct facet_error *error)
 {
     enum facet_status status = store_begin(registry->store, error);
 
@@ -341,7 +341,7 @@ enum facet_status registry_reservation_release(struct registry *registry, const 
     struct reservation *reservation = find_reservation(registry, ref);
     enum facet_status status = reservation ? check_unused(registry, reservation, error) : not_found(ref, error);
     if (status == FACET_OK)
-        status = strike_out(registry, reservation->id, error);
+        status = delete_reservation(registry, reservation->id, error);
     if (status == FACET_OK)
         forget_reservation(registry, reservation);
     pthread_mutex_unlock(&registry->change);
@@ -403,8 +403,8 @@ static int64_t hard_share(const struct registry *registry, const struct facet_de
     return sum;
 }
 
-static enum facet_status nothing_of(const struct reservation *reservation, const struct facet_device_record *device,
-                                    struct facet_error *error)
+static enum facet_status check_unreserved(const struct reservation *reservation,
+                                          const struct facet_device_record *device, struct facet_error *error)
 {
     for (uint32_t i = 0; i < reservation->part_count; i++)
         if (strcmp(reservation->parts[i].facet_id, device->id) == 0)
@@ -431,7 +431,7 @@ static enum facet_status check_inside(const struct registry *registry, const str
                                     "hard, soft or shared",
                                     reservation->name);
     if (!had)
-        return nothing_of(reservation, device, error);
+        return check_unreserved(reservation, device, error);
     if (share <= had - used)
         return FACET_OK;
     return facet_error_argument(error, FACET_NO_SPACE, "reservation",

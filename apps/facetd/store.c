@@ -38,7 +38,7 @@ static enum facet_status status_of(int code)
     }
 }
 
-static const char *what_to_do(enum facet_status status)
+static const char *advice_for(enum facet_status status)
 {
     switch (status) {
     case FACET_NO_SPACE:
@@ -67,7 +67,7 @@ static enum facet_status fail_with_sqlite(const struct store *store, int code, c
     enum facet_status status = status_of(code);
 
     return facet_error_set(error, status, "%s: database '%s': %s; %s", doing, store->path, reason_of(store, code),
-                           what_to_do(status));
+                           advice_for(status));
 }
 
 static enum facet_status run_statement(struct store *store, const char *sql, const char *doing,
@@ -146,7 +146,7 @@ static enum facet_status check_integrity(struct store *store, struct facet_error
     enum facet_status status = ask_for_text(store, "PRAGMA quick_check(1);", finding, sizeof finding, error);
     if (status == FACET_OK && strcmp(finding, "ok") != 0)
         return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': %s; %s", store->path, finding,
-                               what_to_do(FACET_CORRUPT));
+                               advice_for(FACET_CORRUPT));
     return status;
 }
 
@@ -401,7 +401,7 @@ static enum facet_status check_identity(const struct store *store, const char *k
 
     if (strlen(id) != VGPU_ID_SIZE - 1 || strspn(id, "0123456789abcdef") != VGPU_ID_SIZE - 1)
         return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': %s id '%s' is malformed; %s", store->path,
-                               kind, id, what_to_do(FACET_CORRUPT));
+                               kind, id, advice_for(FACET_CORRUPT));
     if (facet_check_name(name, "name", &reason) != FACET_OK)
         return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': %s '%s': %s", store->path, kind, id,
                                reason.message);
@@ -423,7 +423,7 @@ static enum facet_status check_numbers(const struct store *store, sqlite3_stmt *
         if (number < 0 || number > numbers[i].most)
             return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': a vGPU whose %s is %lld; %s",
                                    store->path, sqlite3_column_name(statement, numbers[i].column), (long long)number,
-                                   what_to_do(FACET_CORRUPT));
+                                   advice_for(FACET_CORRUPT));
     }
     return FACET_OK;
 }

@@ -54,7 +54,7 @@ struct birth {
  * The intermediate process. It shares our descriptors, so that the one that it opens is ours, but has handlers of its
  * own: an ignored SIGCHLD would free the number of an ended program for reuse before the descriptor is open.
  */
-static int give_birth(void *data)
+static int spawn_program(void *data)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
     struct birth *birth = data;
@@ -76,7 +76,7 @@ static void run_middle(struct birth *birth, char *stack_end)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t middle = clone(give_birth, stack_end, MEMORY_FLAGS | CLONE_VFORK | CLONE_FILES, birth);
+    pid_t middle = clone(spawn_program, stack_end, MEMORY_FLAGS | CLONE_VFORK | CLONE_FILES, birth);
     if (middle < 0)
         birth->errnum = errno;
     else

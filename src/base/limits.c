@@ -293,7 +293,7 @@ enum facet_status facet_limits_check(const struct facet_limits *limits, uint64_t
 }
 
 /* Bytes in tenths of a power of 1024, rounded to the nearest. */
-static wide in_tenths(uint64_t bytes, unsigned power)
+static wide tenths_of(uint64_t bytes, unsigned power)
 {
     wide half = power ? (wide)1 << (10 * power - 1) : 0;
 
@@ -306,10 +306,10 @@ char *facet_format_size(uint64_t bytes, char *buffer, size_t size)
     unsigned power = 0;
 
     /* Compared after rounding: 1023.96 MiB is "1 GiB", not "1024 MiB". */
-    while (power + 1 < LENGTH(units) && in_tenths(bytes, power) >= 10240)
+    while (power + 1 < LENGTH(units) && tenths_of(bytes, power) >= 10240)
         power++;
 
-    unsigned tenths = (unsigned)in_tenths(bytes, power);
+    unsigned tenths = (unsigned)tenths_of(bytes, power);
     if (tenths % 10 == 0)
         snprintf(buffer, size, "%u %s", tenths / 10, units[power]);
     else

@@ -187,7 +187,7 @@ static bool join_path(const struct walk *walk, const char *name, char at[FACET_P
     return snprintf(at, FACET_PATH_SIZE, "%s/%s", walk->reached, name) < FACET_PATH_SIZE;
 }
 
-static enum facet_status step_into(struct walk *walk, const char *name, struct facet_error *error)
+static enum facet_status enter_component(struct walk *walk, const char *name, struct facet_error *error)
 {
     char at[FACET_PATH_SIZE];
     const char *shown = at;
@@ -228,7 +228,7 @@ static enum facet_status walk_all(struct walk *walk, struct facet_error *error)
     enum facet_status verdict = check_mode(walk, "/", &status, false, error);
     walk->status = status;
     while (verdict == FACET_OK && next_name(walk, name))
-        verdict = step_into(walk, name, error);
+        verdict = enter_component(walk, name, error);
     return verdict;
 }
 

@@ -57,7 +57,7 @@ static void keep_huge_pages_out(uint64_t at, uint64_t bytes)
 
 /* --- protection --- */
 
-static int wall_off(int faults, uint64_t at, uint64_t bytes)
+static int protect_from_writes(int faults, uint64_t at, uint64_t bytes)
 {
     struct uffdio_writeprotect wall = {.range = {at, bytes}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
     uint64_t half = bytes / 2 / PAGE * PAGE;
@@ -69,8 +69,8 @@ static int wall_off(int faults, uint64_t at, uint64_t bytes)
     if (result == 0 || errno != ENOENT || half == 0)
         return result < 0 ? errno : 0;
     /* Older kernels protect within one mapping only. */
-    result = wall_off(faults, at, half);
-    return result ? result : wall_off(faults, at + half, bytes - half);
+    result = protect_from_writes(faults, at, half);
+    return result ? result : protect_from_writes(faults, at + half, bytes - half);
 }
 
 /* Lets writers go on: after a failure to the old pages. */
@@ -92,7 +92,7 @@ static int protect_range(int faults, uint64_t at, uint64_t bytes, const char **r
     if (ioctl(faults, UFFDIO_REGISTER, &watch) < 0)
         return errno;
     *ret_what = "cannot protect the pages that are to move";
-    int failed = wall_off(faults, at, bytes);
+    int failed = protect_from_writes(faults, at, bytes);
     if (failed)
         wake_writers(faults, at, bytes, false);
     return failed;

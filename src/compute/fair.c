@@ -381,7 +381,7 @@ static bool nearly_drained(const struct facet_fair *fair, const struct facet_fai
  * How many leases are taken. One client that is about to end its drain is not counted, so that the next is already
  * under way; a second one always is, so that no more than two ever overlap in this way.
  */
-static uint32_t leases_out(struct facet_fair *fair, uint64_t now_ns)
+static uint32_t leases_held(struct facet_fair *fair, uint64_t now_ns)
 {
     uint32_t leases = 0, ending = 0;
 
@@ -395,7 +395,7 @@ static uint32_t leases_out(struct facet_fair *fair, uint64_t now_ns)
 }
 
 /* When the device reaches work that is launched now: behind the work that is about to drain. */
-static uint64_t comes_ns(struct facet_fair *fair, uint64_t now_ns)
+static uint64_t next_start_ns(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t comes = now_ns;
 
@@ -409,11 +409,11 @@ static void grant_turns(struct facet_fair *fair, uint64_t now_ns)
 {
     struct facet_fair_client *client;
 
-    for (uint32_t leases = leases_out(fair, now_ns); leases < fair->config.parallel; leases++) {
+    for (uint32_t leases = leases_held(fair, now_ns); leases < fair->config.parallel; leases++) {
         client = next_client(fair);
         if (!client)
             return;
-        client->lease_start_ns = comes_ns(fair, now_ns);
+        client->lease_start_ns = next_start_ns(fair, now_ns);
         client->lease_end_ns = client->lease_start_ns + turn_ns(fair, client);
         client->gate = FACET_FAIR_LEASED;
         client->draining = client->overrun = false;

@@ -11,18 +11,19 @@
 #include "compute/fair_parts.h"
 
 /* Until when in (last, now] this client had the device: a drained one had it until its last work ended. */
-static uint64_t had_until(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
+static uint64_t had_device_until(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
 {
     if (client->demand.inflight || !client->draining)
         return now_ns;
     return facet_max_u64(fair->last_ns, facet_min_u64(now_ns, client->demand.idle_since_ns));
 }
 
-/* Whether it had the device right after a moment. */
-static bool had_at(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t at_ns,
-                   uint64_t now_ns)
+/* Whether the client had the device right after a moment. */
+static bool had_device_at(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t at_ns,
+                          uint64_t now_ns)
 {
-    return facet_fair_on_device(client) && client->lease_start_ns <= at_ns && had_until(fair, client, now_ns) > at_ns;
+    return facet_fair_on_device(client) && client->lease_start_ns <= at_ns &&
+           had_device_until(fair, client, now_ns) > at_ns;
 }
 
 /* The first moment after `from_ns` at which a client came to the device, or left it; at the latest now. */
@@ -31,11 +32,11 @@ static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t 
     uint64_t change = now_ns, sharers = 0;
 
     EACH_CLIENT (fair, client) {
-        uint64_t until_ns = had_until(fair, client, now_ns);
+        uint64_t until_ns = had_device_until(fair, client, now_ns);
 
         if (!facet_fair_on_device(client))
             continue;
-        sharers += had_at(fair, client, from_ns, now_ns);
+        sharers += had_device_at(fair, client, from_ns, now_ns);
         if (until_ns > from_ns)
             change = facet_min_u64(change, until_ns);
         if (client->lease_start_ns > from_ns)
@@ -46,7 +47,8 @@ static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t 
 }
 
 /* Whether a client shared the device with one that ended, at a moment before the last step. */
-static bool was_beside(const struct facet_fair_client *client, const struct facet_fair_client *ended, uint64_t at_ns)
+static bool shared_device_with(const struct facet_fair_client *client, const struct facet_fair_client *ended,
+                               uint64_t at_ns)
 {
     bool ended_too = client->draining && !client->demand.inflight;
 
@@ -56,15 +58,15 @@ static bool was_beside(const struct facet_fair_client *client, const struct face
 /*
  * The end of the stretch from `from_ns` during which no other client came to the device; at the latest the last step.
  */
-static uint64_t alike_until(struct facet_fair *fair, const struct facet_fair_client *ended, uint64_t from_ns,
-                            uint64_t *ret_others)
+static uint64_t unshared_until(struct facet_fair *fair, const struct facet_fair_client *ended, uint64_t from_ns,
+                               uint64_t *ret_others)
 {
     uint64_t until_ns = fair->last_ns;
 
     *ret_others = 0;
     EACH_CLIENT (fair, client) {
-        *ret_others += was_beside(client, ended, from_ns);
-        if (client->lease_start_ns > from_ns && was_beside(client, ended, client->lease_start_ns))
+        *ret_others += shared_device_with(client, ended, from_ns);
+        if (client->lease_start_ns > from_ns && shared_device_with(client, ended, client->lease_start_ns))
             until_ns = facet_min_u64(until_ns, client->lease_start_ns);
     }
     return until_ns;
@@ -84,13 +86,13 @@ static void put_right(struct facet_fair *fair, struct facet_fair_client *ended, 
     uint64_t to_ns, others;
 
     for (uint64_t from_ns = end_ns; from_ns < fair->last_ns; from_ns = to_ns) {
-        to_ns = alike_until(fair, ended, from_ns, &others);
+        to_ns = unshared_until(fair, ended, from_ns, &others);
         int64_t part_ns = (int64_t)((to_ns - from_ns) / (others + 1));
         int64_t each_ns = others ? part_ns / (int64_t)others : 0;
 
         correct_charge(ended, -part_ns);
         EACH_CLIENT (fair, client)
-            if (was_beside(client, ended, from_ns))
+            if (shared_device_with(client, ended, from_ns))
                 correct_charge(client, each_ns);
     }
 }
@@ -119,7 +121,7 @@ void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns)
     for (uint64_t from_ns = fair->last_ns; from_ns < now_ns; from_ns = to_ns) {
         to_ns = next_change(fair, from_ns, now_ns, &sharers);
         EACH_CLIENT (fair, client) {
-            if (!had_at(fair, client, from_ns, now_ns))
+            if (!had_device_at(fair, client, from_ns, now_ns))
                 continue;
             client->charged_ns += (to_ns - from_ns) / sharers;
             client->timeline_ns += (to_ns - from_ns) / sharers;

@@ -161,7 +161,7 @@ void facet_pick_remove(struct facet_pick *pick, int entity)
 }
 
 /* Time without demand, or held back by a cap, earns no credit. */
-static void come_back(const struct facet_pick *pick, struct facet_pick_entity *entity)
+static void forfeit_credit(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
     if (pick->floor > pick->config.comeback_ns && entity->vtime < pick->floor - pick->config.comeback_ns)
         entity->vtime = pick->floor - pick->config.comeback_ns;
@@ -170,7 +170,7 @@ static void come_back(const struct facet_pick *pick, struct facet_pick_entity *e
 static void reopen_entity(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
     entity->dry = false;
-    come_back(pick, entity);
+    forfeit_credit(pick, entity);
 }
 
 /* ---- caps ---- */
@@ -278,7 +278,7 @@ void facet_pick_set_want(struct facet_pick *pick, int number, enum facet_pick_wa
         return;
     if (entity->want == FACET_PICK_IDLE) {
         raise_floor(pick);
-        come_back(pick, entity);
+        forfeit_credit(pick, entity);
         entity->since = ++pick->moment;
         set_insert(&pick->wanting, (uint32_t)number);
         pick->best_effort += is_best_effort(entity);

@@ -14,7 +14,7 @@ struct step {
     uint64_t gain_ns, cost_ns, net_ns; /* net 0: none found yet */
 };
 
-static uint64_t longer_ns(uint64_t left, uint64_t right)
+static uint64_t max_ns(uint64_t left, uint64_t right)
 {
     return left > right ? left : right;
 }
@@ -217,8 +217,8 @@ static struct targets find_targets(const struct facet_balance_plan *plan, int wo
 static void propose_move(const struct facet_balance_plan *plan, struct facet_balance_work *work, int to,
                          uint64_t longest_ns, struct step *best)
 {
-    uint64_t after = longer_ns(wait_with(&plan->members[work->member], 0, work->expected_ns),
-                               wait_with(&plan->members[to], work->expected_ns, 0));
+    uint64_t after = max_ns(wait_with(&plan->members[work->member], 0, work->expected_ns),
+                            wait_with(&plan->members[to], work->expected_ns, 0));
 
     if (!facet_balance_accepts(&plan->members[to]) || after + best->net_ns >= longest_ns)
         return; /* before the cost is asked for, which may take long */
@@ -259,8 +259,8 @@ static void propose_swaps(const struct facet_balance_plan *plan, struct facet_ba
 
         if (other->expected_ns >= work->expected_ns || !is_movable(plan, other) || !is_target(targets, other->member))
             continue;
-        uint64_t after = longer_ns(wait_with(&plan->members[work->member], other->expected_ns, work->expected_ns),
-                                   wait_with(&plan->members[other->member], work->expected_ns, other->expected_ns));
+        uint64_t after = max_ns(wait_with(&plan->members[work->member], other->expected_ns, work->expected_ns),
+                                wait_with(&plan->members[other->member], work->expected_ns, other->expected_ns));
 
         if (after + best->net_ns >= longest_ns)
             continue;
@@ -357,7 +357,7 @@ static uint64_t imbalance_of(const struct facet_balance_plan *plan)
 }
 
 /* Idle capacity is used before anything is moved. */
-static bool use_more(struct facet_balance_plan *plan)
+static bool use_idle_capacity(struct facet_balance_plan *plan)
 {
     struct facet_balance_waits waits = facet_balance_waits(plan->members, plan->count);
 
@@ -375,7 +375,7 @@ static void relieve_members(struct facet_balance_plan *plan)
 {
     uint32_t settled = plan->balance->config.settle_milli;
 
-    while (room_in_plan(plan) > 0 && imbalance_of(plan) > settled && use_more(plan))
+    while (room_in_plan(plan) > 0 && imbalance_of(plan) > settled && use_idle_capacity(plan))
         ;
     if (imbalance_of(plan) <= settled || facet_balance_search(plan))
         return;

@@ -199,7 +199,7 @@ static void begin_turn(struct facet_residence *residence, struct facet_residence
 }
 
 /* The head's turn has not begun, and another client needs more within its own turn: that one is brought in first. */
-static bool head_steps_back(struct facet_residence *residence, uint64_t now_ns)
+static bool must_replace_head(struct facet_residence *residence, uint64_t now_ns)
 {
     if (in_turn(&residence->clients[residence->head], now_ns))
         return false;
@@ -221,8 +221,8 @@ static void release_head(struct facet_residence *residence, uint64_t now_ns)
 }
 
 /* A client that waits within its own turn has asked for more memory: it goes before those that wait for a turn. */
-static bool goes_before(const struct facet_residence_client *client, const struct facet_residence_client *other,
-                        uint64_t now_ns)
+static bool is_before(const struct facet_residence_client *client, const struct facet_residence_client *other,
+                      uint64_t now_ns)
 {
     if (in_turn(client, now_ns) != in_turn(other, now_ns))
         return in_turn(client, now_ns);
@@ -234,7 +234,7 @@ static void choose_head(struct facet_residence *residence, uint64_t now_ns)
     struct facet_residence_client *best = NULL;
 
     EACH_CLIENT (residence, client)
-        if (client_waits(client) && (!best || goes_before(client, best, now_ns)))
+        if (client_waits(client) && (!best || is_before(client, best, now_ns)))
             best = client;
     if (!best || best - residence->clients == residence->head)
         return;
@@ -280,7 +280,7 @@ static bool can_go(const struct facet_residence *residence, const struct facet_r
            !client->stuck;
 }
 
-static struct facet_residence_client *next_to_go(struct facet_residence *residence, uint64_t now_ns)
+static struct facet_residence_client *next_to_send_out(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *best = NULL;
     enum readiness best_is = STAYS;
@@ -299,7 +299,7 @@ static struct facet_residence_client *next_to_go(struct facet_residence *residen
 }
 
 /* Bytes that were asked for and have not gone yet, without those of stuck clients. */
-static uint64_t on_the_way(struct facet_residence *residence)
+static uint64_t requested_bytes(struct facet_residence *residence)
 {
     uint64_t bytes = 0;
 
@@ -324,7 +324,7 @@ static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
     return soonest == FACET_RESIDENCE_NEVER ? soonest : facet_max_u64(soonest, now_ns + 1);
 }
 
-static bool others_keep(struct facet_residence *residence)
+static bool another_can_go(struct facet_residence *residence)
 {
     EACH_CLIENT (residence, client)
         if (can_go(residence, client))
@@ -336,7 +336,7 @@ static bool others_keep(struct facet_residence *residence)
 static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *head = &residence->clients[residence->head], *client;
-    uint64_t coming = on_the_way(residence), wanted = head->demand.short_bytes;
+    uint64_t coming = requested_bytes(residence), wanted = head->demand.short_bytes;
 
     residence->waiting = false;
     head->most_bytes = FACET_RESIDENCE_ALL;
@@ -346,7 +346,7 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
         return patience_ends_ns(residence);
     if (now_ns < residence->settled_ns)
         return residence->settled_ns;
-    while (wanted && (client = next_to_go(residence, now_ns))) {
+    while (wanted && (client = next_to_send_out(residence, now_ns))) {
         uint64_t gives = facet_min_u64(wanted, keep_ns_of(client));
 
         client->most_bytes = keep_ns_of(client) - gives;
@@ -355,7 +355,7 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
     if (!wanted)
         return patience_ends_ns(residence);
     residence->waiting = true;
-    if (others_keep(residence))
+    if (another_can_go(residence))
         return soonest_ns(residence, now_ns);
     if (now_ns < residence->left_ns + residence->config.leave_ns)
         return facet_min_u64(patience_ends_ns(residence), residence->left_ns + residence->config.leave_ns);
@@ -370,7 +370,7 @@ uint64_t facet_residence_step(struct facet_residence *residence, uint64_t now_ns
     watch_residents(residence, now_ns);
     if (residence->head >= 0)
         release_head(residence, now_ns);
-    if (residence->head < 0 || head_steps_back(residence, now_ns))
+    if (residence->head < 0 || must_replace_head(residence, now_ns))
         choose_head(residence, now_ns);
     if (residence->head < 0)
         return FACET_RESIDENCE_NEVER;

@@ -111,7 +111,7 @@ static uint64_t give_floors(const struct deal *deal)
     return sum < deal->whole ? left : 0;
 }
 
-static uint64_t hungry_weight(const struct deal *deal)
+static uint64_t unsatisfied_weight(const struct deal *deal)
 {
     uint64_t sum = 0;
 
@@ -141,7 +141,7 @@ static uint64_t deal_round(const struct deal *deal, uint64_t left, uint64_t weig
 }
 
 /* A rest too small to be divided goes out one by one, lowest index first. */
-static void deal_crumbs(const struct deal *deal, uint64_t left)
+static void deal_remainder(const struct deal *deal, uint64_t left)
 {
     for (uint32_t i = 0; i < deal->count && left > 0; i++) {
         struct facet_scale_member *member = &deal->members[i];
@@ -156,14 +156,14 @@ static void deal_out(const struct deal *deal)
 {
     uint64_t left = give_floors(deal), weights;
 
-    while (left > 0 && (weights = hungry_weight(deal)) > 0) {
+    while (left > 0 && (weights = unsatisfied_weight(deal)) > 0) {
         uint64_t rest = deal_round(deal, left, weights);
 
         if (rest == left)
             break;
         left = rest;
     }
-    deal_crumbs(deal, left);
+    deal_remainder(deal, left);
 }
 
 static uint32_t floor_milli(const struct facet_scale_member *member)

@@ -49,7 +49,7 @@ static uint64_t unsettled_ns(const struct facet_settle_client *client)
 }
 
 /* The most that the work in flight can still add to the measured time. */
-static uint64_t coming_ns(const struct facet_settle_client *client, uint64_t now_ns)
+static uint64_t unmeasured_most_ns(const struct facet_settle_client *client, uint64_t now_ns)
 {
     return client->demand.begun_ns ? of_device(client, credit_above(now_ns, client->demand.begun_ns)) : 0;
 }
@@ -65,7 +65,7 @@ static uint64_t charged_ns(const struct facet_settle_client *client)
 static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t elapsed_ns, uint64_t now_ns)
 {
     uint64_t most_ns = client->timed ? charged_ns(client) : of_device(client, elapsed_ns);
-    uint64_t use_ns = add_saturating(unsettled_ns(client), coming_ns(client, now_ns));
+    uint64_t use_ns = add_saturating(unsettled_ns(client), unmeasured_most_ns(client, now_ns));
 
     return facet_min_u64(facet_min_u64(most_ns, elapsed_ns), credit_above(use_ns, client->credit_ns));
 }
@@ -87,7 +87,7 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
 }
 
 /* Gives the time without a scheduler to the first clients that report work from then. */
-static void give_missed(struct facet_settle *settle, struct facet_settle_client *client)
+static void settle_missed_time(struct facet_settle *settle, struct facet_settle_client *client)
 {
     uint64_t missing_ns = credit_above(unsettled_ns(client), client->credit_ns);
     uint64_t given_ns = client->older ? facet_min_u64(settle->missed_ns, missing_ns) : 0;
@@ -99,13 +99,13 @@ static void give_missed(struct facet_settle *settle, struct facet_settle_client 
 
 static void settle_client(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
 {
-    give_missed(settle, client);
+    settle_missed_time(settle, client);
     uint64_t settled_ns = facet_min_u64(unsettled_ns(client), client->credit_ns);
 
     client->total.settled_ns += settled_ns;
     client->total.measured_ns = client->demand.measured_ns;
     client->total.at_ns = now_ns;
-    client->credit_ns = facet_min_u64(client->credit_ns - settled_ns, coming_ns(client, now_ns));
+    client->credit_ns = facet_min_u64(client->credit_ns - settled_ns, unmeasured_most_ns(client, now_ns));
 }
 
 static uint64_t lag_ns(const struct facet_settle_client *client)

@@ -63,7 +63,7 @@ static uint32_t doubt_totals(const struct facet_belief *belief, const struct fac
            bit_if_doubted(may_grow(belief->denied, totals->denied, many), FACET_BELIEVED_DENIED);
 }
 
-static uint32_t absurd_totals(const struct facet_usage_totals *totals)
+static uint32_t impossible_totals(const struct facet_usage_totals *totals)
 {
     return bit_if_doubted(totals->busy_ns <= FACET_BELIEF_MOST, FACET_BELIEVED_BUSY) |
            bit_if_doubted(totals->launches <= FACET_BELIEF_MOST, FACET_BELIEVED_LAUNCHES) |
@@ -85,7 +85,7 @@ uint32_t facet_belief_look(struct facet_belief *belief, const struct facet_usage
     /* The thread that read the clock first need not be the first to check. */
     if (now_ns < belief->at_ns)
         now_ns = belief->at_ns;
-    belief->doubted |= absurd_totals(totals);
+    belief->doubted |= impossible_totals(totals);
     if (belief->begun)
         belief->doubted |= doubt_totals(belief, totals, now_ns);
     else

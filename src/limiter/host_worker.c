@@ -353,7 +353,7 @@ enum facet_status facet_limiter_worker_set_limits(struct facet_limiter *limiter,
     return status;
 }
 
-static enum facet_status written_over(const char *id, struct facet_error *error)
+static enum facet_status refuse_overwritten(const char *id, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_CORRUPT, "id", "the segment of worker '%s' was written over", id);
 }
@@ -367,7 +367,7 @@ enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter *limiter, 
     if (status != FACET_OK)
         return status;
     if (facet_owner_damaged(worker->owner)) {
-        status = written_over(id, error);
+        status = refuse_overwritten(id, error);
     } else {
         uint64_t now_ns = facet_clock_now_ns();
 
@@ -397,7 +397,7 @@ enum facet_status facet_limiter_worker_state(struct facet_limiter *limiter, cons
     /* The caller decides how long the work that it lets run takes: no clock bounds that. */
     if ((facet_owner_believed_totals(worker->owner, &totals) | FACET_BELIEVED_BUSY) != FACET_BELIEVED_ALL) {
         facet_host_leave(limiter);
-        return written_over(id, error);
+        return refuse_overwritten(id, error);
     }
     *ret_state = (struct facet_limiter_state){
         .size = ret_state->size,

@@ -368,7 +368,7 @@ bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_sha
  * and would stand idle if the next launch waited for the report. Not where the device may be another vGPU's, nor for a
  * launch longer than the depth, nor where a cap is compared with reported time.
  */
-static uint64_t fits_after_ns(const struct facet_tenant *tenant, uint64_t others_ns, uint64_t estimate_ns)
+static uint64_t time_until_fit_ns(const struct facet_tenant *tenant, uint64_t others_ns, uint64_t estimate_ns)
 {
     uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
     uint64_t clear_ns = atomic_load_explicit(&tenant->policy->clear_ns, memory_order_relaxed);
@@ -387,7 +387,7 @@ static uint64_t fits_after_ns(const struct facet_tenant *tenant, uint64_t others
 /* How long a launch that does not fit, and is not in flight, waits before it checks again. */
 static uint64_t depth_wait_ns(const struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    uint64_t wait_ns = fits_after_ns(tenant, facet_inflight_ns(facet_slot_inflight(tenant->slot)), estimate_ns);
+    uint64_t wait_ns = time_until_fit_ns(tenant, facet_inflight_ns(facet_slot_inflight(tenant->slot)), estimate_ns);
 
     if (wait_ns > RECHECK_NS)
         return RECHECK_NS;
@@ -400,7 +400,7 @@ static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
     uint64_t others = facet_slot_inflight(tenant->slot) - facet_inflight(1, estimate_ns);
 
     return facet_tenant_fits(tenant, others, estimate_ns) || (!estimate_ns && facet_inflight_count(others) < 2) ||
-           fits_after_ns(tenant, facet_inflight_ns(others), estimate_ns) == 0;
+           time_until_fit_ns(tenant, facet_inflight_ns(others), estimate_ns) == 0;
 }
 
 /*
@@ -482,9 +482,12 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint64_
     facet_tenant_supervise(tenant, facet_clock_now_ns());
 }
 
-/* Out of flight, waits until something changed, and comes back into flight. False: it may not go on. */
-static bool step_aside(struct facet_tenant *tenant, struct facet_slot_shard *shard, enum verdict verdict,
-                       uint64_t estimate_ns, uint32_t gate, uint32_t completions, uint64_t *ret_waited_ns)
+/*
+ * Takes the launch out of flight, waits until something has changed, and counts it in flight again. False: it may not
+ * go on.
+ */
+static bool wait_out_of_flight(struct facet_tenant *tenant, struct facet_slot_shard *shard, enum verdict verdict,
+                               uint64_t estimate_ns, uint32_t gate, uint32_t completions, uint64_t *ret_waited_ns)
 {
     uint64_t started_ns = facet_clock_now_ns();
     bool may = true;
@@ -516,7 +519,7 @@ static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_sha
 
         if (verdict == GO || verdict == LOST)
             return verdict;
-        if (!step_aside(tenant, shard, verdict, estimate_ns, gate, completions, &waited_ns))
+        if (!wait_out_of_flight(tenant, shard, verdict, estimate_ns, gate, completions, &waited_ns))
             return LOST;
         if (verdict == WAIT_DEPTH)
             depth_waited_ns += waited_ns;
@@ -526,7 +529,7 @@ static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_sha
 }
 
 /* Whether this launch, counted in flight already, may go without a wait: the case of most launches under a lease. */
-static bool may_go(struct facet_tenant *tenant, uint64_t estimate_ns)
+static bool may_launch_now(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
 
@@ -540,7 +543,7 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
         atomic_fetch_add_explicit(&shard->inflight, facet_inflight(0, estimate_ns - charged_ns), memory_order_relaxed);
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed)) /* as of before a rest, perhaps */
         facet_tenant_supervise(tenant, facet_clock_now_ns());
-    if (!may_go(tenant, estimate_ns)) {
+    if (!may_launch_now(tenant, estimate_ns)) {
         /* The scheduler sees waiting threads: it arbitrates between them. */
         atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
         enum verdict verdict = wait_turn(tenant, shard, estimate_ns);
@@ -558,8 +561,8 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
  * written before the count falls: a reader that sees nothing in flight also sees since when. Of several streams the one
  * that is reported last need not have ended last.
  */
-static void land_launches(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
-                          uint64_t charged_ns, uint64_t now_ns)
+static void end_launches(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
+                         uint64_t charged_ns, uint64_t now_ns)
 {
     struct facet_slot *slot = tenant->slot;
 
@@ -587,11 +590,11 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_sha
             &tenant->usage->pace_ns,
             facet_policy_pace_milli(tenant->policy, atomic_load_explicit(&tenant->orphan, memory_order_relaxed)),
             busy_ns, now_ns);
-    land_launches(tenant, shard, count, charged_ns, now_ns);
+    end_launches(tenant, shard, count, charged_ns, now_ns);
 }
 
 /* Earlier work may have ended before now: no thread was checking then. */
 void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t charged_ns)
 {
-    land_launches(tenant, shard, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));
+    end_launches(tenant, shard, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));
 }

@@ -181,7 +181,7 @@ static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 /* --- taking and giving -------------------------------------------------------------------------------------------- */
 
 /* The fullest chunk with twice as many free frames as `count`, which surely has that many in few pieces. */
-static struct facet_chunk *with_ample_room(struct facet_frames *frames, uint32_t count)
+static struct facet_chunk *chunk_with_ample_room(struct facet_frames *frames, uint32_t count)
 {
     uint64_t bins = (uint64_t)count * 2 * FACET_FRAME_BINS / frames->chunk_frames;
 
@@ -191,7 +191,7 @@ static struct facet_chunk *with_ample_room(struct facet_frames *frames, uint32_t
     return NULL;
 }
 
-static struct facet_chunk *with_room(struct facet_frames *frames)
+static struct facet_chunk *chunk_with_room(struct facet_frames *frames)
 {
     for (uint32_t bin = FACET_FRAME_BINS; bin-- > 0;)
         if (!LIST_EMPTY(&frames->bins[bin]))
@@ -210,8 +210,8 @@ static struct facet_chunk *best_chunk(struct facet_frames *frames, uint32_t coun
         chunk = LIST_FIRST(&frames->bins[0]);
         return chunk && !chunk->used ? chunk : NULL;
     }
-    chunk = with_ample_room(frames, count);
-    return chunk ? chunk : with_room(frames);
+    chunk = chunk_with_ample_room(frames, count);
+    return chunk ? chunk : chunk_with_room(frames);
 }
 
 bool facet_chunk_take(struct facet_frames *frames, struct facet_chunk *chunk, struct facet_hole hole, uint32_t space,
@@ -248,7 +248,7 @@ static enum facet_status take_frames(struct facet_frames *frames, uint32_t space
         enum facet_status status = have_chunk(frames, &chunk, &full);
 
         if (status == FACET_NO_SPACE)
-            chunk = with_room(frames);
+            chunk = chunk_with_room(frames);
         if (!chunk) {
             if (error)
                 *error = full;

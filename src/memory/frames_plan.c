@@ -166,8 +166,8 @@ bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *mo
     return begun;
 }
 
-static bool look_in(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t from, uint32_t most,
-                    struct facet_frame_move *ret_row)
+static bool find_move_in(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t from,
+                         uint32_t most, struct facet_frame_move *ret_row)
 {
     uint32_t end = facet_chunk_frames(frames, chunk);
     uint32_t at = facet_chunk_next(chunk, from, end, true);
@@ -188,7 +188,7 @@ bool facet_frames_look(struct facet_frames *frames, uint32_t most, uint32_t *han
         uint32_t number = (first + i) % frames->chunk_most;
         const struct facet_chunk *chunk = frames->chunks[number];
 
-        found = chunk && look_in(frames, chunk, i == 0 ? *hand & (frames->chunk_frames - 1) : 0, most, ret_row);
+        found = chunk && find_move_in(frames, chunk, i == 0 ? *hand & (frames->chunk_frames - 1) : 0, most, ret_row);
     }
     pthread_mutex_unlock(&frames->lock);
     if (found)

@@ -111,7 +111,7 @@ static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const st
  * No turn will end by itself: spaces that hold pins must release them before they get new ones, or the head might wait
  * forever.
  */
-static void ask_to_let_go(struct facet_memory *memory, const struct facet_space *self)
+static void ask_spaces_for_pages(struct facet_memory *memory, const struct facet_space *self)
 {
     uint64_t head = atomic_load(&memory->queue.heads) + 1;
     struct facet_space *space;
@@ -179,8 +179,8 @@ static enum facet_status pin_all(const struct arrival *arrival, struct facet_err
     return FACET_OK;
 }
 
-/* Whether all of it is here; with the space's lock held. */
-static bool are_here(const struct arrival *arrival)
+/* Whether all of the pages have frames. With the space's lock held. */
+static bool all_have_frames(const struct arrival *arrival)
 {
     const struct facet_space *space = arrival->space;
 
@@ -206,7 +206,7 @@ static enum facet_status begin_arrival(const struct arrival *arrival, bool *ret_
     pthread_mutex_lock(&space->lock);
     bool wanted = !arrival->brief && space->turn_end_ns <= now && atomic_load(&memory->queue.waiting) &&
                   space->wanted == atomic_load(&memory->queue.heads) + 1;
-    *ret_done = !wanted && are_here(arrival);
+    *ret_done = !wanted && all_have_frames(arrival);
     if (*ret_done)
         status = pin_all(arrival, error);
     if (*ret_done && status == FACET_OK)
@@ -240,8 +240,8 @@ static uint32_t count_absent(const struct facet_space *space, uint32_t first, ui
 }
 
 /* One piece of a range, or room for it. *ret_count: pages that need no further check. */
-static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uint32_t count, uint32_t *ret_count,
-                                    struct facet_error *error)
+static enum facet_status bring_in_piece(struct arrival *arrival, uint32_t first, uint32_t count, uint32_t *ret_count,
+                                        struct facet_error *error)
 {
     struct facet_space *space = arrival->space;
     struct facet_memory *memory = space->memory;
@@ -255,7 +255,7 @@ static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uin
     if (status != FACET_NO_SPACE || make_room(memory, absent, space, &again))
         return status == FACET_NO_SPACE ? FACET_OK : status;
     if (again == NEVER)
-        ask_to_let_go(memory, space);
+        ask_spaces_for_pages(memory, space);
     uint64_t start = now_ns(memory);
     if (start >= arrival->end_ns)
         return facet_error_set(error, FACET_TIMEOUT,
@@ -272,7 +272,7 @@ static enum facet_status bring_range(struct arrival *arrival, struct range range
     enum facet_status status = FACET_OK;
 
     for (uint32_t done = 0, some; done < range.count && status == FACET_OK; done += some)
-        status = bring_some(arrival, range.first + done, range.count - done, &some, error);
+        status = bring_in_piece(arrival, range.first + done, range.count - done, &some, error);
     return status;
 }
 

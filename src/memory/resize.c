@@ -30,8 +30,8 @@ static enum facet_status move_to_new(struct facet_space *space, const struct fac
     return FACET_OK;
 }
 
-/* Whether a run stays one: a size that fits into blocks becomes one. */
-static bool stays_run(const struct facet_space *space, const struct facet_allocation *old, uint64_t bytes)
+/* Whether a run remains a run: one whose size fits into blocks becomes a block. */
+static bool remains_run(const struct facet_space *space, const struct facet_allocation *old, uint64_t bytes)
 {
     return old->usable_bytes % space->memory->page_bytes == 0 &&
            facet_classes_find(&space->memory->classes, old->bytes, 1) == FACET_NO_CLASS &&
@@ -54,8 +54,8 @@ enum facet_status facet_space_resize(struct facet_space *space, uint64_t address
     status = facet_space_check_bytes(space, bytes, error);
     if (status != FACET_OK)
         return status;
-    status = stays_run(space, &old, bytes) ? facet_runs_resize(space, address, bytes, error)
-                                           : facet_pools_resize(space, address, bytes);
+    status = remains_run(space, &old, bytes) ? facet_runs_resize(space, address, bytes, error)
+                                             : facet_pools_resize(space, address, bytes);
     if (atomic_load_explicit(&space->unmap_queue.unasked_count, memory_order_relaxed))
         (void)facet_space_unmap_freed(space); /* the bytes it shrank by, or those that a failed try had taken */
     if (status == FACET_OK)

@@ -62,7 +62,7 @@ static void withdraw_free_run(struct facet_table *table, uint32_t first)
 }
 
 /* A run from the first row at or after `row` that has one. */
-static uint32_t any_from(const struct facet_table *table, uint32_t row)
+static uint32_t first_run_from(const struct facet_table *table, uint32_t row)
 {
     if (row >= FACET_RUN_ROWS)
         return FACET_PAGE_NONE;
@@ -80,7 +80,7 @@ static uint32_t any_from(const struct facet_table *table, uint32_t row)
 }
 
 /* The rows just below the safe one may hold a run that is long enough: only searched when nothing else is left. */
-static uint32_t any_in(const struct facet_table *table, uint32_t row, uint32_t length)
+static uint32_t search_row(const struct facet_table *table, uint32_t row, uint32_t length)
 {
     uint32_t first = table->rows[row];
 
@@ -94,10 +94,10 @@ uint32_t facet_table_take(struct facet_table *table, uint32_t count, uint32_t al
     if (count == 0 || count > table->count || align > table->count || count > UINT32_MAX - align)
         return FACET_PAGE_NONE;
     uint32_t wanted = count + align - 1;
-    uint32_t first = any_from(table, row_for(wanted));
+    uint32_t first = first_run_from(table, row_for(wanted));
 
     if (first == FACET_PAGE_NONE)
-        first = any_in(table, row_of(wanted), wanted);
+        first = search_row(table, row_of(wanted), wanted);
     if (first == FACET_PAGE_NONE)
         return FACET_PAGE_NONE;
     uint32_t length = table->entries[first].length;

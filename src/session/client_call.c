@@ -200,9 +200,9 @@ static enum facet_status refuse_lost(struct facet_client *client, const struct f
 }
 
 /* The answer's own outputs are in place before bulk data is copied; that cannot fail, as its file cannot shrink. */
-static enum facet_status understand_answer(struct facet_client *client, const struct facet_client_channel *channel,
-                                           const struct passage *passage, const uint8_t *bytes, size_t size,
-                                           struct facet_error *error)
+static enum facet_status decode_answer(struct facet_client *client, const struct facet_client_channel *channel,
+                                       const struct passage *passage, const uint8_t *bytes, size_t size,
+                                       struct facet_error *error)
 {
     struct facet_wire_reader reader = {.bytes = bytes, .left = size};
     struct facet_error reason;
@@ -237,7 +237,7 @@ static enum facet_status exchange_messages(struct facet_client *client, const st
         return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for the answer", passage->operation);
     if (result != FACET_TRANSPORT_OK)
         return refuse_lost(client, channel, passage, result, error);
-    enum facet_status status = understand_answer(client, channel, passage, bytes, size, error);
+    enum facet_status status = decode_answer(client, channel, passage, bytes, size, error);
     if (bytes != room)
         free(bytes);
     return status;

@@ -32,8 +32,8 @@ void facet_render_leave(struct facet_rendering *rendering, const char *setting, 
 }
 
 /* The member of `owner` called by the next part of a path, made with `make` when it is absent. */
-static json_t *step_into(struct facet_rendering *rendering, json_t *owner, const char *part, size_t length,
-                         json_t *(*make)(void))
+static json_t *enter_member(struct facet_rendering *rendering, json_t *owner, const char *part, size_t length,
+                            json_t *(*make)(void))
 {
     char name[64];
 
@@ -53,7 +53,7 @@ static json_t *walk_path(struct facet_rendering *rendering, const char *path, js
     while (at && *path) {
         size_t length = strcspn(path, "/");
         bool more = path[length] == '/';
-        at = step_into(rendering, at, path, length, more ? json_object : last);
+        at = enter_member(rendering, at, path, length, more ? json_object : last);
         path += length + more;
     }
     return at;

@@ -26,7 +26,7 @@ static bool can_hold_vgpus(const struct facet_driver *driver, const struct facet
     return (record->info.capabilities & needed) == needed && record->health != FACET_HEALTH_FAILED;
 }
 
-static const struct facet_device_record *first_that_can(const struct facet_driver *driver,
+static const struct facet_device_record *first_suitable(const struct facet_driver *driver,
                                                         const struct facet_device_table *table)
 {
     for (uint32_t i = 0; i < facet_device_table_count(table); i++) {
@@ -47,7 +47,7 @@ static enum facet_status find_record(const struct facet_driver *driver, const st
     if (!name) {
         char why[256];
 
-        record = first_that_can(driver, table);
+        record = first_suitable(driver, table);
         facet_device_table_explain(table, why, sizeof why);
         if (!record)
             return facet_error_argument(error, FACET_NOT_FOUND, "devices",

@@ -42,7 +42,7 @@ static const struct reading {
 };
 #define METERS (uint32_t)(sizeof readings / sizeof readings[0])
 
-static struct gather_value from_wide(const void *at)
+static struct gather_value value_of_u64(const void *at)
 {
     uint64_t value;
 
@@ -61,7 +61,7 @@ static struct gather_value value_of(const struct facet_device_metrics *metrics, 
     if (!(metrics->valid & reading->valid))
         return GATHER_ABSENT;
     if (reading->shape == WIDE) {
-        value = from_wide(at);
+        value = value_of_u64(at);
     } else if (reading->shape == NARROW) {
         memcpy(&narrow, at, sizeof narrow);
         value.value = narrow;
@@ -77,7 +77,7 @@ static struct gather_value value_of(const struct facet_device_metrics *metrics, 
 static struct gather_value capacity_of(const struct reading *reading, uint64_t memory_bytes)
 {
     if (reading->meter == GATHER_MEMORY_USED && memory_bytes > 0)
-        return from_wide(&memory_bytes);
+        return value_of_u64(&memory_bytes);
     if (facet_meter_at(reading->meter)->type == FACET_METER_UTILIZATION)
         return (struct gather_value){.value = WHOLE};
     return GATHER_ABSENT;

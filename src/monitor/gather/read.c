@@ -58,7 +58,7 @@ static enum facet_unmeasured too_long(struct lines *lines)
     return lines->cut ? FACET_MEASURED : FACET_UNMEASURED_MALFORMED;
 }
 
-static enum facet_unmeasured feed_lines(struct lines *lines, const char *bytes, size_t count)
+static enum facet_unmeasured take_lines(struct lines *lines, const char *bytes, size_t count)
 {
     enum facet_unmeasured reason = FACET_MEASURED;
 
@@ -81,7 +81,7 @@ static enum facet_unmeasured finish_lines(struct lines *lines)
 enum facet_unmeasured gather_text(const char *text, size_t length, gather_line_func take, void *context)
 {
     struct lines lines = {.take = take, .context = context};
-    enum facet_unmeasured reason = feed_lines(&lines, text, length);
+    enum facet_unmeasured reason = take_lines(&lines, text, length);
 
     return reason == FACET_MEASURED ? finish_lines(&lines) : reason;
 }
@@ -102,7 +102,7 @@ static enum facet_unmeasured read_lines(int fd, struct lines *lines)
         if (got == 0)
             return finish_lines(lines);
         total += (size_t)got;
-        reason = total > GATHER_BYTES ? FACET_UNMEASURED_MALFORMED : feed_lines(lines, bytes, (size_t)got);
+        reason = total > GATHER_BYTES ? FACET_UNMEASURED_MALFORMED : take_lines(lines, bytes, (size_t)got);
     }
     return reason;
 }

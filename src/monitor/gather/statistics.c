@@ -58,7 +58,7 @@ static void add_levels(struct facet_statistics *statistics, const struct facet_p
         statistics->valid |= FACET_STATISTIC_AVERAGE;
 }
 
-static bool went_back(const struct facet_point *points, size_t count)
+static bool counter_fell(const struct facet_point *points, size_t count)
 {
     const struct facet_point *last = NULL;
 
@@ -80,7 +80,7 @@ static void add_growth(struct facet_statistics *statistics, const struct facet_m
     while (first < last && first->reason != FACET_MEASURED)
         first++;
     if (first == last || last->reason != FACET_MEASURED || last->time_ns <= first->time_ns ||
-        (meter->type == FACET_METER_ACCUMULATION && went_back(points, count)))
+        (meter->type == FACET_METER_ACCUMULATION && counter_fell(points, count)))
         return;
     gather_wide diff = (gather_wide)last->value - first->value;
 

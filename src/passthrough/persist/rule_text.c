@@ -64,7 +64,7 @@ char *rule_text(const struct facet_passthrough_rule *rule)
 
 /* ---- reading ---- */
 
-static enum facet_status wrong_rule(struct facet_error *error, const char *argument, const char *what)
+static enum facet_status report_damage(struct facet_error *error, const char *argument, const char *what)
 {
     return facet_error_argument(error, FACET_CORRUPT, argument, "%s: %s", argument, what);
 }
@@ -101,7 +101,7 @@ static enum facet_status take_functions(const json_t *array, struct facet_passth
     size_t count = json_array_size(array);
 
     if (count == 0 || count > JOURNAL_FUNCTIONS_MOST)
-        return wrong_rule(error, "functions", "a list of 1 to 256 was expected");
+        return report_damage(error, "functions", "a list of 1 to 256 was expected");
     rule->functions = calloc(count, sizeof *rule->functions);
     if (!rule->functions)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu functions", count);
@@ -109,10 +109,10 @@ static enum facet_status take_functions(const json_t *array, struct facet_passth
         struct facet_passthrough_identity *identity = &rule->functions[rule->function_count];
 
         if (!take_function(json_array_get(array, rule->function_count), identity))
-            return wrong_rule(error, "functions",
-                              "each has an address, a model (four numbers), maybe a serial and a slot");
+            return report_damage(error, "functions",
+                                 "each has an address, a model (four numbers), maybe a serial and a slot");
         if (rule->function_count > 0 && facet_pci_address_compare(&identity[-1].address, &identity->address) >= 0)
-            return wrong_rule(error, "functions", "the order of their addresses was expected");
+            return report_damage(error, "functions", "the order of their addresses was expected");
     }
     return FACET_OK;
 }
@@ -164,15 +164,15 @@ static enum facet_status take_all(json_t *all, struct facet_passthrough_rule *ru
     if (!json_is_object(all))
         return facet_error_set(error, FACET_CORRUPT, "is no JSON object");
     if (json_integer_value(json_object_get(all, "version")) != VERSION)
-        return wrong_rule(error, "version", "1 was expected");
+        return report_damage(error, "version", "1 was expected");
     if (!take_flag(all, "whole_group", FACET_PASSTHROUGH_WHOLE_GROUP, &rule->wish_flags) ||
         !take_flag(all, "headless", FACET_PASSTHROUGH_HEADLESS, &rule->wish_flags) ||
         !take_flag(all, "reset", FACET_PASSTHROUGH_RESET, &rule->flags))
         return facet_error_set(error, FACET_CORRUPT, "whole_group, headless and reset are true or false");
     if (!take_text(all, "driver", rule->driver, sizeof rule->driver) || !journal_is_name(rule->driver))
-        return wrong_rule(error, "driver", "a name like vfio-pci was expected");
+        return report_damage(error, "driver", "a name like vfio-pci was expected");
     if (!take_owner(all, rule))
-        return wrong_rule(error, "owner", "two numbers like 1000:78 were expected");
+        return report_damage(error, "owner", "two numbers like 1000:78 were expected");
     enum facet_status status = refuse_unknown(all, error);
     return status ? status : take_functions(json_object_get(all, "functions"), rule, error);
 }

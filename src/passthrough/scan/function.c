@@ -30,7 +30,7 @@ static bool is_asleep(const struct facet_pci_function *function)
  * Why the device itself is not asked. During a reset that does not end the kernel blocks every reader of configuration
  * space; the error counters and the power state are the kernel's own, and reading them never blocks.
  */
-static enum facet_pci_unread why_not_ask(const struct facet_pci_function *function)
+static enum facet_pci_unread reason_not_to_read(const struct facet_pci_function *function)
 {
     if (stuck_is(function))
         return FACET_PCI_UNREAD_STUCK;
@@ -86,8 +86,8 @@ static uint8_t read_config(int directory, struct facet_pci_function *function)
     struct config_space config = {.bytes = bytes};
     struct config_facts facts;
 
-    if (why_not_ask(function) != FACET_PCI_READ)
-        return (uint8_t)why_not_ask(function);
+    if (reason_not_to_read(function) != FACET_PCI_READ)
+        return (uint8_t)reason_not_to_read(function);
     FACET_CLEANUP_FD int fd = tree_file(directory, "config");
     ssize_t length = fd < 0 ? -1 : pread(fd, bytes, CONFIG_SPACE_PLAIN, 0);
     if (length < 0)
@@ -149,7 +149,7 @@ static enum facet_pci_unread read_one_link(int directory, const char *speed_name
 /* The kernel asks the device for all of these; newer ones wake it for that, and older ones get nonsense. */
 static uint8_t read_link(int directory, struct facet_pci_function *function)
 {
-    enum facet_pci_unread why_not = why_not_ask(function);
+    enum facet_pci_unread why_not = reason_not_to_read(function);
 
     if (why_not != FACET_PCI_READ)
         return (uint8_t)(tree_exists(directory, "max_link_speed") ? why_not : FACET_PCI_UNREAD_ABSENT);
@@ -252,8 +252,8 @@ static uint8_t read_resize(int directory, struct facet_pci_function *function)
         snprintf(name, sizeof name, "resource%u_resize", i);
         if (!function->bars[i].is_memory || !tree_exists(directory, name))
             continue;
-        if (why_not_ask(function) != FACET_PCI_READ)
-            return (uint8_t)why_not_ask(function);
+        if (reason_not_to_read(function) != FACET_PCI_READ)
+            return (uint8_t)reason_not_to_read(function);
         enum facet_pci_unread unread = tree_number(directory, name, 16, UINT64_MAX, &function->bars[i].sizes);
         result = (uint8_t)(result == FACET_PCI_UNREAD_ABSENT || unread != FACET_PCI_READ ? unread : result);
     }
@@ -378,7 +378,7 @@ static bool read_rest(int directory, struct facet_pci_function *function)
 }
 
 /* No function is without a configuration space. */
-static bool went_away(int root, const char *name, const struct facet_pci_function *function)
+static bool has_vanished(int root, const char *name, const struct facet_pci_function *function)
 {
     return function->unread[FACET_PCI_CONFIG] == FACET_PCI_UNREAD_ABSENT && scan_is_gone(root, name);
 }
@@ -396,7 +396,7 @@ enum scan_outcome scan_details(int root, const char *name, enum scan_depth depth
         return SCAN_NO_MEMORY;
     if (depth == SCAN_WHOLE && !read_rest(directory, function))
         return SCAN_NO_MEMORY;
-    return went_away(root, name, function) ? SCAN_VANISHED : SCAN_DONE;
+    return has_vanished(root, name, function) ? SCAN_VANISHED : SCAN_DONE;
 }
 
 void scan_function_free(struct facet_pci_function *function)

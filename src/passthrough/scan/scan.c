@@ -79,8 +79,8 @@ static void mark_depth(uint8_t *marks, size_t index, enum scan_depth depth)
         marks[index] = (uint8_t)depth;
 }
 
-static void mark_company(struct facet_pci_snapshot *snapshot, const struct facet_pci_function *accelerator,
-                         uint8_t *marks)
+static void mark_neighbours(struct facet_pci_snapshot *snapshot, const struct facet_pci_function *accelerator,
+                            uint8_t *marks)
 {
     for (size_t i = 0; i < snapshot->count; i++) {
         const struct facet_pci_function *other = &snapshot->functions[i];
@@ -147,7 +147,7 @@ static bool read_details(struct facet_pci_snapshot *snapshot, int root, bool all
     memset(marks, all ? SCAN_WHOLE : SCAN_NOTHING, snapshot->count);
     for (size_t i = 0; i < snapshot->count && !all; i++)
         if (facet_pci_is_accelerator(&snapshot->functions[i]))
-            mark_company(snapshot, &snapshot->functions[i], marks);
+            mark_neighbours(snapshot, &snapshot->functions[i], marks);
     read_locked(snapshot, root, marks);
     return read_marked(snapshot, root, marks);
 }

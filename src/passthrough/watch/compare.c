@@ -65,7 +65,7 @@ static void report_number(struct comparison *comparison, enum facet_pci_change_k
 
 /* ---- one function that is in both ---- */
 
-static bool both_read(const struct comparison *comparison, enum facet_pci_attribute attribute)
+static bool is_read_in_both(const struct comparison *comparison, enum facet_pci_attribute attribute)
 {
     return comparison->before->unread[attribute] == FACET_PCI_READ &&
            comparison->after->unread[attribute] == FACET_PCI_READ;
@@ -119,18 +119,18 @@ static void compare_function(struct comparison *comparison)
         report_change(comparison, after->is_lost ? FACET_PCI_CHANGE_LOST : FACET_PCI_CHANGE_FOUND, "", "");
     if (stuck_is(before) != stuck_is(after))
         report_change(comparison, stuck_is(after) ? FACET_PCI_CHANGE_STUCK : FACET_PCI_CHANGE_RELEASED, "", "");
-    if (both_read(comparison, FACET_PCI_DRIVER))
+    if (is_read_in_both(comparison, FACET_PCI_DRIVER))
         report_text(comparison, FACET_PCI_CHANGE_DRIVER, before->driver, after->driver);
     compare_group(comparison);
-    if (both_read(comparison, FACET_PCI_POWER))
+    if (is_read_in_both(comparison, FACET_PCI_POWER))
         report_text(comparison, FACET_PCI_CHANGE_POWER, before->power_state, after->power_state);
-    if (both_read(comparison, FACET_PCI_LINK))
+    if (is_read_in_both(comparison, FACET_PCI_LINK))
         compare_link(comparison);
-    if (both_read(comparison, FACET_PCI_SRIOV))
+    if (is_read_in_both(comparison, FACET_PCI_SRIOV))
         report_number(comparison, FACET_PCI_CHANGE_VIRTUALS, before->sriov_count, after->sriov_count);
-    if (both_read(comparison, FACET_PCI_HOLDERS))
+    if (is_read_in_both(comparison, FACET_PCI_HOLDERS))
         report_number(comparison, FACET_PCI_CHANGE_HOLDERS, before->holder_count, after->holder_count);
-    if (both_read(comparison, FACET_PCI_AER))
+    if (is_read_in_both(comparison, FACET_PCI_AER))
         compare_errors(comparison);
 }
 

@@ -39,7 +39,7 @@ uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32
     return best;
 }
 
-static uint32_t with_room(const struct fleet_node *node, uint32_t milli)
+static uint32_t gpus_with_room(const struct fleet_node *node, uint32_t milli)
 {
     uint32_t gpus = 0;
 
@@ -55,7 +55,7 @@ uint32_t fleet_gpus_best(const struct facet_fleet *fleet, uint32_t node, const s
     uint32_t gpus = 0;
 
     if (shape->num > 1 && topology &&
-        facet_node_choose(topology, with_room(at, shape->milli), shape->num, &gpus, NULL) == FACET_OK)
+        facet_node_choose(topology, gpus_with_room(at, shape->milli), shape->num, &gpus, NULL) == FACET_OK)
         return gpus;
     for (uint32_t i = 0; i < shape->num; i++)
         gpus |= UINT32_C(1) << fleet_gpu_fullest(at, shape->milli, gpus);

@@ -247,7 +247,7 @@ static uint32_t any_node(struct facet_fleet *fleet, const struct fleet_shape *sh
     return node - 1;
 }
 
-static uint32_t any_gpu(struct facet_fleet *fleet, const struct fleet_node *node, uint32_t milli)
+static uint32_t random_gpu(struct facet_fleet *fleet, const struct fleet_node *node, uint32_t milli)
 {
     uint32_t gpu = 0, seen = 0;
 
@@ -268,7 +268,7 @@ uint32_t fleet_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet
         else if (fleet->policy == FACET_PLACEMENT_FACET)
             fleet_score_facet(fleet, at, shape, &gpu);
         else if (fleet->policy == FACET_PLACEMENT_RANDOM)
-            gpu = any_gpu(fleet, at, shape->milli);
+            gpu = random_gpu(fleet, at, shape->milli);
     }
     return gpu == FLEET_NONE ? fleet_gpus_best(fleet, node, shape) : UINT32_C(1) << gpu;
 }

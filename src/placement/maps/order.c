@@ -9,7 +9,7 @@
 
 /* --- most free first; equals as the configuration has them --- */
 
-static bool goes_before(const struct maps_cell *cells, uint32_t left, uint32_t right)
+static bool is_before(const struct maps_cell *cells, uint32_t left, uint32_t right)
 {
     int64_t a = maps_free(&cells[left]), b = maps_free(&cells[right]);
 
@@ -21,7 +21,7 @@ static void merge_cells(const struct maps_cell *cells, const uint32_t *left, uin
                         uint32_t right_count, uint32_t *to)
 {
     while (left_count && right_count) {
-        bool first = goes_before(cells, *left, *right);
+        bool first = is_before(cells, *left, *right);
 
         *to++ = first ? *left : *right;
         left += first;

@@ -235,7 +235,7 @@ static const char *broken_rule(struct replay_run *run, const struct record *reco
 }
 
 /* The rules that our own outcome must keep, whatever was recorded. */
-static const char *broken_by_us(struct replay_run *run, const struct replay_outcome *outcome, const int64_t *ours)
+static const char *broken_by_outcome(struct replay_run *run, const struct replay_outcome *outcome, const int64_t *ours)
 {
     for (uint32_t i = 0; i < run->places; i++) {
         struct facet_maps_place place = {.size = sizeof place};
@@ -277,7 +277,7 @@ void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t
     if (run->fault.length)
         return;
     spread_result(run, outcome, run->ours);
-    ill = broken_by_us(run, outcome, run->ours);
+    ill = broken_by_outcome(run, outcome, run->ours);
     run->broken = run->broken || ill;
     if (ill)
         replay_say(&run->fault, "step %" PRIu32 ": our own outcome breaks the rule '%s'", index, ill);

@@ -119,7 +119,7 @@ static enum facet_status check_config(const struct facet_driver *driver, const s
     return check_ids(config, error);
 }
 
-static uint32_t or_else(uint32_t value, uint32_t by_default)
+static uint32_t value_or(uint32_t value, uint32_t by_default)
 {
     return value ? value : by_default;
 }
@@ -137,13 +137,13 @@ static enum facet_status read_config(const struct facet_balancer_config *asked, 
     memset(ret, 0, sizeof *ret);
     memcpy(ret, asked, asked->size < sizeof *ret ? asked->size : sizeof *ret);
     ret->size = sizeof *ret;
-    ret->actions = or_else(ret->actions, FACET_BALANCER_MIGRATE);
-    ret->threshold_milli = or_else(ret->threshold_milli, defaults->threshold_milli);
-    ret->depth = or_else(ret->depth, 2);
-    ret->moves = or_else(ret->moves, defaults->moves_most);
-    ret->tasks = or_else(ret->tasks, 65536);
-    ret->records = or_else(ret->records, 4096);
-    ret->log = or_else(ret->log, 1024);
+    ret->actions = value_or(ret->actions, FACET_BALANCER_MIGRATE);
+    ret->threshold_milli = value_or(ret->threshold_milli, defaults->threshold_milli);
+    ret->depth = value_or(ret->depth, 2);
+    ret->moves = value_or(ret->moves, defaults->moves_most);
+    ret->tasks = value_or(ret->tasks, 65536);
+    ret->records = value_or(ret->records, 4096);
+    ret->log = value_or(ret->log, 1024);
     ret->interval_ns = ret->interval_ns ? ret->interval_ns : defaults->interval_ns;
     ret->idle_ns = ret->idle_ns ? ret->idle_ns : defaults->idle_ns;
     return FACET_OK;

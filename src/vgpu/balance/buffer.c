@@ -151,7 +151,7 @@ void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member)
 }
 
 /* The copy that the job wrote on its member is the newest. */
-static void become_newest(struct facet_balancer *balancer, struct facet_buffer *buffer, uint32_t member, bool whole)
+static void mark_newest(struct facet_balancer *balancer, struct facet_buffer *buffer, uint32_t member, bool whole)
 {
     for (uint32_t i = 0; i < balancer->count; i++)
         buffer->copy[i].valid = false;
@@ -174,8 +174,8 @@ void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *
             use->buffer->copy[job->record.member].users--;
         use->counted = false;
         if (writes && job->launched)
-            become_newest(balancer, use->buffer, job->record.member,
-                          status == FACET_OK && use->access == FACET_ARGUMENT_WRITES);
+            mark_newest(balancer, use->buffer, job->record.member,
+                        status == FACET_OK && use->access == FACET_ARGUMENT_WRITES);
         if (writes && status != FACET_OK && status != FACET_BAD_STATE)
             use->buffer->broken = status;
     }

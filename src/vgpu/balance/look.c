@@ -133,7 +133,7 @@ static void refresh_member(struct facet_balancer *balancer, uint32_t index)
 
 /* ---- describing: with the lock held ---- */
 
-static void expect_anew(struct facet_balancer *balancer, struct facet_member *member)
+static void renew_expectations(struct facet_balancer *balancer, struct facet_member *member)
 {
     member->waiting_ns = 0;
     for (struct facet_job *job = member->queue.first; job; job = job->next) {
@@ -289,7 +289,7 @@ static void read_members(struct facet_balancer *balancer, struct deferred *defer
     }
     facet_balancer_settle(balancer);
     for (uint32_t i = 0; i < balancer->count; i++)
-        expect_anew(balancer, &balancer->member[i]);
+        renew_expectations(balancer, &balancer->member[i]);
     balancer->balance.next_ns = 0; /* the interval is this thread's */
     facet_balancer_describe(balancer, balancer->plan_members);
     restrict_members(balancer);

@@ -135,7 +135,7 @@ void facet_balancer_describe(struct facet_balancer *balancer, struct facet_balan
 
 /* ---- queues ---- */
 
-static bool goes_before(const struct facet_job *left, const struct facet_job *right)
+static bool is_before(const struct facet_job *left, const struct facet_job *right)
 {
     if (left->record.priority != right->record.priority)
         return left->record.priority > right->record.priority;
@@ -146,7 +146,7 @@ static void insert_job(struct facet_job_list *list, struct facet_job *job)
 {
     struct facet_job *before = list->last;
 
-    while (before && goes_before(job, before))
+    while (before && is_before(job, before))
         before = before->prev;
     job->prev = before;
     job->next = before ? before->next : list->first;

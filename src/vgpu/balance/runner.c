@@ -153,7 +153,7 @@ static enum facet_status launch_job(struct facet_runner *runner, struct facet_jo
 
 /* ---- following ---- */
 
-static void nap_unlocked(struct facet_balancer *balancer)
+static void sleep_unlocked(struct facet_balancer *balancer)
 {
     pthread_mutex_lock(&balancer->lock);
     if (!balancer->closing)
@@ -183,7 +183,7 @@ static enum facet_status wait_for(struct facet_runner *runner, struct facet_erro
         if (status == FACET_FROZEN && is_closing(balancer))
             return FACET_BAD_STATE;
         if (status == FACET_FROZEN)
-            nap_unlocked(balancer);
+            sleep_unlocked(balancer);
     }
 }
 
@@ -198,7 +198,7 @@ static void note_execution(struct facet_balancer *balancer, struct facet_job *jo
     pthread_mutex_unlock(&balancer->lock);
 }
 
-static enum facet_status how_it_ended(const struct facet_execution *what, struct facet_error *error)
+static enum facet_status end_status(const struct facet_execution *what, struct facet_error *error)
 {
     if (what->status == FACET_EXECUTION_CANCELLED)
         return FACET_BAD_STATE;
@@ -229,7 +229,7 @@ static enum facet_status follow_job(struct facet_runner *runner, struct facet_jo
                                                         job->record.execution, &what, reason);
     if (status == FACET_OK) {
         note_execution(balancer, job, &what);
-        status = how_it_ended(&what, reason);
+        status = end_status(&what, reason);
     } else if (status == FACET_NOT_FOUND && is_there(balancer, balancer->member[runner->member].id)) {
         status = FACET_OK; /* it is over; only its times are forgotten */
     }
@@ -258,8 +258,8 @@ static struct facet_job *take_job(struct facet_runner *runner)
     return job;
 }
 
-/* Back to placement, which may choose another member. */
-static void return_it(struct facet_balancer *balancer, struct facet_job *job)
+/* Returns the job to placement, which may choose another member. */
+static void return_to_placement(struct facet_balancer *balancer, struct facet_job *job)
 {
     facet_job_leave_buffers(balancer, job, FACET_BAD_STATE);
     job->express = false;
@@ -282,7 +282,7 @@ static void finish_job(struct facet_runner *runner, struct facet_job *job, enum 
     if (status == FACET_DEVICE_LOST && !broken)
         facet_member_lose(balancer, runner->member);
     if (status == FACET_DEVICE_LOST && !broken && !job->launched && !job->cancelled && !balancer->closing) {
-        return_it(balancer, job);
+        return_to_placement(balancer, job);
         return;
     }
     if (job->cancelled && !job->launched)

@@ -72,7 +72,7 @@ static enum facet_status agree_on_features(struct facet_managed *managed, struct
 
 /* ---- answering ---- */
 
-static void nap_before_retry(void)
+static void sleep_before_retry(void)
 {
     const struct timespec span = facet_ns_timespec(RETRY_NS);
 
@@ -128,7 +128,7 @@ static void answer_fault(struct facet_managed *managed, uint64_t address, bool w
         if (status == FACET_OK || status == FACET_FROZEN || status == FACET_BAD_STATE || status == FACET_DEVICE_LOST)
             break;
         pthread_mutex_unlock(&managed->lock);
-        nap_before_retry();
+        sleep_before_retry();
         pthread_mutex_lock(&managed->lock);
     }
     if (status == FACET_DEVICE_LOST)
@@ -225,7 +225,7 @@ enum facet_status facet_managed_watch(struct facet_managed *managed, struct face
     return result == 0 ? FACET_OK : facet_error_errno(error, result, "no thread for managed memory");
 }
 
-static void kick_fault_thread(const struct facet_managed *managed)
+static void wake_fault_thread(const struct facet_managed *managed)
 {
     const uint64_t one = 1;
 
@@ -240,7 +240,7 @@ void facet_managed_stop(struct facet_managed *managed)
     managed->ending = true;
     pthread_cond_broadcast(&managed->still);
     pthread_mutex_unlock(&managed->lock);
-    kick_fault_thread(managed);
+    wake_fault_thread(managed);
     pthread_join(managed->thread, NULL);
     managed->running = false;
 }
@@ -260,5 +260,5 @@ void facet_managed_resumed(struct facet_vgpu *vgpu)
     const struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
 
     if (managed && !managed->shared)
-        kick_fault_thread(managed);
+        wake_fault_thread(managed);
 }

@@ -182,7 +182,7 @@ static enum facet_status bring_pages(struct facet_managed *managed, struct facet
     return write ? facet_managed_mark_dirty(managed, range, first, error) : FACET_OK;
 }
 
-static void nap_for(uint64_t ns)
+static void sleep_for(uint64_t ns)
 {
     const struct timespec span = facet_ns_timespec(ns);
 
@@ -230,7 +230,7 @@ static enum facet_status drain_streams(struct facet_managed *managed, struct fac
         status = is_busy(managed->vgpu, &busy, error);
         if (status != FACET_OK || !busy)
             return status;
-        nap_for(look_ns);
+        sleep_for(look_ns);
         look_ns += look_ns / 8; /* late at most in proportion to the time waited */
         look_ns = look_ns > POLL_MOST_NS ? POLL_MOST_NS : look_ns;
         pthread_mutex_lock(&managed->lock);
@@ -249,8 +249,8 @@ static void wait_for_calls(struct facet_managed *managed)
         pthread_cond_timedwait(&managed->still, &managed->lock, &until);
 }
 
-/* Until no work is queued, running, or about to be queued; it stays so while the lock is held. */
-static enum facet_status become_still(struct facet_managed *managed, struct facet_error *error)
+/* Waits until no work is queued, running, or about to be queued; it stays so while the lock is held. */
+static enum facet_status wait_until_idle(struct facet_managed *managed, struct facet_error *error)
 {
     enum facet_status status = check_alive(managed, error);
     uint32_t tries = 0;
@@ -284,7 +284,7 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
                                       struct facet_error *error)
 {
     uint64_t most = managed->buffer_bytes / managed->page_bytes;
-    enum facet_status status = become_still(managed, error);
+    enum facet_status status = wait_until_idle(managed, error);
     struct facet_managed_range *range = status == FACET_OK ? facet_managed_find(managed, address, 1) : NULL;
 
     if (!range)
