@@ -5,7 +5,7 @@
  * by one.
  *
  * Owns: those addresses, and the record of parts in huge pages.
- * Never: owns the file; allocates memory that was not asked for; needs privileges or reserved huge pages.
+ * Never: owns the file; allocates memory that was not requested; needs privileges or reserved huge pages.
  */
 #ifndef FACET_BASE_PAGE_VIEW_H
 #define FACET_BASE_PAGE_VIEW_H
@@ -17,7 +17,7 @@
 
 #define FACET_HUGE_BYTES (UINT64_C(2) << 20)
 
-/* Zeroed: closed, and sees nothing. */
+/* Zeroed: closed. */
 struct facet_page_view {
     char *base; /* NULL: closed */
     uint64_t bytes;
@@ -30,9 +30,9 @@ bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes);
 void facet_page_view_close(struct facet_page_view *view);
 
 /*
- * Has the memory of this part of the file from the kernel, and sees it from now on; as long as the file has the page,
- * it is present and mapped. Whole pages; 2 MiB that begin at a multiple of that can become huge. 0, or errno: ENOMEM
- * when the kernel does not have that much. Calls for different parts may run at once.
+ * Allocates the memory of this part of the file, and maps it; as long as the file has a page, it is present and mapped.
+ * Whole pages; 2 MiB that begin at a multiple of that can become huge. 0, or errno: ENOMEM when the kernel does not
+ * have that much. Calls for different parts may run at once.
  */
 int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offset, uint64_t bytes);
 /* The file has given that part back. */

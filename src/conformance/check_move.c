@@ -21,7 +21,7 @@ struct move {
     uint64_t context, page, at, one, two, to;
 };
 
-static bool begin(struct facet_check *check, struct move *ret_move)
+static bool begin_move(struct facet_check *check, struct move *ret_move)
 {
     struct facet_memory_info info = {.size = sizeof info};
     struct move move = {.check = check, .ops = &check->memory_ops, .instance = check->instance, .error = &check->error};
@@ -35,14 +35,14 @@ static bool begin(struct facet_check *check, struct move *ret_move)
     return true;
 }
 
-static bool create(struct move *move, uint64_t pages, uint64_t *ret_pages)
+static bool create_pages(struct move *move, uint64_t pages, uint64_t *ret_pages)
 {
     return EXPECT_OK(
         move->check, "memory.create_pages: to move from, or to",
         move->ops->create_pages(move->instance, move->context, pages * move->page, ret_pages, move->error));
 }
 
-static enum facet_status map(struct move *move, uint64_t at, uint64_t pages, uint64_t offset, uint64_t count)
+static enum facet_status map_pages(struct move *move, uint64_t at, uint64_t pages, uint64_t offset, uint64_t count)
 {
     return move->ops->map(move->instance, move->context, at, pages, offset * move->page, count * move->page,
                           move->error);
@@ -59,7 +59,7 @@ static enum facet_status move_pages(struct move *move, uint64_t at, uint64_t off
 }
 
 /* The end of each page has a value of its own. */
-static bool mark(struct move *move)
+static bool mark_pages(struct move *move)
 {
     enum facet_status status = FACET_OK;
 
@@ -92,16 +92,17 @@ static void expect_marks(struct move *move, const char *text)
     facet_check_judge(check, true, "all");
 }
 
-static bool prepare(struct move *move)
+static bool prepare_move(struct move *move)
 {
     struct facet_check *check = move->check;
 
     return EXPECT_OK(check, "memory.reserve: where pages will move",
                      move->ops->reserve(move->instance, move->context, 5 * move->page, 0, &move->at, move->error)) &&
-           create(move, 2, &move->one) && create(move, 2, &move->two) && create(move, 3, &move->to) &&
-           EXPECT_OK(check, "memory.map: a piece that will move", map(move, move->at, move->one, 0, 2)) &&
-           EXPECT_OK(check, "memory.map: and one beside it", map(move, move->at + 2 * move->page, move->two, 0, 2)) &&
-           mark(move);
+           create_pages(move, 2, &move->one) && create_pages(move, 2, &move->two) && create_pages(move, 3, &move->to) &&
+           EXPECT_OK(check, "memory.map: a piece that will move", map_pages(move, move->at, move->one, 0, 2)) &&
+           EXPECT_OK(check, "memory.map: and one beside it",
+                     map_pages(move, move->at + 2 * move->page, move->two, 0, 2)) &&
+           mark_pages(move);
 }
 
 static void refusals(struct move *move)
@@ -150,7 +151,7 @@ static void moving(struct move *move)
                 "expected: less than %" PRIu64 "\ngot: %" PRIu64, used, facet_check_used(check, move->context));
     EXPECT_OK(check, "memory.fill: what moved",
               move->ops->fill(move->instance, move->context, move->at + page, 0x11, page, move->error));
-    EXPECT_OK(check, "memory.map: an old page elsewhere", map(move, move->at + 4 * page, move->one, 1, 1));
+    EXPECT_OK(check, "memory.map: an old page elsewhere", map_pages(move, move->at + 4 * page, move->one, 1, 1));
     EXPECT_OK(check, "memory.read: the old page",
               move->ops->read(move->instance, move->context, move->at + 5 * page - WORD, WORD, bytes, move->error));
     EXPECT_TRUE(check, "memory.move: what is written afterwards is in the new page alone", bytes[0] == 0xa1,
@@ -165,9 +166,9 @@ void facet_check_move_pages(struct facet_check *check)
 {
     struct move move;
 
-    if (!begin(check, &move))
+    if (!begin_move(check, &move))
         return;
-    if (prepare(&move)) {
+    if (prepare_move(&move)) {
         refusals(&move);
         moving(&move);
     }
@@ -177,73 +178,74 @@ void facet_check_move_pages(struct facet_check *check)
 /* --- under launches --- */
 
 /* Two sets of `count` pages, between which they move. */
-struct journey {
+struct page_sets {
     struct move *move;
     struct facet_check_kernel kernel;
     uint64_t count, sets[2];
     uint64_t *words; /* as many as there are */
 };
 
-static bool prepare_journey(struct journey *journey)
+static bool prepare_sets(struct page_sets *page_sets)
 {
-    struct move *move = journey->move;
+    struct move *move = page_sets->move;
     uint64_t fit = USED_BYTES / move->page;
 
-    journey->count = fit < 2 ? 2 : fit > MOST_PAGES ? MOST_PAGES : fit;
-    journey->words = malloc(journey->count * move->page);
-    return EXPECT_TRUE(move->check, "memory.move: there is memory to see what a kernel wrote", journey->words != NULL,
-                       "expected: %" PRIu64 " bytes", journey->count * move->page) &&
+    page_sets->count = fit < 2 ? 2 : fit > MOST_PAGES ? MOST_PAGES : fit;
+    page_sets->words = malloc(page_sets->count * move->page);
+    return EXPECT_TRUE(move->check, "memory.move: there is memory to see what a kernel wrote", page_sets->words != NULL,
+                       "expected: %" PRIu64 " bytes", page_sets->count * move->page) &&
            EXPECT_OK(move->check, "memory.reserve: where a kernel will write",
-                     move->ops->reserve(move->instance, move->context, journey->count * move->page, 0, &move->at,
+                     move->ops->reserve(move->instance, move->context, page_sets->count * move->page, 0, &move->at,
                                         move->error)) &&
-           create(move, journey->count, &journey->sets[0]) && create(move, journey->count, &journey->sets[1]) &&
+           create_pages(move, page_sets->count, &page_sets->sets[0]) &&
+           create_pages(move, page_sets->count, &page_sets->sets[1]) &&
            EXPECT_OK(move->check, "memory.map: where a kernel will write",
-                     map(move, move->at, journey->sets[0], 0, journey->count));
+                     map_pages(move, move->at, page_sets->sets[0], 0, page_sets->count));
 }
 
 /* One launch that writes `value` everywhere, under which all pages move, some alone and the rest at once. */
-static enum facet_status travel(struct journey *journey, uint64_t value, uint64_t to)
+static enum facet_status move_under_launch(struct page_sets *page_sets, uint64_t value, uint64_t to)
 {
-    struct move *move = journey->move;
-    uint64_t page = move->page, half = journey->count / 2, bytes = journey->count * page;
+    struct move *move = page_sets->move;
+    uint64_t page = move->page, half = page_sets->count / 2, bytes = page_sets->count * page;
     enum facet_status status =
-        facet_check_kernel_launch(move->check, &journey->kernel, move->at, bytes / sizeof(uint64_t), value);
+        facet_check_kernel_launch(move->check, &page_sets->kernel, move->at, bytes / sizeof(uint64_t), value);
 
     for (uint64_t i = 0; i < half && status == FACET_OK; i++)
         status = move_bytes(move, move->at + i * page, to, i * page, page);
     if (status == FACET_OK)
         status = move_bytes(move, move->at + half * page, to, half * page, bytes - half * page);
     if (status == FACET_OK)
-        status = move->check->execution_ops.synchronize(move->instance, move->context, journey->kernel.stream,
+        status = move->check->execution_ops.synchronize(move->instance, move->context, page_sets->kernel.stream,
                                                         FACET_CHECK_KERNEL_NS, move->error);
     if (status == FACET_OK)
-        status = move->ops->read(move->instance, move->context, move->at, bytes, journey->words, move->error);
+        status = move->ops->read(move->instance, move->context, move->at, bytes, page_sets->words, move->error);
     return status;
 }
 
-static bool is_all(const struct journey *journey, uint64_t value)
+static bool is_all(const struct page_sets *page_sets, uint64_t value)
 {
-    uint64_t count = journey->count * journey->move->page / sizeof(uint64_t);
+    uint64_t count = page_sets->count * page_sets->move->page / sizeof(uint64_t);
 
     for (uint64_t i = 0; i < count; i++)
-        if (journey->words[i] != value)
+        if (page_sets->words[i] != value)
             return false;
     return true;
 }
 
-static void travel_often(struct journey *journey)
+static void move_often(struct page_sets *page_sets)
 {
-    struct facet_check *check = journey->move->check;
+    struct facet_check *check = page_sets->move->check;
 
     facet_check_begin(check, "memory.move: nothing is lost that a kernel writes meanwhile");
     for (uint64_t i = 0; i < ROUNDS; i++) {
-        enum facet_status status = travel(journey, i + 1, journey->sets[(i + 1) % 2]);
+        enum facet_status status = move_under_launch(page_sets, i + 1, page_sets->sets[(i + 1) % 2]);
 
         if (status != FACET_OK) {
             facet_check_status(check, FACET_OK, status);
             return;
         }
-        if (!is_all(journey, i + 1)) {
+        if (!is_all(page_sets, i + 1)) {
             facet_check_judge(check, false, "expected: everything that launch %" PRIu64 " wrote\ngot: less", i + 1);
             return;
         }
@@ -253,7 +255,7 @@ static void travel_often(struct journey *journey)
 
 void facet_check_move_under_launches(struct facet_check *check)
 {
-    struct journey journey = {0};
+    struct page_sets page_sets = {0};
     struct move move;
 
     if (!facet_check_kernel_published(check)) {
@@ -261,11 +263,11 @@ void facet_check_move_under_launches(struct facet_check *check)
                          "no property conformance_kernel is published");
         return;
     }
-    if (!begin(check, &move))
+    if (!begin_move(check, &move))
         return;
-    journey.move = &move;
-    if (facet_check_kernel_open(check, move.context, &journey.kernel) && prepare_journey(&journey))
-        travel_often(&journey);
-    free(journey.words);
+    page_sets.move = &move;
+    if (facet_check_kernel_open(check, move.context, &page_sets.kernel) && prepare_sets(&page_sets))
+        move_often(&page_sets);
+    free(page_sets.words);
     facet_check_drop_context(check, move.context);
 }

@@ -106,7 +106,7 @@ static struct facet_vgpu_device *choose_device(struct facet_driver *driver, uint
     return best ? best : &driver->device[0];
 }
 
-/* Streams and promises, as one step with the choice that rests on them. */
+/* Claims streams and promises in one step with the choice of the device, which depends on them. */
 static enum facet_status claim_device(struct facet_vgpu *vgpu, uint32_t device, struct facet_error *error)
 {
     struct facet_driver *driver = vgpu->driver;
@@ -227,7 +227,7 @@ static enum facet_status create_on_device(struct facet_vgpu *vgpu, struct facet_
     return status;
 }
 
-static void name_it(struct facet_vgpu *vgpu, const char *name)
+static void set_name(struct facet_vgpu *vgpu, const char *name)
 {
     if (name)
         snprintf(vgpu->name, sizeof vgpu->name, "%s", name);
@@ -245,7 +245,7 @@ static enum facet_status build_vgpu(struct facet_vgpu *vgpu, const struct facet_
         status = claim_device(vgpu, config->device, error);
     if (status != FACET_OK)
         return status;
-    name_it(vgpu, config->name);
+    set_name(vgpu, config->name);
     return create_on_device(vgpu, error);
 }
 

@@ -11,7 +11,7 @@
 
 #define PRIMITIVES_MOST 256u
 
-/* Of the OpenMP that oneDNN brings, as specified: the header is the compiler's, and not all have it. */
+/* Functions of oneDNN's OpenMP, declared as specified, because not every compiler has the header. */
 int omp_get_max_threads(void);
 void omp_set_num_threads(int count);
 
@@ -129,8 +129,8 @@ static dnnl_status_t make_primitive(struct cpu_math_primitive *primitive, dnnl_p
 typedef dnnl_status_t (*describe_func)(struct cpu_math_engine *engine, const void *what, dnnl_primitive_attr_t scratch,
                                        dnnl_primitive_desc_t *ret_description);
 
-static dnnl_status_t make_alone(struct cpu_math_engine *engine, describe_func describe, const void *what,
-                                struct cpu_math_primitive *primitive)
+static dnnl_status_t make_single_threaded(struct cpu_math_engine *engine, describe_func describe, const void *what,
+                                          struct cpu_math_primitive *primitive)
 {
     int threads = omp_get_max_threads();
     dnnl_primitive_attr_t attributes = NULL;
@@ -161,7 +161,7 @@ static enum facet_status get_primitive(struct cpu_math_engine *engine, const uin
     if (!primitive && (primitive = calloc(1, sizeof *primitive))) {
         memcpy(primitive->key, key, sizeof primitive->key);
         primitive->references = 1;
-        made = make_alone(engine, describe, what, primitive);
+        made = make_single_threaded(engine, describe, what, primitive);
         if (made == dnnl_success) {
             TAILQ_INSERT_HEAD(&engine->primitives, primitive, link);
             engine->primitive_count++;

@@ -154,7 +154,7 @@ extern const struct facet_execution_ops gpu_execution_ops;
 enum facet_status gpu_execution_enter(struct gpu_machine *machine, uint64_t number, struct gpu_context **ret_context,
                                       struct facet_error *error);
 
-/* Also finds one of its streams, and holds the executor's lock. */
+/* gpu_execution_enter() that also finds a stream of the context, and takes the executor's lock. */
 enum facet_status gpu_stream_enter(struct gpu_machine *machine, uint64_t number, uint64_t stream_number,
                                    struct gpu_context **ret_context, struct gpu_stream **ret_stream,
                                    struct facet_error *error);

@@ -49,7 +49,7 @@ static enum facet_status open_monitor(struct facet_pci_watch *watch, struct face
     return FACET_OK;
 }
 
-/* Takes all that have come; whether any had. Those that were lost for want of room count as well. */
+/* Takes all events that have come; returns whether there were any. Events lost for lack of room count as well. */
 static bool drain_events(struct facet_pci_watch *watch)
 {
     struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
@@ -74,7 +74,7 @@ static int poll_milliseconds(uint64_t ns)
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-/* Until an event has come, or `until_ns`. A signal is a reason to scan as well. */
+/* Sleeps until an event has come, or until `until_ns`. A signal is a reason to scan as well. */
 static bool sleep_until(struct facet_pci_watch *watch, uint64_t until_ns)
 {
     struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
@@ -90,7 +90,7 @@ static bool sleep_until(struct facet_pci_watch *watch, uint64_t until_ns)
     return false;
 }
 
-/* A card comes as many functions, and each with several events. */
+/* Waits until no more events come: a card has many functions, each with several events. */
 static void settle_events(struct facet_pci_watch *watch)
 {
     for (int i = 0; i < SETTLE_MOST; i++)
@@ -100,7 +100,7 @@ static void settle_events(struct facet_pci_watch *watch)
 
 /* ---- scans ---- */
 
-struct telling {
+struct delivery {
     facet_pci_change_func take;
     void *user;
     bool any;
@@ -108,24 +108,24 @@ struct telling {
 
 static bool call_watcher(void *context, const struct facet_pci_change *change)
 {
-    struct telling *telling = context;
+    struct delivery *delivery = context;
 
-    telling->any = true;
-    return telling->take(telling->user, change);
+    delivery->any = true;
+    return delivery->take(delivery->user, change);
 }
 
 /* FACET_TIMEOUT: nothing has changed. */
-static enum facet_status scan_again(struct facet_pci_watch *watch, struct telling *telling, struct facet_error *error)
+static enum facet_status scan_again(struct facet_pci_watch *watch, struct delivery *delivery, struct facet_error *error)
 {
     struct facet_pci_snapshot *next = NULL;
     enum facet_status status = facet_pci_scan(&watch->config.scan, &next, error);
 
     if (status)
         return status;
-    facet_pci_compare(watch->snapshot, next, call_watcher, telling);
+    facet_pci_compare(watch->snapshot, next, call_watcher, delivery);
     facet_pci_snapshot_destroy(watch->snapshot);
     watch->snapshot = next;
-    return telling->any ? FACET_OK : FACET_TIMEOUT;
+    return delivery->any ? FACET_OK : FACET_TIMEOUT;
 }
 
 static uint64_t add_time(uint64_t time, uint64_t more)
@@ -136,14 +136,14 @@ static uint64_t add_time(uint64_t time, uint64_t more)
 enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t timeout_ns, facet_pci_change_func take,
                                        void *user, struct facet_error *error)
 {
-    struct telling telling = {.take = take, .user = user};
+    struct delivery delivery = {.take = take, .user = user};
 
     if (!watch || !take)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, watch ? "take" : "watch", "must not be NULL");
 
     uint64_t end = add_time(facet_clock_now_ns(), timeout_ns);
     for (;;) {
-        enum facet_status status = scan_again(watch, &telling, error);
+        enum facet_status status = scan_again(watch, &delivery, error);
         uint64_t now = facet_clock_now_ns();
 
         if (status != FACET_TIMEOUT)
