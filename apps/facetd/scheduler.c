@@ -16,6 +16,7 @@
 #include "base/paths.h"
 #include "compute/fair.h"
 #include "demand.h"
+#include "limiter/claim.h"
 #include "plan.h"
 #include "residence.h"
 #include "shares.h"
@@ -113,6 +114,7 @@ static void settle_device(struct device *device, uint64_t now_ns)
             shares_look(&device->shares, i, &client->demand.settle,
                         client->fair < 0 ? 0 : device->fair.clients[client->fair].timeline_ns);
     }
+    shares_given(&device->shares, facet_claim_given_ns(device->bell, now_ns));
     shares_step(&device->shares, now_ns);
     for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
@@ -452,6 +454,7 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
         device->fair.clients[client->fair].cap_busy_ns = client->totals.busy_ns;
         facet_fair_set_frozen(&device->fair, client->fair, frozen);
     }
+    shares_given(&device->shares, facet_claim_given_ns(device->bell, facet_clock_now_ns()));
     shares_add(&device->shares, (uint32_t)(client - device->clients), owner, client->fair >= 0, part_milli(limits),
                facet_clock_now_ns());
     facet_owner_set_frozen(owner, frozen ? FACET_RESOURCE_COMPUTE : 0);

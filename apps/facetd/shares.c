@@ -15,6 +15,11 @@ void shares_init(struct shares *shares, uint64_t now_ns)
     facet_settle_init(&shares->settle, now_ns);
 }
 
+void shares_given(struct shares *shares, uint64_t given_ns)
+{
+    facet_settle_given(&shares->settle, given_ns);
+}
+
 void shares_add(struct shares *shares, uint32_t place, const struct facet_owner *owner, bool timed, uint32_t part_milli,
                 uint64_t now_ns)
 {

@@ -86,6 +86,32 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
             sum > elapsed_ns ? (uint64_t)((settle_wide)client->wanted_ns * elapsed_ns / sum) : client->wanted_ns;
 }
 
+/* The client's part of the device's claimed time, which is settled already. */
+static void take_claim_over(struct facet_settle *settle, struct facet_settle_client *client)
+{
+    uint64_t claimed_ns = facet_min_u64(credit_above(client->demand.claimed_ns, client->total.settled_ns),
+                                        facet_min_u64(unsettled_ns(client), settle->claimable_ns));
+
+    client->total.settled_ns += claimed_ns;
+    client->total.measured_ns += part_of(claimed_ns, FACET_MILLI_WHOLE, client->part_milli);
+    settle->claimable_ns -= claimed_ns;
+}
+
+/* The time from `from_ns` to `now_ns` that is not claimed; the claimed part can be taken over from now on. */
+static uint64_t unclaimed_ns(struct facet_settle *settle, uint64_t from_ns, uint64_t now_ns)
+{
+    uint64_t passed_ns = credit_above(now_ns, from_ns);
+    uint64_t claimed_ns = facet_min_u64(credit_above(settle->given_ns, from_ns), passed_ns);
+
+    settle->claimable_ns += claimed_ns;
+    return passed_ns - claimed_ns;
+}
+
+void facet_settle_given(struct facet_settle *settle, uint64_t given_ns)
+{
+    settle->given_ns = given_ns;
+}
+
 /* Gives the time without a scheduler to the first clients that report work from then. */
 static void settle_missed_time(struct facet_settle *settle, struct facet_settle_client *client)
 {
@@ -156,11 +182,30 @@ void facet_settle_init(struct facet_settle *settle, uint64_t now_ns)
     *settle = (struct facet_settle){.last_ns = now_ns, .published_at_ns = now_ns};
 }
 
+static bool has_clients(struct facet_settle *settle, const struct facet_settle_client *except)
+{
+    EACH_CLIENT (settle, client)
+        if (client != except)
+            return true;
+    return false;
+}
+
+/* There was no scheduler until the first client came: its steps give out the time from then on. */
+static void begin_after_missed(struct facet_settle *settle, const struct facet_settle_client *client, uint64_t now_ns)
+{
+    if (!has_clients(settle, client))
+        settle->last_ns = settle->published_at_ns = facet_max_u64(settle->last_ns, now_ns);
+    settle->unpublished_ns = credit_above(settle->last_ns, client->total.at_ns);
+    settle->missed_ns = unclaimed_ns(settle, client->total.at_ns, settle->last_ns);
+    settle->missed = true;
+}
+
 static void settle_missed(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
 {
     if (!settle->missed)
-        settle->missed_ns = settle->unpublished_ns = credit_above(now_ns, client->total.at_ns);
-    settle->missed = client->older = true;
+        begin_after_missed(settle, client, now_ns);
+    client->older = true;
+    take_claim_over(settle, client);
     settle_client(settle, client, now_ns);
     client->older = client->demand.begun_ns != 0;
 
@@ -193,9 +238,11 @@ void facet_settle_remove(struct facet_settle *settle, uint32_t place)
 
 void facet_settle_step(struct facet_settle *settle, uint64_t now_ns)
 {
-    uint64_t elapsed_ns = credit_above(now_ns, settle->last_ns);
+    uint64_t elapsed_ns = unclaimed_ns(settle, settle->last_ns, now_ns);
 
-    settle->last_ns += elapsed_ns;
+    settle->last_ns = facet_max_u64(settle->last_ns, now_ns);
+    EACH_CLIENT (settle, client)
+        take_claim_over(settle, client);
     give_credit(settle, elapsed_ns, settle->last_ns);
     EACH_CLIENT (settle, client)
         settle_client(settle, client, settle->last_ns);

@@ -37,6 +37,7 @@ struct facet_settle_demand {
     uint64_t measured_ns; /* cumulative */
     uint64_t begun_ns;    /* since when something has been in flight; 0: nothing is */
     uint64_t charged_ns;  /* cumulative, by the policy: facet_fair_client.timeline_ns */
+    uint64_t claimed_ns;  /* cumulative device time, as far as it was claimed without a scheduler */
 };
 
 struct facet_settle_client {
@@ -57,12 +58,21 @@ struct facet_settle {
     uint32_t top;             /* one past the highest client ever used */
     uint64_t last_ns;         /* of the last step */
     uint64_t published_at_ns; /* up to when time was given out for publishing */
-    uint64_t missed_ns;       /* time in which there was no scheduler, not given out yet */
+    uint64_t missed_ns;       /* time in which there was no scheduler, neither claimed nor given out yet */
+    uint64_t given_ns;        /* up to when the device's time was claimed without a scheduler */
+    uint64_t claimable_ns;    /* claimed time that is not in the clients' settled time yet */
     uint64_t unpublished_ns;  /* of that time, not yet published */
     bool missed;              /* such a time was found */
 };
 
 void facet_settle_init(struct facet_settle *settle, uint64_t now_ns);
+
+/*
+ * Up to when the device's time was claimed by the clients themselves; never later than now. To be called with a reading
+ * that follows those of the clients' demands, before facet_settle_add() and facet_settle_step(): both take the claims
+ * over as settled, and give the rest of the time out.
+ */
+void facet_settle_given(struct facet_settle *settle, uint64_t given_ns);
 
 /*
  * Adds a client at a place of the caller's choice, with its state from an earlier scheduler. Time measured since then

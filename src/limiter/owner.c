@@ -384,7 +384,7 @@ void facet_owner_set_device_time(struct facet_owner *owner, const struct facet_d
 
 struct facet_device_time facet_owner_device_time(const struct facet_owner *owner)
 {
-    return facet_policy_device_time(owner->policy);
+    return facet_policy_device_time(owner->policy, owner->usage);
 }
 
 bool facet_owner_is_oversubscribed(const struct facet_owner *owner)
@@ -471,115 +471,4 @@ bool facet_owner_in_use(const struct facet_owner *owner)
 void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals)
 {
     facet_usage_sum(owner->usage, ret_totals);
-}
-
-/* Maps a file of any segment folder; the caller unmaps `size` bytes. */
-static enum facet_status map_file(const char *dir, const char *name, bool writable, size_t size, void **ret_address,
-                                  int *ret_fd, struct facet_error *error)
-{
-    FACET_CLEANUP_FD int dir_fd = open_folder(dir);
-
-    if (dir_fd < 0)
-        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
-    return facet_segment_map(dir_fd, name, writable, size, ret_address, &size, ret_fd, error);
-}
-
-enum facet_status facet_usage_open(const char *dir, bool writable, const struct facet_usage **ret_usage, int *ret_fd,
-                                   struct facet_error *error)
-{
-    FACET_CLEANUP_FD int fd = -1;
-    void *address;
-
-    enum facet_status status = map_file(dir, "usage", writable, sizeof(struct facet_usage), &address, &fd, error);
-    if (status != FACET_OK)
-        return status;
-    status = facet_usage_check(address, sizeof(struct facet_usage), "usage", error);
-    if (status != FACET_OK) {
-        munmap(address, sizeof(struct facet_usage));
-        return status;
-    }
-    *ret_usage = address;
-    *ret_fd = FACET_TAKE_FD(fd);
-    return FACET_OK;
-}
-
-enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error)
-{
-    const struct facet_usage *usage = NULL;
-    FACET_CLEANUP_FD int fd = -1;
-
-    enum facet_status status = facet_usage_open(dir, true, &usage, &fd, error);
-    if (status != FACET_OK)
-        return status;
-    munmap((void *)(uintptr_t)usage, sizeof *usage);
-    if (!facet_slot_lock(fd, FACET_HOLDER_LOCK_OFFSET))
-        return facet_error_set(error, FACET_BUSY, "segment folder '%s' is held by another process", dir);
-    *ret_fd = FACET_TAKE_FD(fd);
-    return FACET_OK;
-}
-
-enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error)
-{
-    const struct facet_usage *usage = NULL;
-    FACET_CLEANUP_FD int fd = -1;
-
-    enum facet_status status = facet_usage_open(dir, false, &usage, &fd, error);
-    if (status != FACET_OK)
-        return status;
-    munmap((void *)(uintptr_t)usage, sizeof *usage);
-    *ret_in_use = facet_slot_locked(fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SEGMENT_SLOTS));
-    return FACET_OK;
-}
-
-enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
-                                            struct facet_error *error)
-{
-    const struct facet_usage *usage = NULL;
-    FACET_CLEANUP_FD int fd = -1;
-
-    enum facet_status status = facet_usage_open(dir, false, &usage, &fd, error);
-    if (status != FACET_OK)
-        return status;
-    facet_usage_sum(usage, ret_totals);
-    munmap((void *)(uintptr_t)usage, sizeof *usage);
-    return FACET_OK;
-}
-
-enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_device_time_ns,
-                                                 struct facet_error *error)
-{
-    FACET_CLEANUP_FD int fd = -1;
-    struct facet_usage_totals totals;
-    void *address;
-
-    enum facet_status status = map_file(dir, "policy", false, sizeof(struct facet_policy), &address, &fd, error);
-    if (status != FACET_OK)
-        return status;
-    const struct facet_policy *policy = address;
-    status = facet_policy_check(policy, sizeof *policy, "policy", error);
-    /* Read before the measured totals: otherwise time settled in between would count twice. */
-    const struct facet_device_time time = facet_policy_device_time(policy);
-    munmap(address, sizeof *policy);
-    if (status == FACET_OK)
-        status = facet_segment_read_totals(dir, &totals, error);
-    if (status == FACET_OK)
-        *ret_device_time_ns = facet_device_time_total(&time, totals.busy_ns, facet_clock_now_ns());
-    return status;
-}
-
-enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,
-                                            struct facet_error *error)
-{
-    FACET_CLEANUP_FD int fd = -1;
-    void *address;
-
-    enum facet_status status = map_file(dir, "policy", false, sizeof(struct facet_policy), &address, &fd, error);
-    if (status != FACET_OK)
-        return status;
-    const struct facet_policy *policy = address;
-    status = facet_policy_check(policy, sizeof *policy, "policy", error);
-    if (status == FACET_OK)
-        *ret_device = policy->device;
-    munmap(address, sizeof *policy);
-    return status;
 }

@@ -174,6 +174,15 @@ uint64_t facet_usage_take_spares(struct facet_usage *usage)
     return sum;
 }
 
+uint64_t facet_usage_busy(const struct facet_usage *usage)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0, used = slots_used(usage); i < used; i++)
+        sum = add_saturating(sum, atomic_load_explicit(&usage->slots[i].busy_ns, memory_order_relaxed));
+    return sum;
+}
+
 static void add_residence(struct facet_usage_totals *totals, const struct facet_slot *slot)
 {
     totals->swappable_bytes = add_saturating(totals->swappable_bytes, atomic_load(&slot->swappable_bytes));
@@ -221,31 +230,63 @@ void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals 
     *ret_totals = totals;
 }
 
-struct facet_device_time facet_policy_device_time(const struct facet_policy *policy)
+/* Half of the device to itself: all of that half's time is half of the device's. */
+static uint32_t own_part_milli(const struct facet_policy *policy)
+{
+    uint32_t mode = atomic_load_explicit(&policy->mode, memory_order_relaxed);
+    uint32_t milli = atomic_load_explicit(&policy->compute_request_milli, memory_order_relaxed);
+    bool spatial = mode == FACET_MODE_HARD || mode == FACET_MODE_PARTITIONED;
+
+    return spatial && milli && milli < FACET_MILLI_WHOLE ? milli : FACET_MILLI_WHOLE;
+}
+
+struct facet_device_time facet_policy_device_time(const struct facet_policy *policy, const struct facet_usage *usage)
 {
     return (struct facet_device_time){
         .at_ns = atomic_load_explicit(&policy->settled_at_ns, memory_order_relaxed),
         .measured_ns = atomic_load_explicit(&policy->settled_measured_ns, memory_order_relaxed),
         .settled_ns = atomic_load_explicit(&policy->settled_ns, memory_order_relaxed),
         .published_ns = atomic_load_explicit(&policy->published_ns, memory_order_relaxed),
+        .claimed_ns = atomic_load_explicit(&usage->claimed_ns, memory_order_relaxed),
+        .part_milli = own_part_milli(policy),
     };
 }
 
-uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns)
+/* Measured since the settlement, in time of the whole device. */
+static uint64_t unsettled_ns(const struct facet_device_time *time, uint64_t measured_ns)
+{
+    uint64_t own_ns = measured_ns > time->measured_ns ? measured_ns - time->measured_ns : 0;
+
+    return own_ns / FACET_MILLI_WHOLE * time->part_milli +
+           own_ns % FACET_MILLI_WHOLE * time->part_milli / FACET_MILLI_WHOLE;
+}
+
+/* Tenants can write the page: no more is claimed than was measured. */
+static uint64_t claimed_since_ns(const struct facet_device_time *time, uint64_t measured_ns)
+{
+    uint64_t claimed_ns = time->claimed_ns > time->settled_ns ? time->claimed_ns - time->settled_ns : 0;
+
+    return facet_min_u64(claimed_ns, unsettled_ns(time, measured_ns));
+}
+
+uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns)
 {
     /* More settled than was measured is damage that no owner has judged yet. */
     if (!time->at_ns || time->settled_ns > measured_ns)
         return measured_ns;
-    uint64_t since_ns = measured_ns > time->measured_ns ? measured_ns - time->measured_ns : 0;
-    uint64_t passed_ns = now_ns > time->at_ns ? now_ns - time->at_ns : 0;
-    return time->settled_ns + (since_ns < passed_ns ? since_ns : passed_ns);
+    return time->settled_ns + claimed_since_ns(time, measured_ns);
+}
+
+uint64_t facet_device_time_unclaimed(const struct facet_device_time *time, uint64_t measured_ns)
+{
+    return unsettled_ns(time, measured_ns) - claimed_since_ns(time, measured_ns);
 }
 
 uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns)
 {
     if (time->at_ns && now_ns <= time->at_ns + FACET_HEARTBEAT_STALE_NS && time->published_ns <= measured_ns)
         return time->published_ns;
-    return facet_device_time_total(time, measured_ns, now_ns);
+    return facet_device_time_total(time, measured_ns);
 }
 
 static long call_futex(const _Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)

@@ -38,7 +38,7 @@
 #include <facet/limiter.h>
 #include <facet/limits.h>
 
-#define FACET_SEGMENT_VERSION 6u
+#define FACET_SEGMENT_VERSION 7u
 #define FACET_POLICY_MAGIC    UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
 #define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
@@ -266,6 +266,7 @@ struct facet_usage {
     _Atomic uint64_t memory_peak_bytes;
     /* The vGPU's budget of device time where no scheduler hands it out (pace.h), agreed by compare-and-swap. */
     _Alignas(64) _Atomic uint64_t pace_ns;
+    _Atomic uint64_t claimed_ns; /* facet_device_time.claimed_ns */
 
     struct facet_slot slots[FACET_SEGMENT_SLOTS];
 };
@@ -273,8 +274,9 @@ struct facet_usage {
 /* A device's doorbell. Anything that a scheduler must read soon is announced here. */
 struct facet_bell {
     uint64_t magic;
-    _Atomic uint32_t rings;    /* futex word */
-    _Atomic uint32_t sleeping; /* 1 while the scheduler sleeps: only then is the wake-up call made */
+    _Atomic uint32_t rings;                 /* futex word */
+    _Atomic uint32_t sleeping;              /* 1 while the scheduler sleeps: only then is the wake-up call made */
+    _Alignas(64) _Atomic uint64_t given_ns; /* up to when the device's time is claimed, without a scheduler (claim.h) */
 };
 
 /* Byte of `usage` whose lock shows that a slot is owned; and the byte that the holder of an ephemeral vGPU locks. */
@@ -302,21 +304,29 @@ struct facet_device_time {
     uint64_t measured_ns;  /* measured time that was settled */
     uint64_t settled_ns;   /* cumulative */
     uint64_t published_ns; /* like settled_ns, but over any window at most the window over all vGPUs of the device */
+    uint64_t claimed_ns;   /* settled_ns, and the time claimed since (claim.h); below settled_ns: none was */
+    uint32_t part_milli;   /* of the device, that the vGPU has to itself: its measured time counts as that part */
 };
 
-struct facet_device_time facet_policy_device_time(const struct facet_policy *policy);
+struct facet_device_time facet_policy_device_time(const struct facet_policy *policy, const struct facet_usage *usage);
 
 /*
- * All device time of a vGPU whose processes measured `measured_ns`: the settled part, and the time measured since.
- * Never more than was measured: read `time` first, because both grow.
+ * All device time of a vGPU whose processes measured `measured_ns`: the settled part, and the time claimed since. Never
+ * more than was measured: read `time` first, because both grow.
  */
-uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
+uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns);
+
+/* The rest of the measured time: neither settled nor claimed. */
+uint64_t facet_device_time_unclaimed(const struct facet_device_time *time, uint64_t measured_ns);
 
 /* The published part of it now; the total where no scheduler settles any more. */
 uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
 
 /* Sums over the slots. Wait-free; each word is read once, so a total is exact only while nothing runs. */
 void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals *ret_totals);
+
+/* The measured device time alone. */
+uint64_t facet_usage_busy(const struct facet_usage *usage);
 
 /* The memory that a process holds, without its spare regions. */
 uint64_t facet_slot_memory(const struct facet_slot *slot);

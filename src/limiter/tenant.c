@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "limiter/claim.h"
 #include "limiter/memory.h"
 #include "limiter/pace.h"
 #include "limiter/slot.h"
@@ -324,6 +325,8 @@ void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
     atomic_store_explicit(&tenant->slot->seen_ns, now_ns, memory_order_relaxed);
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed) != orphan)
         atomic_store_explicit(&tenant->orphan, orphan, memory_order_relaxed);
+    if (orphan)
+        facet_claim(tenant->policy, tenant->usage, tenant->bell, FACET_CLAIM_BY_TENANT, now_ns);
 }
 
 /* Raised before anything is counted there: a scheduler that closed the gate and sees it low keeps the launch out. */

@@ -292,6 +292,44 @@ static void test_launch_outlives_a_scheduler(void **state)
     assert_int_equal(place(0)->total.settled_ns, 1600 * MS);
 }
 
+/* Each claimed half of the second without a scheduler; a tenth of another was claimed after the new one began. */
+static void test_claimed_time_is_taken_over_once(void **state)
+{
+    const struct facet_settled before = {.at_ns = 2 * S};
+    const struct facet_settle_demand demand = {.measured_ns = 900 * MS, .claimed_ns = 500 * MS};
+
+    facet_settle_init(&settle, 3 * S);
+    facet_settle_given(&settle, 3 * S);
+    for (uint32_t i = 0; i < 2; i++)
+        facet_settle_add(&settle, i, false, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(place(i)->total.settled_ns, 500 * MS);
+        assert_int_equal(place(i)->total.published_ns, 500 * MS);
+        place(i)->demand.measured_ns = 1900 * MS;
+    }
+    place(0)->demand.claimed_ns = 600 * MS;
+    facet_settle_given(&settle, 3 * S + 100 * MS);
+    facet_settle_step(&settle, 4 * S);
+    assert_int_equal(place(0)->total.settled_ns + place(1)->total.settled_ns, 2 * S);
+    assert_int_equal(place(0)->total.settled_ns, 1050 * MS); /* the rest of the second is shared */
+    assert_true(published() <= 2 * S);
+}
+
+/* The new scheduler began before its first vGPU came: no time is given out as missed and as its own. */
+static void test_time_before_the_first_client_is_given_out_once(void **state)
+{
+    const struct facet_settled before = {.at_ns = 1 * S};
+
+    facet_settle_init(&settle, 2 * S);
+    for (uint32_t i = 0; i < 2; i++)
+        facet_settle_add(&settle, i, false, FACET_MILLI_WHOLE, &before,
+                         &(struct facet_settle_demand){.measured_ns = 1 * S}, 3 * S);
+    place(0)->demand.measured_ns = place(1)->demand.measured_ns = 3 * S;
+    facet_settle_step(&settle, 3 * S + 100 * MS);
+    assert_int_equal(place(0)->total.settled_ns + place(1)->total.settled_ns, 2 * S + 100 * MS);
+    assert_true(published() <= 2 * S + 100 * MS);
+}
+
 /* Tenants write what they want: nothing that they write is published beyond the time that passed, or falls. */
 static void test_absurd_numbers_are_bounded(void **state)
 {
@@ -304,14 +342,16 @@ static void test_absurd_numbers_are_bounded(void **state)
         add_by_hand(i, i < 2, i == 3 ? 300 : FACET_MILLI_WHOLE);
     for (int step = 0; step < 200000; step++) {
         random = random * 1664525u + 1013904223u;
-        uint64_t passed_ns = random >> 8;
+        uint64_t passed_ns = (random >> 8) + 1;
         now_ns += passed_ns;
         for (uint32_t i = 0; i < 4; i++) {
             random = random * 1664525u + 1013904223u;
             place(i)->demand = (struct facet_settle_demand){.measured_ns = odd[random >> 29],
                                                             .begun_ns = odd[(random >> 26) & 7],
-                                                            .charged_ns = odd[(random >> 23) & 7]};
+                                                            .charged_ns = odd[(random >> 23) & 7],
+                                                            .claimed_ns = odd[(random >> 20) & 7]};
         }
+        facet_settle_given(&settle, now_ns - random % passed_ns);
         facet_settle_step(&settle, now_ns);
         assert_true(published() - before_ns <= passed_ns);
         before_ns = published();
@@ -336,6 +376,8 @@ int main(void)
         cmocka_unit_test(test_charge_that_is_taken_back_is_given_out_once),
         cmocka_unit_test(test_new_scheduler_goes_on_where_the_last_one_was),
         cmocka_unit_test(test_launch_outlives_a_scheduler),
+        cmocka_unit_test(test_claimed_time_is_taken_over_once),
+        cmocka_unit_test(test_time_before_the_first_client_is_given_out_once),
         cmocka_unit_test(test_absurd_numbers_are_bounded),
     };
 

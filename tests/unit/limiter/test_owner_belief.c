@@ -207,7 +207,12 @@ static void test_a_reader_has_no_more_settled_than_was_measured(void **state)
     tell_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 5, (uint64_t)-9, (uint64_t)-9});
     assert_int_equal(facet_segment_read_device_time(fixture->dir, &device_time_ns, NULL), FACET_OK);
     assert_int_equal(device_time_ns, 7);
-    const struct facet_device_time time = {.at_ns = 10, .measured_ns = 5, .settled_ns = 5, .published_ns = UINT64_MAX};
+    const struct facet_device_time time = {.at_ns = 10,
+                                           .measured_ns = 5,
+                                           .settled_ns = 5,
+                                           .published_ns = UINT64_MAX,
+                                           .claimed_ns = 7,
+                                           .part_milli = 1000};
     assert_int_equal(facet_device_time_published(&time, 7, 20), 7);
     tell_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 7, 4, 4});
     assert_int_equal(facet_segment_read_device_time(fixture->dir, &device_time_ns, NULL), FACET_OK);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: reading any segment folder without owning it, and holding its vGPU. Never: writes more than a claim of device
+ * time (claim.h).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "limiter/claim.h"
+#include "limiter/owner_inside.h"
+#include "limiter/slot.h"
+
+/* Maps a file of any segment folder; the caller unmaps `size` bytes. */
+static enum facet_status map_file(const char *dir, const char *name, bool writable, size_t size, void **ret_address,
+                                  int *ret_fd, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir_fd < 0)
+        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
+    return facet_segment_map(dir_fd, name, writable, size, ret_address, &size, ret_fd, error);
+}
+
+enum facet_status facet_usage_open(const char *dir, bool writable, const struct facet_usage **ret_usage, int *ret_fd,
+                                   struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = -1;
+    void *address;
+
+    enum facet_status status = map_file(dir, "usage", writable, sizeof(struct facet_usage), &address, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    status = facet_usage_check(address, sizeof(struct facet_usage), "usage", error);
+    if (status != FACET_OK) {
+        munmap(address, sizeof(struct facet_usage));
+        return status;
+    }
+    *ret_usage = address;
+    *ret_fd = FACET_TAKE_FD(fd);
+    return FACET_OK;
+}
+
+enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error)
+{
+    const struct facet_usage *usage = NULL;
+    FACET_CLEANUP_FD int fd = -1;
+
+    enum facet_status status = facet_usage_open(dir, true, &usage, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+    if (!facet_slot_lock(fd, FACET_HOLDER_LOCK_OFFSET))
+        return facet_error_set(error, FACET_BUSY, "segment folder '%s' is held by another process", dir);
+    *ret_fd = FACET_TAKE_FD(fd);
+    return FACET_OK;
+}
+
+enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error)
+{
+    const struct facet_usage *usage = NULL;
+    FACET_CLEANUP_FD int fd = -1;
+
+    enum facet_status status = facet_usage_open(dir, false, &usage, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+    *ret_in_use = facet_slot_locked(fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SEGMENT_SLOTS));
+    return FACET_OK;
+}
+
+enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
+                                            struct facet_error *error)
+{
+    const struct facet_usage *usage = NULL;
+    FACET_CLEANUP_FD int fd = -1;
+
+    enum facet_status status = facet_usage_open(dir, false, &usage, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    facet_usage_sum(usage, ret_totals);
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+    return FACET_OK;
+}
+
+/* A reader that may only read has the claims of others. */
+static void claim_rest(const char *dir, const struct facet_policy *policy)
+{
+    FACET_CLEANUP_FD int usage_fd = -1, bell_fd = -1;
+    const struct facet_usage *usage = NULL;
+    void *bell = NULL;
+
+    if (facet_usage_open(dir, true, &usage, &usage_fd, NULL) == FACET_OK &&
+        map_file(dir, "bell", true, sizeof(struct facet_bell), &bell, &bell_fd, NULL) == FACET_OK &&
+        facet_bell_check(bell, sizeof(struct facet_bell), "bell", NULL) == FACET_OK)
+        facet_claim(policy, (struct facet_usage *)(uintptr_t)usage, bell, FACET_CLAIM_BY_READER, facet_clock_now_ns());
+    if (bell)
+        munmap(bell, sizeof(struct facet_bell));
+    if (usage)
+        munmap((void *)(uintptr_t)usage, sizeof *usage);
+}
+
+static enum facet_status read_device_time(const char *dir, const struct facet_policy *policy,
+                                          uint64_t *ret_device_time_ns, struct facet_error *error)
+{
+    const struct facet_usage *usage = NULL;
+    FACET_CLEANUP_FD int fd = -1;
+
+    enum facet_status status = facet_policy_check(policy, sizeof *policy, "policy", error);
+    if (status == FACET_OK)
+        status = facet_usage_open(dir, false, &usage, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    claim_rest(dir, policy);
+    /* Read before the measured time: otherwise time settled in between would count twice. */
+    const struct facet_device_time time = facet_policy_device_time(policy, usage);
+    *ret_device_time_ns = facet_device_time_total(&time, facet_usage_busy(usage));
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+    return FACET_OK;
+}
+
+enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_device_time_ns,
+                                                 struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = -1;
+    void *policy;
+
+    enum facet_status status = map_file(dir, "policy", false, sizeof(struct facet_policy), &policy, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    status = read_device_time(dir, policy, ret_device_time_ns, error);
+    munmap(policy, sizeof(struct facet_policy));
+    return status;
+}
+
+enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,
+                                            struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = -1;
+    void *address;
+
+    enum facet_status status = map_file(dir, "policy", false, sizeof(struct facet_policy), &address, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    const struct facet_policy *policy = address;
+    status = facet_policy_check(policy, sizeof *policy, "policy", error);
+    if (status == FACET_OK)
+        *ret_device = policy->device;
+    munmap(address, sizeof *policy);
+    return status;
+}
