@@ -99,16 +99,17 @@ class Measured:
         self.any_ns, self.all_ns, self.longest_ns = union(spans), sum(lengths), max(lengths)
 
 
-def check_reports(reports, measured, looks, begun_ns, ended_ns):
-    """The final reports of all sum up to the time in which a kernel of theirs was on the device. The last reading of all
-    of them is less only by later kernels, and by those that were on the device."""
+def check_reports(reports, measured, looks, begun_ns, ended_ns, arbiter=True):
+    """The final reports of all sum up to the time in which a kernel of theirs was on the device, and never to more than
+    passed. Where no daemon was an arbiter for a while, moments in which the device was idle make up for those in which
+    kernels met. The last reading of all of them is less only by later kernels, and by those that were on the device."""
     passed = ended_ns - begun_ns
     had = sum(report["device_time_ns"] for report in reports)
     print(f"# reports: {100 * had / passed:.1f} % of the time, programs measured {100 * measured.any_ns / passed:.1f} %, "
           f"{100 * measured.all_ns / passed:.1f} % with what met twice")
     # Of a launch that meets another vGPU's on the device, the counted part depends on which one was first.
     equal(had > LEAST_PART * measured.any_ns, True, f"{had} ns, measured {measured.any_ns} ns")
-    equal(had < MOST_PART * measured.any_ns, True,
+    equal(had < MOST_PART * (measured.any_ns if arbiter else measured.all_ns), True,
           f"{had} ns, measured {measured.any_ns} ns, {measured.all_ns} ns with what met twice")
     equal(had <= passed, True, f"{had} ns of {passed} ns")
     last = [look for look in looks if len(look.time_ns) == len(reports)][-1]

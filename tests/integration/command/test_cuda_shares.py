@@ -22,8 +22,8 @@ def kernels_of(process):
     return json.loads(output)
 
 
-def start_spin(place, options, start_ns, seconds=4):
-    return place.start("run", *options, "--", TENANT, "spin", str(seconds), "1000", "1000", "8", str(start_ns))
+def start_spin(place, options, start_ns, seconds=4, kernel_us="1000"):
+    return place.start("run", *options, "--", TENANT, "spin", str(seconds), kernel_us, "1000", "8", str(start_ns))
 
 
 @test
@@ -56,6 +56,23 @@ def published_time_is_never_more_than_passed():
         sums.check(looks)
         sums.check_reports([json.loads(place.read(option[-1])) for option in options], measured, looks, start_ns,
                            ended_ns)
+
+
+@test
+def programs_that_overlap_without_a_daemon_report_no_more_than_passed():
+    with CudaPlace() as place:
+        begun_ns = time.monotonic_ns()
+        options = [["-d", "cuda:0", "--mode", "shared", "--name", name, "--report", f"{name}.json"] for name in "ab"]
+        processes = [start_spin(place, option, begun_ns + 10**9, 5, "20000") for option in options]
+        wait_until(lambda: len(place.names()) == 2, "their vGPUs")
+        place.kill_daemon()
+        for process in processes:
+            kernels_of(process)
+        passed = time.monotonic_ns() - begun_ns
+        each = [json.loads(place.read(option[-1]))["device_time_ns"] for option in options]
+        print("# reports:", *(f"{100 * one / passed:.1f} %" for one in each), "of the time")
+        equal(sum(each) <= passed, True, f"{each} ns of {passed} ns")
+        equal(4 * min(each) > max(each), True, f"both worked all the time, and had {each} ns")
 
 
 @test

@@ -8,6 +8,7 @@ import fcntl
 import os
 import shutil
 import struct
+import sys
 
 from cuda import TENANT, CudaPlace
 from place import BUILD
@@ -90,6 +91,28 @@ def opencl_programs_are_told():
 def cuda_programs_are_told():
     with CudaPlace() as place:
         check_each_reason(place, "cuda:0", [TENANT, "info"])
+
+
+# Each call of cuInit() tries to enter, in this process and in a child of fork(), which is another process.
+TWICE = """
+import ctypes, os
+driver = ctypes.CDLL("libcuda.so.1")
+driver.cuInit(0), driver.cuInit(0)
+child = os.fork()
+driver.cuInit(0), driver.cuInit(0)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+@test
+def a_process_that_tries_again_is_told_once():
+    with CudaPlace() as place:
+        place.facet("vgpu", "create", "--name", "a", "-m", "4G", "-d", "cuda:0")
+        with occupy(os.path.join(place.json("vgpu", "show", "a", "--json")["segment"], "usage")):
+            done = place.facet("run", "--vgpu", "a", "--", sys.executable, "-c", TWICE)
+        lines = told(done.stderr)
+        equal((len(lines), len(set(lines))), (2, 2), done.stderr)
 
 
 @test

@@ -17,7 +17,8 @@ from tap import Skip, contains, equal, main, test
 
 KNOWN = {"HOME", "LOGNAME", "USER", "TZ", "PATH", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
 OTHERS = {"LD_LIBRARY_PATH": "/nowhere", "OCL_ICD_VENDORS": "/nowhere", "CUDA_VISIBLE_DEVICES": "", "FACET_TEST_DEVICES": "0",
-          "FACET_VGPU_NAME": "x", "LANG": "C.UTF-8", "TMPDIR": "/tmp", "BASH_ENV": "/nowhere"}
+          "FACET_VGPU_NAME": "x", "LANG": "C.UTF-8", "TMPDIR": "/tmp", "BASH_ENV": "/nowhere",
+          "LD_PRELOAD": "libm.so.6"}
 
 
 KEEPS = "FACET_KEEP_ENV=LD_LIBRARY_PATH keeps it"
@@ -77,6 +78,16 @@ def a_private_daemon_has_a_known_environment():
         equal(set(has) & set(OTHERS), set(), "variables of whoever started it")
         equal(has["FACET_STATE_DIR"], place.env["FACET_STATE_DIR"])
         equal(place.env["PATH"] == has["PATH"] or has["PATH"].startswith("/usr/local/sbin:"), True)
+
+
+@test
+def a_private_daemon_knows_its_user():
+    with Shell() as place:
+        given = {"LOGNAME": "someone", "USER": "someone", "TZ": "Europe/Berlin", "XDG_STATE_HOME": place.path("state"),
+                 "XDG_RUNTIME_DIR": place.path("session"), "FACET_LOG": "warning"}
+        equal(place.facet("vgpu", "list", env=given).returncode, 0)
+        has = dict(entry.split("=", 1) for entry in place.of_daemon("environ").split("\0") if entry)
+        equal({name: has.get(name) for name in given}, given)
 
 
 @test
