@@ -6,6 +6,7 @@ Never: lets a test pass that compared nothing with nothing: without Facet it is 
 compared with the reference, so that a wrong reference shows anyway.
 """
 import atexit
+import functools
 import os
 import sys
 import tempfile
@@ -86,19 +87,32 @@ def argument(value):
 
 
 class Source:
-    """A file of tests/kernels, built on both. A source that is refused fails the tests that would run it."""
+    """A file of tests/kernels, built on each implementation by the first test that runs it there. A source that is
+    refused fails the tests that would run it."""
 
     def __init__(self, name, *arguments, text=None):
-        source = text or (KERNELS / f"{name}.cl").read_text()
-        arguments = ["-cl-std=CL1.2", *arguments]
-        self.programs, self.refusal = {}, None
-        if POCL:
-            self.programs[OTHER] = pocl.Program(POCL, source, arguments)
-        if FACET:
-            try:
-                self.programs["Facet"] = facet.Program(FACET, source, arguments)
-            except (facet.Refused, tap.Skip) as refusal:
-                self.refusal = refusal
+        self.source = text or (KERNELS / f"{name}.cl").read_text()
+        self.arguments = ["-cl-std=CL1.2", *arguments]
+        self.refusal = None
+
+    @functools.cached_property
+    def other(self):
+        return pocl.Program(POCL, self.source, self.arguments)
+
+    @functools.cached_property
+    def ours(self):
+        try:
+            return facet.Program(FACET, self.source, self.arguments)
+        except (facet.Refused, tap.Skip) as refusal:
+            self.refusal = refusal
+            raise
+
+    def programs(self, only):
+        """Ours first: what it refuses, the other need not build."""
+        if self.refusal:
+            raise self.refusal
+        ours = {"Facet": self.ours} if FACET and only in (None, "Facet") else {}
+        return ours | ({OTHER: self.other} if POCL and only in (None, OTHER) else {})
 
     def run(self, kernel, size, arguments, group=None, offset=None, only=None):
         """Each argument's memory after the kernel, by implementation. `only`: one of them, where the other is known to
@@ -106,11 +120,9 @@ class Source:
         def tuples(value):
             return None if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
-        if self.refusal:
-            raise self.refusal
         range_ = Range(tuples(size), tuples(group), tuples(offset))
         results = {who: program.run(kernel, range_, [argument(value) for value in arguments])
-                   for who, program in self.programs.items() if only in (None, who)}
+                   for who, program in self.programs(only).items()}
         return {who: answers for who, answers in results.items() if answers}
 
 

@@ -17,6 +17,7 @@ from tap import test
 
 TYPES = {"float": numpy.float32, "double": numpy.float64}
 WIDTHS = (1, 2, 3, 16)
+ALONE = "kernel __attribute__((reqd_work_group_size(1, 1, 1)))"
 
 # Function: reference and bound in units of the last place. The reference is one of double, itself off by up to one.
 ONE = {
@@ -61,7 +62,9 @@ EITHER_ZERO = {"fmax": zeros_of_both_signs, "fmin": zeros_of_both_signs, "maxmag
 
 
 def kernel(name, type_, width, inputs, second=None):
-    """One function of vectors of one width; where there is a second result, through a pointer."""
+    """One function of vectors of one width; where there is a second result, through a pointer. Work-groups of one
+    work-item, as they are run: code for many at once, which nothing here would run, takes three times as long to
+    compile."""
     of = type_ if width == 1 else f"{type_}{width}"
     loads = [f"{'xy'[i]}[i]" if width == 1 else f"vload{width}(i, {'xy'[i]})" for i in range(len(inputs))]
     given = "".join(f"global const {kind} *{'xy'[i]}, " for i, kind in enumerate(inputs))
@@ -70,10 +73,10 @@ def kernel(name, type_, width, inputs, second=None):
         return f"{where}[i] = {what};" if width == 1 else f"vstore{width}({what}, i, {where});"
 
     if not second:
-        return (f"kernel void {name}_{width}({given}global {type_} *out) {{ size_t i = get_global_id(0); "
+        return (f"{ALONE} void {name}_{width}({given}global {type_} *out) {{ size_t i = get_global_id(0); "
                 + store(f"{name}({', '.join(loads)})", "out") + " }\n")
     other = second if width == 1 else f"{second}{width}"
-    return (f"kernel void {name}_{width}({given}global {type_} *out, global {second} *also) {{ "
+    return (f"{ALONE} void {name}_{width}({given}global {type_} *out, global {second} *also) {{ "
             f"size_t i = get_global_id(0); {other} more; {of} result = {name}({', '.join(loads)}, &more); "
             + store("result", "out") + store("more", "also") + " }\n")
 
