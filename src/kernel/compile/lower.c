@@ -17,6 +17,8 @@
 #include <facet/host_kernel.h>
 
 static const char inline_all[] = "always-inline,globaldce";
+/* Finds out which shared functions write nothing, so that calls of them are moved and merged. */
+static const char describe_shared[] = "function(sroa<modify-cfg>),cgscc(function-attrs)";
 /* Simplifies the function of one work-item: no calls, no memory that can be registers. */
 static const char simplify[] =
     "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup;hoist-common-insts>,instcombine<"
@@ -454,9 +456,28 @@ static enum facet_status simplify_items(struct lowering *lowering, uint32_t coun
     return status;
 }
 
+/* All calls become the code that they call, except those of functions that are shared: these come behind the items. */
+static enum facet_status inline_items(struct lowering *lowering, uint32_t count, LLVMValueRef **items,
+                                      uint32_t *ret_functions)
+{
+    LLVMValueRef *shared, *all;
+    uint32_t made = facet_shared_make(&lowering->arena, lowering->module, *items, count, &shared);
+    enum facet_status status = run_passes(lowering, inline_all);
+
+    if (status == FACET_OK && made > 0)
+        status = run_passes(lowering, describe_shared);
+    all = facet_arena_take(&lowering->arena, (count + made + 1) * sizeof(*all));
+    memcpy(all, *items, count * sizeof(*all));
+    if (made > 0)
+        memcpy(all + count, shared, made * sizeof(*all));
+    *items = all;
+    *ret_functions = count + made;
+    return status;
+}
+
 static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
-    uint32_t optimize = lowering->options->optimize;
+    uint32_t optimize = lowering->options->optimize, functions = count;
     LLVMValueRef *items = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*items));
     enum facet_status status;
 
@@ -464,13 +485,13 @@ static enum facet_status lower(struct lowering *lowering, struct facet_lower_ker
     prepare_functions(lowering);
     status = make_items(lowering, kernels, count, items);
     if (status == FACET_OK && optimize)
-        status = run_passes(lowering, inline_all);
+        status = inline_items(lowering, count, &items, &functions);
     if (status == FACET_OK)
-        status = optimize ? simplify_items(lowering, count, items) : run_passes(lowering, simplify_little);
+        status = optimize ? simplify_items(lowering, functions, items) : run_passes(lowering, simplify_little);
     if (status == FACET_OK)
         status = settle_items(lowering, kernels, count, items);
     if (status == FACET_OK && lowering->lanes > 1)
-        status = untangle_items(lowering, count, items);
+        status = untangle_items(lowering, functions, items);
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < count; i++)

@@ -84,6 +84,18 @@ LLVMValueRef facet_function_declare(LLVMModuleRef module, const char *name, LLVM
     return found ? found : LLVMAddFunction(module, name, type);
 }
 
+void facet_function_describe(struct facet_arena *arena, LLVMValueRef from, LLVMValueRef to)
+{
+    LLVMAttributeIndex index = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
+    uint32_t count = LLVMGetAttributeCountAtIndex(from, index);
+    LLVMAttributeRef *all = facet_arena_take(arena, (count + 1) * sizeof(LLVMAttributeRef));
+
+    LLVMGetAttributesAtIndex(from, index, all);
+    for (uint32_t i = 0; i < count; i++)
+        if (LLVMIsStringAttribute(all[i]))
+            LLVMAddAttributeAtIndex(to, index, all[i]);
+}
+
 /* NULL: not a plain operation. */
 static LLVMValueRef combine(LLVMBuilderRef builder, LLVMAtomicRMWBinOp operation, LLVMValueRef old, LLVMValueRef value)
 {

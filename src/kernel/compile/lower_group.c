@@ -506,12 +506,12 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
     group->frame_bytes = group->fixed_bytes = 0;
     split_at_barriers(&former);
     facet_graph_make(&former.graph, arena, function);
-    facet_shapes_make(&former.shapes, arena, &former.graph, layout, false);
+    facet_shapes_make(&former.shapes, arena, &former.graph, layout, false, 0);
     /* Barriers of our own would hide missing barriers of the source from a checker. */
     if (!group->passed && facet_cuts_make(arena, former.builder, &former.graph, &former.shapes)) {
         split_at_barriers(&former);
         facet_graph_make(&former.graph, arena, function);
-        facet_shapes_make(&former.shapes, arena, &former.graph, layout, false);
+        facet_shapes_make(&former.shapes, arena, &former.graph, layout, false, 0);
     }
     make_run(&former);
     LLVMDisposeBuilder(former.builder);

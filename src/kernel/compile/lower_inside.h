@@ -87,8 +87,9 @@ struct facet_shapes {
     bool *divergent; /* for each block: its terminator goes different ways */
     bool changed;
 };
+/* `varying`: arguments of the function, as bits; the others are uniform. */
 void facet_shapes_make(struct facet_shapes *shapes, struct facet_arena *arena, const struct facet_graph *graph,
-                       LLVMTargetDataRef layout, bool lanes);
+                       LLVMTargetDataRef layout, bool lanes, uint64_t varying);
 struct facet_shape facet_shapes_get(const struct facet_shapes *shapes, LLVMValueRef value);
 
 /* The join of a divergent branch that is an if without else, and its other side; FACET_NOWHERE: not one. */
@@ -124,6 +125,18 @@ bool facet_is_ignored(LLVMValueRef instruction); /* says something about the pro
 LLVMTypeRef facet_accessed_type(LLVMValueRef access);
 LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LLVMValueRef *operands);
 LLVMValueRef facet_function_declare(LLVMModuleRef module, const char *name, LLVMTypeRef type);
+/* Copies the attributes that say how code is made, such as for which processor. */
+void facet_function_describe(struct facet_arena *arena, LLVMValueRef from, LLVMValueRef to);
+
+/*
+ * Before inlining: functions that items would have too many copies of are called, as functions of these names. Returns
+ * how many of those were made.
+ */
+#define FACET_SHARED "facet_shared."
+uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *items, uint32_t count,
+                           LLVMValueRef **ret_functions);
+bool facet_shared_is(LLVMValueRef call);                              /* a call of one of them */
+bool facet_shared_reads(LLVMValueRef call);                           /* which writes nothing */
 
 /* Makes the item function `facet_item.NAME` of a kernel: a call of it with arguments out of the argument block. */
 LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel);
@@ -155,6 +168,8 @@ struct facet_lanes_form {
     uint32_t width;     /* items of a chunk */
     uint32_t registers; /* lanes of 32 bits in one */
     bool masked;        /* items beyond the group's size in x are switched off */
+    bool shared;        /* a function that items call, no item; the mask, if there is one, is its last argument */
+    uint64_t varying;   /* of its arguments, as bits: those that differ between items */
 };
 
 /* Makes `function`'s body anew as a chunk. false: it cannot; `ret_why` says so and `ret_function` is untouched. */

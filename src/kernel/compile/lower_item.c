@@ -331,7 +331,7 @@ const char *facet_item_stranger(LLVMValueRef item)
             LLVMValueRef callee = LLVMIsACallInst(at) ? LLVMGetCalledValue(at) : NULL;
 
             if (callee && LLVMIsAFunction(callee) && facet_call_of(at) == FACET_CALL_OTHER &&
-                !LLVMGetIntrinsicID(callee))
+                !LLVMGetIntrinsicID(callee) && !facet_shared_is(at))
                 return LLVMGetValueName2(callee, &length);
         }
     return NULL;

@@ -329,6 +329,10 @@ static void end_block(struct facet_lanes *lanes, uint32_t index)
     LLVMValueRef end = LLVMGetBasicBlockTerminator(lanes->graph.blocks[index].block), clone;
 
     lanes->ends[index] = LLVMGetInsertBlock(lanes->builder);
+    if (LLVMIsAReturnInst(end) && LLVMGetNumOperands(end) == 1) { /* of a shared function */
+        LLVMBuildRet(lanes->builder, facet_lanes_vector(lanes, LLVMGetOperand(end, 0)));
+        return;
+    }
     if (lanes->shapes.divergent[index]) {
         end_divergent(lanes, index, end);
         return;
@@ -341,14 +345,14 @@ static void end_block(struct facet_lanes *lanes, uint32_t index)
         LLVMSetSuccessor(clone, s, lanes->starts[lanes->graph.blocks[index].successors[s]]);
 }
 
-static void make_block(struct facet_lanes *lanes, uint32_t index, bool masked)
+static void make_block(struct facet_lanes *lanes, uint32_t index, const struct facet_lanes_form *form)
 {
     lanes->block = index;
     LLVMPositionBuilderAtEnd(lanes->builder, lanes->starts[index]);
     start_phis(lanes, index);
     start_mask(lanes, index);
-    if (index == 0 && masked)
-        lanes->masks[0] = entry_mask(lanes);
+    if (index == 0 && form->masked)
+        lanes->masks[0] = form->shared ? LLVMGetLastParam(lanes->target) : entry_mask(lanes);
     facet_lanes_fill(lanes);
     if (!lanes->why)
         end_block(lanes, index);
@@ -476,7 +480,7 @@ static void judge(struct facet_lanes *lanes)
             facet_lanes_refuse(lanes, "a loop of each item's own that mostly loads");
 }
 
-static void make_all(struct facet_lanes *lanes, bool masked)
+static void make_all(struct facet_lanes *lanes, const struct facet_lanes_form *form)
 {
     uint32_t count = lanes->graph.count;
 
@@ -486,15 +490,37 @@ static void make_all(struct facet_lanes *lanes, bool masked)
     lanes->taken = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
     lanes->leaving = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
     for (uint32_t i = 0; i < LLVMCountParams(lanes->source); i++)
-        facet_map_put(&lanes->scalars, LLVMGetParam(lanes->source, i), LLVMGetParam(lanes->target, i));
+        facet_map_put(form->varying >> i & 1 ? &lanes->vectors : &lanes->scalars, LLVMGetParam(lanes->source, i),
+                      LLVMGetParam(lanes->target, i));
     for (uint32_t i = 0; i < count; i++)
         lanes->starts[i] = LLVMAppendBasicBlockInContext(lanes->context, lanes->target, "");
     for (uint32_t i = 0; i < count && !lanes->why; i++)
-        make_block(lanes, i, masked);
+        make_block(lanes, i, form);
     for (uint32_t i = 0; i < count && !lanes->why; i++)
         finish_mask(lanes, i);
     for (uint32_t i = 0; i < count && !lanes->why; i++)
         finish_phis(lanes, i);
+}
+
+/* Of shared functions, what differs between items are vectors. */
+static LLVMTypeRef form_type(struct facet_lanes *lanes, const struct facet_lanes_form *form)
+{
+    LLVMTypeRef type = LLVMGlobalGetValueType(lanes->source), result = LLVMGetReturnType(type);
+    uint32_t count = LLVMCountParams(lanes->source);
+    LLVMTypeRef *types = facet_arena_take(lanes->arena, (count + 1) * sizeof(LLVMTypeRef));
+
+    if (!form->shared)
+        return type;
+    for (uint32_t i = 0; i < count; i++) {
+        types[i] = LLVMTypeOf(LLVMGetParam(lanes->source, i));
+        if (form->varying >> i & 1)
+            types[i] = facet_lanes_type(lanes, types[i]);
+    }
+    if (form->masked)
+        types[count++] = LLVMVectorType(LLVMInt1TypeInContext(lanes->context), lanes->width);
+    if (LLVMGetTypeKind(result) != LLVMVoidTypeKind)
+        result = facet_lanes_type(lanes, result);
+    return LLVMFunctionType(result, types, count, 0);
 }
 
 bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
@@ -512,13 +538,13 @@ bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTarg
 
     lanes.context = LLVMGetModuleContext(lanes.module);
     facet_graph_make(&lanes.graph, arena, function);
-    facet_shapes_make(&lanes.shapes, arena, &lanes.graph, layout, true);
+    facet_shapes_make(&lanes.shapes, arena, &lanes.graph, layout, true, form->varying);
     lanes.ordered = facet_lanes_orders(&lanes.graph);
-    lanes.target = LLVMAddFunction(lanes.module, name, LLVMGlobalGetValueType(function));
+    lanes.target = LLVMAddFunction(lanes.module, name, form_type(&lanes, form));
     LLVMSetLinkage(lanes.target, LLVMInternalLinkage);
     lanes.builder = LLVMCreateBuilderInContext(lanes.context);
     judge(&lanes);
-    make_all(&lanes, form->masked);
+    make_all(&lanes, form);
     LLVMDisposeBuilder(lanes.builder);
     if (lanes.why) {
         *ret_why = lanes.why;

@@ -89,6 +89,7 @@ bool facet_lanes_orders(const struct facet_graph *graph); /* has fences, barrier
 /* Stores to neighbours, all lanes, past the caches where that pays. */
 void facet_lanes_put(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original);
 void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction);
+void facet_lanes_shared(struct facet_lanes *lanes, LLVMValueRef call); /* calls the function's form of lanes */
 void facet_lanes_each(struct facet_lanes *lanes, LLVMValueRef instruction); /* one lane after the other */
 
 #endif

@@ -42,19 +42,6 @@ void facet_outline_finish(struct facet_former *former)
     LLVMSetAlignment(former->state, former->state_align);
 }
 
-/* Copies the attributes that describe the processor. */
-static void copy_attributes(LLVMValueRef from, LLVMValueRef to, struct facet_arena *arena)
-{
-    LLVMAttributeIndex index = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
-    uint32_t count = LLVMGetAttributeCountAtIndex(from, index);
-    LLVMAttributeRef *all = facet_arena_take(arena, (count + 1) * sizeof(LLVMAttributeRef));
-
-    LLVMGetAttributesAtIndex(from, index, all);
-    for (uint32_t i = 0; i < count; i++)
-        if (LLVMIsStringAttribute(all[i]))
-            LLVMAddAttributeAtIndex(to, index, all[i]);
-}
-
 static LLVMValueRef make_function(struct facet_former *former)
 {
     static const char nounwind[] = "nounwind", noalias[] = "noalias";
@@ -69,7 +56,7 @@ static LLVMValueRef make_function(struct facet_former *former)
     memcpy(made + length, FACET_REGION_SUFFIX, sizeof FACET_REGION_SUFFIX);
     function = LLVMAddFunction(former->module, made, type);
     LLVMSetLinkage(function, LLVMInternalLinkage);
-    copy_attributes(former->source, function, former->arena);
+    facet_function_describe(former->arena, former->source, function);
     LLVMAddAttributeAtIndex(
         function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
         LLVMCreateEnumAttribute(former->context, LLVMGetEnumAttributeKindForName(nounwind, sizeof nounwind - 1), 0));

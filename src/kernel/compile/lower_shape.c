@@ -22,7 +22,7 @@ struct facet_shape facet_shapes_get(const struct facet_shapes *shapes, LLVMValue
     const struct facet_shape *found;
 
     if (!LLVMIsAInstruction(value))
-        return uniform;
+        return LLVMIsAArgument(value) && facet_map_get(&shapes->values, value) ? varying : uniform;
     found = facet_map_get(&shapes->values, value);
     return found ? *found : (struct facet_shape){.kind = FACET_SHAPE_UNKNOWN};
 }
@@ -230,7 +230,9 @@ static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRe
             return varying;
         return LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0)) == 0 ? strided(1, true, true) : uniform;
     case FACET_CALL_OTHER:
-        return LLVMGetIntrinsicID(LLVMGetCalledValue(call)) ? all_uniform(shapes, call) : varying;
+        return LLVMGetIntrinsicID(LLVMGetCalledValue(call)) || (shapes->lanes && facet_shared_reads(call))
+                   ? all_uniform(shapes, call)
+                   : varying;
     default:
         return uniform;
     }
@@ -385,14 +387,19 @@ static void of_terminator(struct facet_shapes *shapes, uint32_t index)
 }
 
 void facet_shapes_make(struct facet_shapes *shapes, struct facet_arena *arena, const struct facet_graph *graph,
-                       LLVMTargetDataRef layout, bool lanes)
+                       LLVMTargetDataRef layout, bool lanes, uint64_t varying_arguments)
 {
+    LLVMValueRef function = LLVMGetBasicBlockParent(graph->blocks[0].block);
+
     *shapes = (struct facet_shapes){.arena = arena,
                                     .graph = graph,
                                     .layout = layout,
                                     .values = {.arena = arena},
                                     .lanes = lanes,
                                     .divergent = facet_arena_take(arena, graph->count)};
+    for (uint32_t i = 0; varying_arguments >> i; i++)
+        if (varying_arguments >> i & 1)
+            set(shapes, LLVMGetParam(function, i), varying);
     do {
         shapes->changed = false;
         for (uint32_t i = 0; i < graph->count; i++) {

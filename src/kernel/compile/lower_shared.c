@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions that stay functions. All calls are inlined, which is best for few of them; a kernel with hundreds of calls
+ * of sin() would be hundreds of times as large as its source, and LLVM would work on it for many seconds.
+ *
+ * Owns: the choice of those functions by the size that inlining them would give a kernel, and the form in which they
+ *       are called: of single numbers, which lanes can have as vectors (lower_shared_lanes.c).
+ * Never: changes what a function computes; shares one that uses private or local memory, or asks for the item's place.
+ */
+#include "lower_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    INLINED_MOST = 4000, /* instructions of functions that could be shared, in one kernel */
+    SAVED_LEAST = 500,   /* of those: by sharing one function */
+    CALL = 8,            /* what is left of an inlined function where it is shared */
+    ROUNDS = 64,
+    WIDE = 4,         /* elements of a vector that an argument or result may be */
+    NUMBERS_MOST = 24 /* of all arguments together */
+};
+
+/* A function of the module. Sizes are doubles: functions that call each other twice have many digits. */
+struct callee {
+    LLVMValueRef function;
+    LLVMValueRef *calls; /* of functions with bodies */
+    uint32_t *called;    /* the same, as places in the list of functions */
+    uint32_t count;
+    double own, whole;          /* instructions; with all that is inlined */
+    double sharable;            /* of them: in functions that could be shared */
+    double times;               /* how often a kernel has it */
+    bool plain, simple, shared; /* of a form that can be called; and does nothing that hinders it */
+    struct form *forms;
+};
+
+/* A function in the form in which it is called: some arguments may be the same for all such calls. */
+struct form {
+    LLVMValueRef function;
+    LLVMValueRef *constants; /* for each argument; NULL: given */
+    struct form *next;
+};
+
+struct sharing {
+    struct facet_arena *arena;
+    LLVMModuleRef module;
+    LLVMContextRef context;
+    LLVMTypeRef i32;
+    struct callee *callees; /* callers behind those that they call */
+    uint32_t count;
+    struct facet_map places; /* function -> place + 1 */
+    uint32_t made;
+    LLVMValueRef *list;
+};
+
+/* --- what a function does ------------------------------------------------------------------------------------------
+ */
+
+static uint32_t numbers_in(LLVMTypeRef type)
+{
+    LLVMTypeRef element = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
+    uint32_t count = element == type ? 1 : LLVMGetVectorSize(type);
+
+    switch (LLVMGetTypeKind(element)) {
+    case LLVMIntegerTypeKind:
+        return count <= WIDE && LLVMGetIntTypeWidth(element) <= 64 ? count : 0;
+    case LLVMHalfTypeKind:
+    case LLVMFloatTypeKind:
+    case LLVMDoubleTypeKind:
+        return count <= WIDE ? count : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Functions of images have pointers to what the launch says about them; others may have pointers to private memory. */
+static bool is_of_images(LLVMValueRef function)
+{
+    size_t length;
+    const char *name = LLVMGetValueName2(function, &length);
+
+    return strncmp(name, "_Z", 2) == 0 && (strstr(name, "read_image") || strstr(name, "write_image"));
+}
+
+static bool has_plain_type(LLVMValueRef function)
+{
+    LLVMTypeRef result = LLVMGetReturnType(LLVMGlobalGetValueType(function));
+    uint32_t count = LLVMCountParams(function), numbers = 0;
+
+    if (LLVMGetTypeKind(result) != LLVMVoidTypeKind && !numbers_in(result))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        LLVMTypeRef type = LLVMTypeOf(LLVMGetParam(function, i));
+        bool pointer = LLVMGetTypeKind(type) == LLVMPointerTypeKind;
+
+        if (pointer ? !is_of_images(function) : !numbers_in(type))
+            return false;
+        numbers += pointer ? 1 : numbers_in(type);
+    }
+    return numbers > 0 && numbers <= NUMBERS_MOST && !LLVMIsFunctionVarArg(LLVMGlobalGetValueType(function));
+}
+
+static bool is_variable(LLVMValueRef pointer)
+{
+    while (LLVMIsAGetElementPtrInst(pointer))
+        pointer = LLVMGetOperand(pointer, 0);
+    return LLVMIsAAllocaInst(pointer) != NULL;
+}
+
+static bool names_local(LLVMValueRef value)
+{
+    size_t length;
+
+    if (LLVMIsAGlobalVariable(value))
+        return strncmp(LLVMGetValueName2(value, &length), FACET_LOWER_LOCAL, strlen(FACET_LOWER_LOCAL)) == 0;
+    for (int i = 0; LLVMIsAConstantExpr(value) && i < LLVMGetNumOperands(value); i++)
+        if (names_local(LLVMGetOperand(value, (unsigned)i)))
+            return true;
+    return false;
+}
+
+static bool is_simple(LLVMValueRef at)
+{
+    enum { VARIABLE_MOST = 256 };
+    LLVMTargetDataRef layout =
+        LLVMGetModuleDataLayout(LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(at))));
+
+    for (int i = 0; i < LLVMGetNumOperands(at); i++)
+        if (names_local(LLVMGetOperand(at, (unsigned)i)))
+            return false;
+    switch (LLVMGetInstructionOpcode(at)) {
+    case LLVMAlloca:
+        return LLVMIsAConstantInt(LLVMGetOperand(at, 0)) &&
+               LLVMABISizeOfType(layout, LLVMGetAllocatedType(at)) <= VARIABLE_MOST;
+    case LLVMLoad:
+    case LLVMStore:
+        return !LLVMGetVolatile(at) && !LLVMIsAtomic(at);
+    case LLVMAtomicRMW:
+    case LLVMAtomicCmpXchg:
+    case LLVMFence:
+        return false;
+    case LLVMCall:
+        return LLVMIsAFunction(LLVMGetCalledValue(at)) &&
+               (!LLVMIsDeclaration(LLVMGetCalledValue(at)) || LLVMGetIntrinsicID(LLVMGetCalledValue(at)));
+    case LLVMRet:
+    case LLVMBr:
+    case LLVMSwitch:
+    case LLVMUnreachable:
+        return true;
+    default:
+        return !LLVMIsATerminatorInst(at);
+    }
+}
+
+/* Instructions that the passes keep: variables become registers. */
+static bool counts(LLVMValueRef at)
+{
+    switch (LLVMGetInstructionOpcode(at)) {
+    case LLVMAlloca:
+        return false;
+    case LLVMLoad:
+        return !is_variable(LLVMGetOperand(at, 0));
+    case LLVMStore:
+        return !is_variable(LLVMGetOperand(at, 1));
+    default:
+        return !facet_is_ignored(at);
+    }
+}
+
+static LLVMValueRef called_body(LLVMValueRef at)
+{
+    LLVMValueRef called = LLVMIsACallInst(at) ? LLVMGetCalledValue(at) : NULL;
+
+    return called && LLVMIsAFunction(called) && !LLVMIsDeclaration(called) ? called : NULL;
+}
+
+static void look_at(struct sharing *sharing, struct callee *callee)
+{
+    uint32_t used = 0;
+
+    callee->plain = has_plain_type(callee->function);
+    callee->simple = true;
+    for (int round = 0; round < 2; round++) {
+        for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(callee->function); block;
+             block = LLVMGetNextBasicBlock(block))
+            for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
+                if (round == 0) {
+                    callee->simple = callee->simple && is_simple(at);
+                    callee->own += counts(at);
+                    callee->count += called_body(at) != NULL;
+                } else if (called_body(at)) {
+                    callee->calls[used++] = at;
+                }
+            }
+        if (round == 0)
+            callee->calls = facet_arena_take(sharing->arena, (callee->count + 1) * sizeof(LLVMValueRef));
+    }
+    callee->called = facet_arena_take(sharing->arena, (callee->count + 1) * sizeof(uint32_t));
+}
+
+/* --- who calls whom ------------------------------------------------------------------------------------------------
+ */
+
+/* A function on the way down, and which of its calls is next. */
+struct step {
+    struct callee callee;
+    uint32_t next;
+};
+
+/* Puts the function behind all that it calls. false: it calls itself. */
+static bool list_from(struct sharing *sharing, LLVMValueRef function, struct facet_map *open, struct step *stack)
+{
+    uint32_t depth = 0;
+    LLVMValueRef enter = facet_map_get(&sharing->places, function) ? NULL : function;
+
+    while (enter || depth) {
+        if (enter) {
+            stack[depth] = (struct step){.callee = {.function = enter}};
+            look_at(sharing, &stack[depth++].callee);
+            facet_map_put(open, enter, enter);
+            enter = NULL;
+        }
+        struct step *top = &stack[depth - 1];
+        if (top->next < top->callee.count) {
+            LLVMValueRef called = LLVMGetCalledValue(top->callee.calls[top->next]);
+            uintptr_t place = (uintptr_t)facet_map_get(&sharing->places, called);
+
+            if (place)
+                top->callee.called[top->next++] = (uint32_t)place - 1;
+            else if (facet_map_get(open, called))
+                return false;
+            else
+                enter = called;
+            continue;
+        }
+        sharing->callees[sharing->count++] = top->callee;
+        facet_map_put(&sharing->places, top->callee.function, (void *)(uintptr_t)sharing->count);
+        depth--;
+    }
+    return true;
+}
+
+/* false: there is recursion, which is refused later. */
+static bool list_all(struct sharing *sharing, LLVMValueRef *items, uint32_t count)
+{
+    struct facet_map open = {.arena = sharing->arena};
+    struct step *stack;
+    uint32_t all = 1;
+
+    for (LLVMValueRef function = LLVMGetFirstFunction(sharing->module); function;
+         function = LLVMGetNextFunction(function))
+        all++;
+    stack = facet_arena_take(sharing->arena, all * sizeof(*stack));
+    sharing->callees = facet_arena_take(sharing->arena, all * sizeof(*sharing->callees));
+    for (uint32_t i = 0; i < count; i++)
+        if (!list_from(sharing, items[i], &open, stack))
+            return false;
+    for (uint32_t i = 0; i < sharing->count; i++)
+        for (uint32_t c = 0; c < sharing->callees[i].count; c++)
+            sharing->callees[i].simple &= sharing->callees[sharing->callees[i].called[c]].simple;
+    for (uint32_t i = 0; i < sharing->count; i++)
+        sharing->callees[i].simple &= sharing->callees[i].plain;
+    return true;
+}
+
+/* --- which are shared ----------------------------------------------------------------------------------------------
+ */
+
+static void measure(struct sharing *sharing, uint32_t item)
+{
+    for (uint32_t i = 0; i <= item; i++) {
+        struct callee *one = &sharing->callees[i];
+
+        one->whole = one->own;
+        one->sharable = 0;
+        one->times = i == item;
+        for (uint32_t c = 0; c < one->count; c++) {
+            const struct callee *called = &sharing->callees[one->called[c]];
+            bool shared = called->shared || !one->calls[c]; /* for this kernel, or for an earlier one */
+
+            one->whole += shared ? CALL : called->whole;
+            one->sharable += shared ? 0 : called->simple ? called->whole : called->sharable;
+        }
+    }
+    for (uint32_t i = item + 1; i-- > 0;) {
+        const struct callee *one = &sharing->callees[i];
+        double times = one->shared && one->times > 0 ? 1 : one->times;
+
+        for (uint32_t c = 0; c < one->count; c++)
+            sharing->callees[one->called[c]].times += one->calls[c] ? times : 0;
+    }
+}
+
+static struct callee *find_best(struct sharing *sharing, uint32_t item)
+{
+    struct callee *best = NULL;
+    double most = SAVED_LEAST;
+
+    for (uint32_t i = 0; i < item; i++) {
+        struct callee *one = &sharing->callees[i];
+        double saved = (one->times - 1) * (one->whole - CALL);
+
+        if (!one->simple || one->shared || saved < most)
+            continue;
+        most = saved;
+        best = one;
+    }
+    return best;
+}
+
+static bool choose(struct sharing *sharing, uint32_t item)
+{
+    struct callee *best;
+    bool any = false;
+
+    for (uint32_t i = 0; i <= item; i++)
+        sharing->callees[i].shared = false;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        measure(sharing, item);
+        if (sharing->callees[item].sharable <= INLINED_MOST)
+            break;
+        best = find_best(sharing, item);
+        if (!best)
+            break;
+        best->shared = any = true;
+    }
+    if (any)
+        measure(sharing, item);
+    return any;
+}
+
+/* --- their form ----------------------------------------------------------------------------------------------------
+ */
+
+/* An argument that each call computes from a constant alone; a sampler is one. Returns the constant itself. */
+static LLVMValueRef constant_of(LLVMValueRef argument)
+{
+    if (LLVMGetTypeKind(LLVMTypeOf(argument)) != LLVMPointerTypeKind)
+        return NULL;
+    if (LLVMIsAConstant(argument))
+        return argument;
+    return called_body(argument) && LLVMGetNumArgOperands(argument) == 1 &&
+                   LLVMIsAConstantInt(LLVMGetOperand(argument, 0))
+               ? LLVMGetOperand(argument, 0)
+               : NULL;
+}
+
+static bool is_form_of(const struct form *form, LLVMValueRef call)
+{
+    for (uint32_t i = 0; i < LLVMGetNumArgOperands(call); i++)
+        if (form->constants[i] != constant_of(LLVMGetOperand(call, i)))
+            return false;
+    return true;
+}
+
+static LLVMTypeRef element_of(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
+}
+
+static uint32_t elements_of(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
+}
+
+/* A struct for a vector. */
+static LLVMTypeRef result_type(const struct sharing *sharing, LLVMTypeRef type)
+{
+    LLVMTypeRef fields[WIDE];
+
+    if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
+        return type;
+    for (uint32_t i = 0; i < elements_of(type); i++)
+        fields[i] = element_of(type);
+    return LLVMStructTypeInContext(sharing->context, fields, elements_of(type), 0);
+}
+
+static LLVMTypeRef form_type(const struct sharing *sharing, LLVMValueRef call)
+{
+    LLVMTypeRef types[NUMBERS_MOST];
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < LLVMGetNumArgOperands(call); i++) {
+        LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(call, i));
+
+        for (uint32_t e = 0; e < elements_of(type) && !constant_of(LLVMGetOperand(call, i)); e++)
+            types[used++] = element_of(type);
+    }
+    return LLVMFunctionType(result_type(sharing, LLVMTypeOf(call)), types, used, 0);
+}
+
+static LLVMValueRef index_of(const struct sharing *sharing, uint32_t index)
+{
+    return LLVMConstInt(sharing->i32, index, 0);
+}
+
+static LLVMValueRef vector_to_struct(const struct sharing *sharing, LLVMBuilderRef builder, LLVMValueRef vector)
+{
+    LLVMTypeRef type = LLVMTypeOf(vector);
+    LLVMValueRef made = LLVMGetPoison(result_type(sharing, type));
+
+    if (elements_of(type) == 1 && element_of(type) == type)
+        return vector;
+    for (uint32_t i = 0; i < elements_of(type); i++)
+        made = LLVMBuildInsertValue(builder, made, LLVMBuildExtractElement(builder, vector, index_of(sharing, i), ""),
+                                    i, "");
+    return made;
+}
+
+/* A constant that a call makes an argument of is made one again. */
+static LLVMValueRef repeat(LLVMBuilderRef builder, LLVMValueRef argument)
+{
+    if (LLVMIsAConstant(argument))
+        return argument;
+    LLVMValueRef clone = LLVMInstructionClone(argument);
+
+    LLVMInsertIntoBuilder(builder, clone);
+    return clone;
+}
+
+static LLVMValueRef make_body(const struct sharing *sharing, LLVMValueRef function, LLVMValueRef call)
+{
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(sharing->context);
+    LLVMValueRef arguments[NUMBERS_MOST], called = LLVMGetCalledValue(call), result;
+    uint32_t used = 0, count = LLVMGetNumArgOperands(call);
+
+    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(sharing->context, function, "entry"));
+    for (uint32_t i = 0; i < count; i++) {
+        LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(call, i));
+
+        if (constant_of(LLVMGetOperand(call, i))) {
+            arguments[i] = repeat(builder, LLVMGetOperand(call, i));
+            continue;
+        }
+        if (element_of(type) == type) {
+            arguments[i] = LLVMGetParam(function, used++);
+            continue;
+        }
+        arguments[i] = LLVMGetPoison(type);
+        for (uint32_t e = 0; e < elements_of(type); e++)
+            arguments[i] =
+                LLVMBuildInsertElement(builder, arguments[i], LLVMGetParam(function, used++), index_of(sharing, e), "");
+    }
+    result = LLVMBuildCall2(builder, LLVMGlobalGetValueType(called), called, arguments, count, "");
+    if (LLVMGetTypeKind(LLVMTypeOf(result)) == LLVMVoidTypeKind)
+        LLVMBuildRetVoid(builder);
+    else
+        LLVMBuildRet(builder, vector_to_struct(sharing, builder, result));
+    LLVMDisposeBuilder(builder);
+    return function;
+}
+
+static LLVMValueRef form_for(struct sharing *sharing, struct callee *callee, LLVMValueRef call)
+{
+    static const char noinline[] = "noinline", nounwind[] = "nounwind";
+    struct form *form = callee->forms;
+    char name[64];
+
+    while (form && !is_form_of(form, call))
+        form = form->next;
+    if (form)
+        return form->function;
+    form = facet_arena_take(sharing->arena, sizeof(*form));
+    form->constants = facet_arena_take(sharing->arena, (LLVMGetNumArgOperands(call) + 1) * sizeof(LLVMValueRef));
+    for (uint32_t i = 0; i < LLVMGetNumArgOperands(call); i++)
+        form->constants[i] = constant_of(LLVMGetOperand(call, i));
+    snprintf(name, sizeof name, FACET_SHARED "%u", sharing->made);
+    form->function = LLVMAddFunction(sharing->module, name, form_type(sharing, call));
+    LLVMSetLinkage(form->function, LLVMInternalLinkage);
+    facet_function_describe(sharing->arena, callee->function, form->function);
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *promise = i ? noinline : nounwind;
+
+        LLVMAddAttributeAtIndex(
+            form->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+            LLVMCreateEnumAttribute(sharing->context, LLVMGetEnumAttributeKindForName(promise, strlen(promise)), 0));
+    }
+    make_body(sharing, form->function, call);
+    form->next = callee->forms;
+    callee->forms = form;
+    sharing->list[sharing->made++] = form->function;
+    return form->function;
+}
+
+static void call_form(struct sharing *sharing, LLVMBuilderRef builder, struct callee *callee, LLVMValueRef call)
+{
+    LLVMValueRef form = form_for(sharing, callee, call), arguments[NUMBERS_MOST], made, result;
+    LLVMTypeRef type = LLVMTypeOf(call);
+    uint32_t used = 0;
+
+    LLVMPositionBuilderBefore(builder, call);
+    for (uint32_t i = 0; i < LLVMGetNumArgOperands(call); i++) {
+        LLVMValueRef argument = LLVMGetOperand(call, i);
+        bool whole = element_of(LLVMTypeOf(argument)) == LLVMTypeOf(argument);
+
+        for (uint32_t e = 0; e < elements_of(LLVMTypeOf(argument)) && !constant_of(argument); e++)
+            arguments[used++] = whole ? argument : LLVMBuildExtractElement(builder, argument, index_of(sharing, e), "");
+    }
+    result = made = LLVMBuildCall2(builder, LLVMGlobalGetValueType(form), form, arguments, used, "");
+    if (LLVMGetTypeKind(type) == LLVMVectorTypeKind) {
+        result = LLVMGetPoison(type);
+        for (uint32_t e = 0; e < elements_of(type); e++)
+            result = LLVMBuildInsertElement(builder, result, LLVMBuildExtractValue(builder, made, e, ""),
+                                            index_of(sharing, e), "");
+    }
+    if (LLVMGetTypeKind(type) != LLVMVoidTypeKind)
+        LLVMReplaceAllUsesWith(call, result);
+    LLVMInstructionEraseFromParent(call);
+}
+
+/* --- all together --------------------------------------------------------------------------------------------------
+ */
+
+/* All calls of shared functions in what the kernel that was measured last has in it. */
+static void call_forms(struct sharing *sharing, LLVMBuilderRef builder, uint32_t item)
+{
+    for (uint32_t i = 0; i <= item; i++) {
+        struct callee *one = &sharing->callees[i];
+
+        for (uint32_t c = 0; one->times > 0 && c < one->count; c++) {
+            struct callee *called = &sharing->callees[one->called[c]];
+
+            if (!called->shared || !one->calls[c])
+                continue;
+            call_form(sharing, builder, called, one->calls[c]);
+            one->calls[c] = NULL;
+        }
+    }
+}
+
+uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *items, uint32_t count,
+                           LLVMValueRef **ret_functions)
+{
+    LLVMContextRef context = LLVMGetModuleContext(module);
+    struct sharing sharing = {.arena = arena,
+                              .module = module,
+                              .context = context,
+                              .i32 = LLVMInt32TypeInContext(context),
+                              .places = {.arena = arena}};
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    uint32_t calls = 1;
+
+    if (list_all(&sharing, items, count)) {
+        for (uint32_t i = 0; i < sharing.count; i++)
+            calls += sharing.callees[i].count;
+        sharing.list = facet_arena_take(arena, calls * sizeof(LLVMValueRef));
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t place = (uint32_t)(uintptr_t)facet_map_get(&sharing.places, items[i]) - 1;
+
+            if (choose(&sharing, place))
+                call_forms(&sharing, builder, place);
+        }
+    }
+    LLVMDisposeBuilder(builder);
+    *ret_functions = sharing.list;
+    return sharing.made;
+}
+
+bool facet_shared_is(LLVMValueRef call)
+{
+    size_t length;
+
+    return LLVMIsACallInst(call) && LLVMIsAFunction(LLVMGetCalledValue(call)) &&
+           strncmp(LLVMGetValueName2(LLVMGetCalledValue(call), &length), FACET_SHARED, strlen(FACET_SHARED)) == 0;
+}
