@@ -28,7 +28,7 @@ struct callee {
     uint32_t *called;    /* the same, as places in the list of functions */
     uint32_t count;
     double own, whole;          /* instructions; with all that is inlined */
-    double sharable;            /* of them: in functions that could be shared */
+    double copied;            /* of them: in functions that could be shared */
     double times;               /* how often a kernel has it */
     bool plain, simple, shared; /* of a form that can be called; and does nothing that hinders it */
     struct form *forms;
@@ -272,14 +272,14 @@ static void measure(struct sharing *sharing, uint32_t item)
         struct callee *one = &sharing->callees[i];
 
         one->whole = one->own;
-        one->sharable = 0;
+        one->copied = 0;
         one->times = i == item;
         for (uint32_t c = 0; c < one->count; c++) {
             const struct callee *called = &sharing->callees[one->called[c]];
             bool shared = called->shared || !one->calls[c]; /* for this kernel, or for an earlier one */
 
             one->whole += shared ? CALL : called->whole;
-            one->sharable += shared ? 0 : called->simple ? called->whole : called->sharable;
+            one->copied += shared ? 0 : called->simple ? called->whole : called->copied;
         }
     }
     for (uint32_t i = item + 1; i-- > 0;) {
@@ -317,7 +317,7 @@ static bool choose(struct sharing *sharing, uint32_t item)
         sharing->callees[i].shared = false;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         measure(sharing, item);
-        if (sharing->callees[item].sharable <= INLINED_MOST)
+        if (sharing->callees[item].copied <= INLINED_MOST)
             break;
         best = find_best(sharing, item);
         if (!best)

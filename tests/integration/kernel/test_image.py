@@ -7,46 +7,19 @@ import numpy
 
 import oracle
 import tap
+from picture import (BGRA, CLAMP, FLOAT, HALF, LINEAR, MIRRORED, NEAREST, NONE, R, REPEAT, RG, RGBA, TO_EDGE, Image,
+                     Sampler)
 from tap import test
 
-R, RG, RGBA, BGRA = 0x10B0, 0x10B2, 0x10B5, 0x10B6
 CHANNELS = {R: 1, RG: 2, RGBA: 4, BGRA: 4}
 # Channel types as OpenCL numbers them: how a pixel lies in memory, and its greatest value where it stands for 1.
 NORMALIZED = {0x10D2: (numpy.uint8, 255), 0x10D3: (numpy.uint16, 65535), 0x10D0: (numpy.int8, 127),
               0x10D1: (numpy.int16, 32767)}
 SIGNED = {0x10D7: numpy.int8, 0x10D8: numpy.int16, 0x10D9: numpy.int32}
 UNSIGNED = {0x10DA: numpy.uint8, 0x10DB: numpy.uint16, 0x10DC: numpy.uint32}
-HALF, FLOAT = 0x10DD, 0x10DE
 FLOATS = {HALF: numpy.float16, FLOAT: numpy.float32}
-NONE, TO_EDGE, CLAMP, REPEAT, MIRRORED = 0x1130, 0x1131, 0x1132, 0x1133, 0x1134
-NEAREST, LINEAR = 0x1140, 0x1141
 WIDTH, HEIGHT = 7, 5
 IMAGE = oracle.Source("image")
-
-
-class Image:
-    kind = "image"
-
-    def __init__(self, data, order, channel_type):
-        """`data`: by depth, height, width (as many of them as it has) and channel."""
-        self.data, self.order, self.type = numpy.ascontiguousarray(data), order, channel_type
-        self.extent = self.data.shape[-2::-1]
-
-    def describe(self, kind, address):
-        width, height, depth = (*self.extent, 1, 1)[:3]
-        row = width * self.data.shape[-1] * self.data.itemsize
-        return kind(pixels=address, width=width, height=height, depth=depth, array_size=1, row_bytes=row,
-                    slice_bytes=row * height, channel_order=self.order, channel_type=self.type)
-
-
-class Sampler:
-    """As pyopencl takes it, and as OpenCL C's CLK_ constants have it."""
-    kind = "sampler"
-    ADDRESS = {NONE: 0, TO_EDGE: 2, CLAMP: 4, REPEAT: 6, MIRRORED: 8}
-
-    def __init__(self, normalized, address, filter_):
-        self.parts = (normalized, address, filter_)
-        self.data = numpy.uint32(self.ADDRESS[address] | normalized | (0x10 if filter_ == NEAREST else 0x20))
 
 
 def pixels(kind, order, seed, *extent):

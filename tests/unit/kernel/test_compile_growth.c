@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: sources with much control flow, and the cost of their compiles beside that of as much straight-line code.
- * Never: asserts a time; both are measured in one run, as processor time, which others on the machine do not change
- * much.
+ * Owns: sources with much control flow or many calls, and the cost of their compiles beside that of as much
+ * straight-line code. Never: asserts a time; both are measured in one run, as processor time, which others on the
+ * machine do not change much.
  */
 #include "growing.h"
 
@@ -17,6 +17,14 @@ static double seconds(void)
     getrusage(RUSAGE_CHILDREN, &usage); /* compiles are children */
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double measure_source(const struct text *source)
+{
+    double start = seconds();
+
+    expect(source, "host", FACET_OK, "");
+    return seconds() - start;
 }
 
 /* Of a kernel whose body is `count` times the line, which has a number for each %u, between two pieces. */
@@ -35,10 +43,9 @@ static double measure(const char *before, const char *line, const char *after, u
     }
     add(&source, after, 1);
     add(&source, " out[i] = r; }\n", 1);
-    double start = seconds();
-    expect(&source, "host", FACET_OK, "");
+    double took = measure_source(&source);
     free(source.bytes);
-    return seconds() - start;
+    return took;
 }
 
 static void expect_as_fast(const char *what, const char *before, const char *line, const char *after, unsigned count)
@@ -115,11 +122,52 @@ static void jumps(void **state)
     expect_as_fast("jumps", "", "l%1$u: r = r * 3 + %2$u; if (in[r & 255] == %1$u) goto l%4$u;\n", "", JUMPS);
 }
 
+/* Each would be a hundred instructions, were it not called. */
+static void calls(void **state)
+{
+    enum { CALLS = 200 };
+
+    (void)state;
+    expect_as_fast("calls of sin()", "float f = x;\n", "f += sin(f * %1$u.5f);\n", "r = as_int(f);", CALLS);
+    expect_as_fast("calls of lgamma()", "float f = x;\n", "f += lgamma(f * %1$u.5f);\n", "r = as_int(f);", CALLS);
+    expect_as_fast("calls of sin() of vectors", "float4 f = x;\n", "f += sin(f * %1$u.5f);\n", "r = as_int(f.y);",
+                   CALLS / 4);
+}
+
+static double measure_reads(unsigned count)
+{
+    struct text source = {0};
+
+    add(&source, "kernel void k(read_only image2d_t image, sampler_t s, global float4 *out)\n", 1);
+    add(&source, "{ float4 r = get_global_id(0);\n", 1);
+    add(&source, "r += read_imagef(image, s, r.xy);\n", count);
+    add(&source, "out[get_global_id(0)] = r; }\n", 1);
+    double took = measure_source(&source);
+    free(source.bytes);
+    return took;
+}
+
+static void reads_of_images(void **state)
+{
+    enum { READS = 5, READS_MOST = 3 };
+
+    (void)state;
+    double one = measure_reads(1), many = measure_reads(READS);
+    if (many > one * READS_MOST)
+        fail_msg("a read: %.3f s, %d reads: %.3f s; expected at most %d times as long", one, READS, many, READS_MOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(switches),         cmocka_unit_test(comparisons),      cmocka_unit_test(jumps),
-        cmocka_unit_test(growing_switches), cmocka_unit_test(growing_barriers), cmocka_unit_test(growing_branches),
+        cmocka_unit_test(switches),
+        cmocka_unit_test(comparisons),
+        cmocka_unit_test(jumps),
+        cmocka_unit_test(growing_switches),
+        cmocka_unit_test(growing_barriers),
+        cmocka_unit_test(growing_branches),
+        cmocka_unit_test(calls),
+        cmocka_unit_test(reads_of_images),
     };
 
     return cmocka_run_group_tests(tests, open_backend, NULL);
