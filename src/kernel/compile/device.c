@@ -183,13 +183,35 @@ static void set_machine(struct facet_compilation *compilation)
     LLVMDisposeMessage(triple);
 }
 
-/* Loops whose sum has a formula stay loops: it is computed in 65 bits and more, which SPIR-V has not. LLVM knows this
- * as an option of the process only; a compile for SPIR-V has one for itself (apart.c). */
-static void keep_loops(void)
+static bool is_long(LLVMBasicBlockRef block)
 {
-    static const char *const options[] = {"facet", "-replexitval=never"};
+    enum { LONG = 2000 };
+    uint32_t count = 0;
 
-    LLVMParseCommandLineOptions(2, options, "");
+    for (LLVMValueRef at = LLVMGetFirstInstruction(block); at && count < LONG; at = LLVMGetNextInstruction(at))
+        count++;
+    return count == LONG;
+}
+
+static bool has_long_block(LLVMModuleRef module)
+{
+    for (LLVMValueRef function = LLVMGetFirstFunction(module); function; function = LLVMGetNextFunction(function))
+        for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+            if (is_long(block))
+                return true;
+    return false;
+}
+
+/*
+ * Loops whose sum has a formula stay loops: it is computed in 65 bits and more, which SPIR-V has not. In long blocks
+ * LLVM looks for no sums of neighbours, as its search is quadratic. LLVM knows both as options of the process only; a
+ * compile for SPIR-V has one for itself (apart.c).
+ */
+static void settle_options(const struct facet_compilation *compilation)
+{
+    static const char *const options[] = {"facet", "-replexitval=never", "-slp-vectorize-hor=false"};
+
+    LLVMParseCommandLineOptions(has_long_block(compilation->module) ? 3 : 2, options, "");
 }
 
 enum facet_status facet_compile_device(struct facet_compilation *compilation, struct facet_error *error)
@@ -201,7 +223,7 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
     if (compilation->family == FACET_COMPILE_PTX)
         prepare_ptx(compilation);
     if (compilation->family == FACET_COMPILE_SPIRV)
-        keep_loops();
+        settle_options(compilation);
     enum facet_status status = facet_compile_passes(compilation, pipelines[compilation->optimize], error);
     if (status == FACET_OK &&
         compilation->family == FACET_COMPILE_SPIRV) /* fewer constants that SPIR-V cannot express */

@@ -135,8 +135,8 @@ void facet_function_describe(struct facet_arena *arena, LLVMValueRef from, LLVMV
 #define FACET_SHARED "facet_shared."
 uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *items, uint32_t count,
                            LLVMValueRef **ret_functions);
-bool facet_shared_is(LLVMValueRef call);                              /* a call of one of them */
-bool facet_shared_reads(LLVMValueRef call);                           /* which writes nothing */
+bool facet_shared_is(LLVMValueRef call);    /* a call of one of them */
+bool facet_shared_reads(LLVMValueRef call); /* which writes nothing */
 
 /* Makes the item function `facet_item.NAME` of a kernel: a call of it with arguments out of the argument block. */
 LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel);
@@ -147,6 +147,7 @@ void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct face
 void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
 /* Loops with atomics stay loops: those are made lane by lane, and that many times over is much code for nothing. */
 void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item);
+void facet_loops_leave(LLVMValueRef end); /* one loop, by its last branch */
 /* Empty blocks before phis, which StructurizeCFG of LLVM 22 would give wrong values. Just before it. */
 void facet_edges_part(struct facet_arena *arena, LLVMValueRef item);
 /* Of a function with more than FACET_CASES_MOST cases: blocks in which many ways meet get a tree of blocks before them,

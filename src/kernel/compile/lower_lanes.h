@@ -29,6 +29,7 @@ struct facet_lanes {
     LLVMValueRef *taken;              /* divergent branches: the lanes that take the `then` side, or stay in the loop */
     LLVMValueRef *leaving;            /* divergent latches: those lanes of the mask */
     uint32_t block;                   /* being made */
+    uint32_t lane_by_lane;            /* operations that are made one lane after the other */
     bool ordered;                     /* the kernel orders its accesses to memory */
     const char *why;                  /* set: it cannot be done */
 };
@@ -89,7 +90,7 @@ bool facet_lanes_orders(const struct facet_graph *graph); /* has fences, barrier
 /* Stores to neighbours, all lanes, past the caches where that pays. */
 void facet_lanes_put(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original);
 void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction);
-void facet_lanes_shared(struct facet_lanes *lanes, LLVMValueRef call); /* calls the function's form of lanes */
+void facet_lanes_shared(struct facet_lanes *lanes, LLVMValueRef call);      /* calls the function's form of lanes */
 void facet_lanes_each(struct facet_lanes *lanes, LLVMValueRef instruction); /* one lane after the other */
 
 #endif

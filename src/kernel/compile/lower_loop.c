@@ -25,6 +25,14 @@ static LLVMValueRef never_unrolled(LLVMContextRef context)
     return node;
 }
 
+void facet_loops_leave(LLVMValueRef end)
+{
+    LLVMContextRef context =
+        LLVMGetModuleContext(LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(end))));
+
+    LLVMSetMetadata(end, LLVMGetMDKindIDInContext(context, "llvm.loop", 9), never_unrolled(context));
+}
+
 void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item)
 {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(item));
@@ -40,7 +48,7 @@ void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item)
         for (uint32_t i = header; header != FACET_NOWHERE && i <= latch; i++)
             atomics |= facet_graph_dominates(&graph, header, i) && has_atomics(graph.blocks[i].block);
         if (atomics && !LLVMGetMetadata(end, kind))
-            LLVMSetMetadata(end, kind, never_unrolled(context));
+            facet_loops_leave(end);
     }
 }
 

@@ -409,6 +409,9 @@ static LLVMValueRef keep_lane(struct facet_lanes *lanes, LLVMValueRef all, LLVMV
     return all;
 }
 
+/* Operations of a function that are made once for each lane: of more, LLVM would take minutes. */
+enum { UNROLLED_MOST = 32 };
+
 static LLVMValueRef unrolled(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
 {
     for (uint32_t i = 0; i < lanes->width; i++) {
@@ -428,7 +431,7 @@ static LLVMValueRef looped(struct facet_lanes *lanes, LLVMValueRef instruction, 
     LLVMTypeRef bits_type = LLVMIntTypeInContext(lanes->context, lanes->width);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(builder), loop, after;
     LLVMValueRef bits = LLVMBuildBitCast(builder, facet_lanes_mask(lanes), bits_type, ""), left, rest, lane, all = NULL,
-                 one;
+                 one, end;
     LLVMValueRef arguments[2] = {NULL, LLVMConstInt(LLVMInt1TypeInContext(lanes->context), 1, 0)};
 
     /* Operands that are still to be widened belong before the loop. */
@@ -452,7 +455,9 @@ static LLVMValueRef looped(struct facet_lanes *lanes, LLVMValueRef instruction, 
         LLVMAddIncoming(all, (LLVMValueRef[]){result, one}, (LLVMBasicBlockRef[]){before, LLVMGetInsertBlock(builder)},
                         2);
     }
-    LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntNE, rest, LLVMConstNull(bits_type), ""), loop, after);
+    end = LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntNE, rest, LLVMConstNull(bits_type), ""), loop, after);
+    if (lanes->lane_by_lane > UNROLLED_MOST)
+        facet_loops_leave(end);
     LLVMPositionBuilderAtEnd(builder, after);
     return result ? one : NULL;
 }
@@ -478,7 +483,8 @@ static void each(struct facet_lanes *lanes, LLVMValueRef instruction, bool small
             return;
         }
     }
-    if (small && !lanes->masks[lanes->block])
+    lanes->lane_by_lane++;
+    if (small && !lanes->masks[lanes->block] && lanes->lane_by_lane <= UNROLLED_MOST)
         result = unrolled(lanes, instruction, result);
     else
         result = looped(lanes, instruction, result);

@@ -28,7 +28,7 @@ struct callee {
     uint32_t *called;    /* the same, as places in the list of functions */
     uint32_t count;
     double own, whole;          /* instructions; with all that is inlined */
-    double copied;            /* of them: in functions that could be shared */
+    double copied;              /* of them: in functions that could be shared */
     double times;               /* how often a kernel has it */
     bool plain, simple, shared; /* of a form that can be called; and does nothing that hinders it */
     struct form *forms;

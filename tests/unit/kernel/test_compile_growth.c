@@ -19,11 +19,11 @@ static double seconds(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-static double measure_source(const struct text *source)
+static double measure_source(const struct text *source, const char *target)
 {
     double start = seconds();
 
-    expect(source, "host", FACET_OK, "");
+    expect(source, target, FACET_OK, "");
     return seconds() - start;
 }
 
@@ -43,7 +43,7 @@ static double measure(const char *before, const char *line, const char *after, u
     }
     add(&source, after, 1);
     add(&source, " out[i] = r; }\n", 1);
-    double took = measure_source(&source);
+    double took = measure_source(&source, "host");
     free(source.bytes);
     return took;
 }
@@ -134,6 +134,15 @@ static void calls(void **state)
                    CALLS / 4);
 }
 
+/* One lane after the other, and each is a loop that LLVM would unroll, at a cost that grows with all there are. */
+static void atomics(void **state)
+{
+    enum { ATOMICS = 480 };
+
+    (void)state;
+    expect_as_fast("atomics", "", "r += atomic_add(&out[(r + %1$u) & 255], x);\n", "", ATOMICS);
+}
+
 static double measure_reads(unsigned count)
 {
     struct text source = {0};
@@ -142,7 +151,7 @@ static double measure_reads(unsigned count)
     add(&source, "{ float4 r = get_global_id(0);\n", 1);
     add(&source, "r += read_imagef(image, s, r.xy);\n", count);
     add(&source, "out[get_global_id(0)] = r; }\n", 1);
-    double took = measure_source(&source);
+    double took = measure_source(&source, "host");
     free(source.bytes);
     return took;
 }
@@ -157,6 +166,42 @@ static void reads_of_images(void **state)
         fail_msg("a read: %.3f s, %d reads: %.3f s; expected at most %d times as long", one, READS, many, READS_MOST);
 }
 
+/* Neighbours are loaded into variables that a loop hands on: LLVM looks for sums of them. */
+static double measure_neighbours(unsigned count)
+{
+    struct text source = {0};
+    char text[160];
+
+    add(&source, "kernel void k(global const int *in, global int *out)\n", 1);
+    add(&source, "{ int i = get_global_id(0), r = 0; global const int *p = in + i;\n", 1);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(text, sizeof text, "int v%u = p[%u];\n", i, i);
+        add(&source, text, 1);
+    }
+    add(&source, "for (int q = 0; q < in[i]; q++) { p += 99;\n", 1);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(text, sizeof text, "r ^= v%u * %u; v%u = p[%u];\n", i, i * 7919 % 100003, i, i);
+        add(&source, text, 1);
+    }
+    add(&source, "} out[i] = r; }\n", 1);
+    double took = measure_source(&source, "spirv:1.2");
+    free(source.bytes);
+    return took;
+}
+
+static void neighbours_in_spirv(void **state)
+{
+    enum { NEIGHBOURS = 250 };
+
+    (void)state;
+    if (!backend->knows("spirv", "1.2"))
+        skip();
+    double few = measure_neighbours(NEIGHBOURS), many = measure_neighbours(NEIGHBOURS * LARGER);
+    if (many > few * LARGER_MOST)
+        fail_msg("%d neighbours: %.3f s, %d: %.3f s; expected at most %d times as long", NEIGHBOURS, few,
+                 NEIGHBOURS * LARGER, many, LARGER_MOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +213,8 @@ int main(void)
         cmocka_unit_test(growing_branches),
         cmocka_unit_test(calls),
         cmocka_unit_test(reads_of_images),
+        cmocka_unit_test(atomics),
+        cmocka_unit_test(neighbours_in_spirv),
     };
 
     return cmocka_run_group_tests(tests, open_backend, NULL);
