@@ -6,8 +6,9 @@
  *       graph, the shapes of values, and the two transformations: lanes (many items in a vector), group (all of them).
  * Never: seen outside of lower*.c.
  *
- * The steps of a kernel. prepare: an *item function* `void (ptr arguments, ptr group)`, all inlined, does the work of
- * one work-item. lanes: from it another item function, in which one "item" is a chunk of `width` neighbours in x.
+ * The steps of a kernel. prepare: an *item function* `void (ptr arguments, ptr group)` does the work of one work-item;
+ * all calls are inlined, except those of functions that it would have too many copies of (lower_shared.c).
+ * lanes: from it another item function, in which one "item" is a chunk of `width` neighbours in x.
  * group: from any item function one that runs a whole work-group. Between the parts the place in the group is the call
  * of __facet_local_id(0 to 2) and __facet_global_id(0 to 2) (of a chunk: its first item's), and all else of the launch
  * the same for all items.
