@@ -8,7 +8,16 @@
 
 #include <sys/resource.h>
 
-enum { LINES = 1200, TIMES_MOST = 12, LARGER = 4, LARGER_MOST = 10, SPARSE = 2000, BARRIERS = 50, BRANCHES = 400 };
+enum {
+    LINES = 1200,
+    TIMES_MOST = 12,
+    LARGER = 4,
+    LARGER_MOST = 10,
+    ATTEMPTS = 3,
+    SPARSE = 2000,
+    BARRIERS = 50,
+    BRANCHES = 400
+};
 
 static double seconds(void)
 {
@@ -48,25 +57,40 @@ static double measure(const char *before, const char *line, const char *after, u
     return took;
 }
 
+/* Of two measurements of one source: what else runs here only adds to them. `before`: 0, when there is none yet. */
+static double least(double before, double now)
+{
+    return before == 0 || now < before ? now : before;
+}
+
 static void expect_as_fast(const char *what, const char *before, const char *line, const char *after, unsigned count)
 {
-    double plain = measure("", "r = (r ^ %1$u) * x + in[i + %3$u];\n", "", count);
-    double took = measure(before, line, after, count);
+    double plain = 0, took = 0;
 
-    if (took > plain * TIMES_MOST)
-        fail_msg("%u %s: %.3f s, as many statements without: %.3f s; expected at most %d times as long", count, what,
-                 took, plain, TIMES_MOST);
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        plain = least(plain, measure("", "r = (r ^ %1$u) * x + in[i + %3$u];\n", "", count));
+        took = least(took, measure(before, line, after, count));
+        if (took <= plain * TIMES_MOST)
+            return;
+    }
+    fail_msg("%u %s: %.3f s, as many statements without: %.3f s; expected at most %d times as long", count, what, took,
+             plain, TIMES_MOST);
 }
 
 /* So many lines, and LARGER times as many, which may take LARGER_MOST times as long. */
 static void expect_in_proportion(const char *what, const char *before, const char *line, const char *after,
                                  unsigned count)
 {
-    double few = measure(before, line, after, count), many = measure(before, line, after, count * LARGER);
+    double few = 0, many = 0;
 
-    if (many > few * LARGER_MOST)
-        fail_msg("%u %s: %.3f s, %u: %.3f s; expected at most %d times as long", count, what, few, count * LARGER, many,
-                 LARGER_MOST);
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        few = least(few, measure(before, line, after, count));
+        many = least(many, measure(before, line, after, count * LARGER));
+        if (many <= few * LARGER_MOST)
+            return;
+    }
+    fail_msg("%u %s: %.3f s, %u: %.3f s; expected at most %d times as long", count, what, few, count * LARGER, many,
+             LARGER_MOST);
 }
 
 static void growing_switches(void **state)
@@ -161,9 +185,15 @@ static void reads_of_images(void **state)
     enum { READS = 5, READS_MOST = 3 };
 
     (void)state;
-    double one = measure_reads(1), many = measure_reads(READS);
-    if (many > one * READS_MOST)
-        fail_msg("a read: %.3f s, %d reads: %.3f s; expected at most %d times as long", one, READS, many, READS_MOST);
+    double one = 0, many = 0;
+
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        one = least(one, measure_reads(1));
+        many = least(many, measure_reads(READS));
+        if (many <= one * READS_MOST)
+            return;
+    }
+    fail_msg("a read: %.3f s, %d reads: %.3f s; expected at most %d times as long", one, READS, many, READS_MOST);
 }
 
 /* Neighbours are loaded into variables that a loop hands on: LLVM looks for sums of them. */
@@ -196,10 +226,16 @@ static void neighbours_in_spirv(void **state)
     (void)state;
     if (!backend->knows("spirv", "1.2"))
         skip();
-    double few = measure_neighbours(NEIGHBOURS), many = measure_neighbours(NEIGHBOURS * LARGER);
-    if (many > few * LARGER_MOST)
-        fail_msg("%d neighbours: %.3f s, %d: %.3f s; expected at most %d times as long", NEIGHBOURS, few,
-                 NEIGHBOURS * LARGER, many, LARGER_MOST);
+    double few = 0, many = 0;
+
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        few = least(few, measure_neighbours(NEIGHBOURS));
+        many = least(many, measure_neighbours(NEIGHBOURS * LARGER));
+        if (many <= few * LARGER_MOST)
+            return;
+    }
+    fail_msg("%d neighbours: %.3f s, %d: %.3f s; expected at most %d times as long", NEIGHBOURS, few,
+             NEIGHBOURS * LARGER, many, LARGER_MOST);
 }
 
 int main(void)
