@@ -6,8 +6,9 @@
  * Never: is included beside the vendor's own amdsmi.h; holds code; guesses: each declaration has a public source.
  *
  * Source: AMD SMI C API reference, ROCm 6.0 to 7.x. The library is libamd_smi.so.24 (ROCm 6.0 to 6.3), .25 (6.4) and
- * .26 (7). Between them structs changed their layout, and enumerations their numbers. So two kinds are kept apart: what
- * every release has alike, where arguments are numbers, handles and texts; and what is so since VENDOR_AMDSMI_STRUCTS.
+ * .26 (7). Between them structs changed their layout, and enumerations their numbers. So two kinds of declarations are
+ * kept apart: those alike in every release, where arguments are numbers, handles and texts; and those that hold since
+ * VENDOR_AMDSMI_STRUCTS.
  */
 #ifndef VENDOR_AMDSMI_H
 #define VENDOR_AMDSMI_H

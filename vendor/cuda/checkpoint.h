@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA driver API's checkpoints of processes (driver 570 and newer): what a process has on its devices goes to its
- * own host memory, and back.
+ * The CUDA driver API's checkpoints of processes (driver 570 and newer): a process's memory and state on its devices
+ * move to its own host memory, and back.
  *
  * Owns: declarations, as vendor/cuda/driver.h says. All arguments may be NULL, for the defaults; reserved fields are 0.
  */

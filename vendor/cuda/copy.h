@@ -76,7 +76,7 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
     unsigned flags;
 } CUDA_MEMCPY3D_BATCH_OP;
 
-typedef struct CUmemcpyAttributes_st CUmemcpyAttributes; /* not looked into */
+typedef struct CUmemcpyAttributes_st CUmemcpyAttributes; /* not read by Facet */
 
 /* One of a batch; dstNumBytes may be 0. */
 typedef struct CUmemDecompressParams_st {

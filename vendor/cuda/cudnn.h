@@ -86,7 +86,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
                                       cudnnConvolutionDescriptor_t convolution, int algorithm, void *workspace,
                                       size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t y_tensor,
                                       void *y);
-/* C = alpha * A + beta * C; where A has one element in a dimension it is that of all. */
+/* C = alpha * A + beta * C. In a dimension where A has one element, that element is used for all. */
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t a_tensor, const void *a,
                              const void *beta, cudnnTensorDescriptor_t c_tensor, void *c);
 cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, int algorithm, int mode, const void *alpha,
@@ -101,8 +101,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, int 
                                                       cudnnTensorDescriptor_t channels, const void *scale,
                                                       const void *bias, const void *mean, const void *variance,
                                                       double epsilon);
-/* What runs is what it was times 1 - factor, and what was computed times factor; the variance of it is the sample's:
- * n / (n - 1) times that of the elements. What is saved may be NULL, both. */
+/* The running mean and variance become their old value times 1 - factor plus the computed one times factor. The
+ * variance is the sample's: n / (n - 1) times that of the elements. The two saved results may be NULL, both. */
 cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, int mode, const void *alpha,
                                                      const void *beta, cudnnTensorDescriptor_t x_tensor, const void *x,
                                                      cudnnTensorDescriptor_t y_tensor, void *y,

@@ -143,7 +143,7 @@ CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device);
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text);
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
 
-/* Contexts. The forms of cuCtxCreate differ in what stands before `flags`. */
+/* Contexts. The forms of cuCtxCreate differ in the parameters before `flags`. */
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);

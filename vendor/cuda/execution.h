@@ -182,8 +182,7 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
-/* The result of cuModuleGetLoadingMode: whether a function's code is loaded with its module, or when it is asked for.
- */
+/* The result of cuModuleGetLoadingMode: code is loaded with its module, or when a function is looked up. */
 enum { CU_MODULE_EAGER_LOADING = 1, CU_MODULE_LAZY_LOADING = 2 };
 
 /* Modules, libraries, functions. */

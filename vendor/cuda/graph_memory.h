@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA driver API's graphs as far as memory goes: nodes that allocate and free, and looking at nodes.
+ * The CUDA driver API's graphs as far as memory goes: nodes that allocate and free, and queries of nodes.
  *
  * Owns: declarations, as vendor/cuda/driver.h says.
  */

@@ -12,7 +12,7 @@
 CUresult cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device);
 CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 
-/* VDPAU's device, and its function that finds others: not looked into. */
+/* VDPAU's device, and its function that finds others: not read by Facet. */
 CUresult cuVDPAUCtxCreate(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find);
 CUresult cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find);
 

@@ -3,7 +3,7 @@
  * The CUDA driver API's memory: plain, pitched, arrays, managed, pools, virtual, shared.
  *
  * Owns: declarations, as vendor/cuda/driver.h says.
- * Never: declares what enqueues on a stream but allocations and their release; copies and fills that do are in
+ * Never: declares calls that enqueue on a stream, except allocations and their release; copies and fills that do are in
  * vendor/cuda/execution.h.
  *
  * The oldest forms (without a suffix, where a _v2 exists) count in 32 bits.

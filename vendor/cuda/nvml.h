@@ -7,8 +7,8 @@
  * Never: is included beside the vendor's own nvml.h; holds code.
  *
  * Source: NVML API reference, 12 and 13, as remembered: no nvml.h was at hand. A declaration marked "unsure" was not
- * seen in two places. A function's name here is the exported symbol, never what a macro of the vendor's header makes of
- * it.
+ * seen in two places. A function's name here is the exported symbol, never the one that a macro of the vendor's header
+ * substitutes.
  *
  * A structure with a `version` carries size and version in that field (VENDOR_NVML_VERSION); the size of each other one
  * is pinned below, for a new form of it comes with a function of a new name.
@@ -105,7 +105,7 @@ typedef struct {
 } nvmlUUID_t;
 _Static_assert(sizeof(nvmlUUID_t) == 52, "nvmlUUID_t");
 
-/* `used` of the first form includes what the driver keeps for itself, which the second shows apart. */
+/* `used` of the first form includes the memory that the driver keeps for itself, which the second shows apart. */
 typedef struct {
     unsigned long long total, free, used;
 } nvmlMemory_t;

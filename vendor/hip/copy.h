@@ -55,7 +55,7 @@ typedef struct hip_Memcpy2D {
     size_t WidthInBytes, Height;
 } hip_Memcpy2D;
 
-typedef struct hipMemcpyAttributes hipMemcpyAttributes; /* not looked into */
+typedef struct hipMemcpyAttributes hipMemcpyAttributes; /* not read by Facet */
 
 enum { hipMemcpyOperandTypePointer = 1, hipMemcpyOperandTypeArray = 2 };
 

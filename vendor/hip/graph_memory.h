@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HIP runtime's graphs as far as memory goes: nodes that allocate and free, and looking at nodes.
+ * The HIP runtime's graphs as far as memory goes: nodes that allocate and free, and queries of nodes.
  *
  * Owns: declarations, as vendor/hip/runtime.h says.
  */
@@ -38,7 +38,7 @@ typedef struct hipMemAllocNodeParams {
     void *dptr; /* out */
 } hipMemAllocNodeParams;
 
-/* Of any node, as hipGraphAddNode takes them: what is not looked into is not declared. */
+/* The parameters of any node, for hipGraphAddNode. Members that Facet does not read are not declared. */
 typedef struct hipGraphNodeParams {
     hipGraphNodeType type;
     int reserved0[3];

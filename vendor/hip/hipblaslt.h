@@ -5,9 +5,9 @@
  * Owns: declarations, as vendor/hip/runtime.h says; of versions 0.7 (ROCm 6.1) to 1.x (ROCm 7). Enumerations are int
  * here, and opaque types have a struct of their own where the vendor has void and arrays of numbers.
  *
- * Source: hipblaslt/hipblaslt.h (functions, attributes, hipblasLtMatmulAlgo_t and what contains it),
+ * Source: hipblaslt/hipblaslt.h (functions, attributes, hipblasLtMatmulAlgo_t and the struct that contains it),
  * hipblas-common/hipblas-common.h (hipblasStatus_t, hipblasOperation_t, hipblasComputeType_t), hip/library_types.h
- * (hipDataType). 0.6 and before number types and attributes otherwise: hipblasLtGetVersion() tells them.
+ * (hipDataType). Versions up to 0.6 number types and attributes differently; hipblasLtGetVersion() returns the version.
  */
 #ifndef VENDOR_HIP_HIPBLASLT_H
 #define VENDOR_HIP_HIPBLASLT_H
@@ -79,7 +79,7 @@ typedef struct {
     int reserved[4];
 } hipblasLtMatmulHeuristicResult_t;
 
-/* A handle is of the device that is current. */
+/* A handle belongs to the current device. */
 hipblasStatus_t hipblasLtCreate(hipblasLtHandle_t *handle);
 hipblasStatus_t hipblasLtDestroy(hipblasLtHandle_t handle);
 hipblasStatus_t hipblasLtGetVersion(hipblasLtHandle_t handle, int *version); /* 1201 is 0.12.1, 100100 is 1.1.0 */

@@ -91,7 +91,7 @@ miopenStatus_t miopenActivationForward(miopenHandle_t handle, miopenActivationDe
                                        const void *alpha, miopenTensorDescriptor_t x_tensor, const void *x,
                                        const void *beta, miopenTensorDescriptor_t y_tensor, void *y);
 
-/* C = alpha * what all of A becomes in the dimensions where C has one element, + beta * C. */
+/* C = alpha * the reduction of A over the dimensions where C has one element, + beta * C. */
 miopenStatus_t miopenCreateReduceTensorDescriptor(miopenReduceTensorDescriptor_t *reduction);
 miopenStatus_t miopenDestroyReduceTensorDescriptor(miopenReduceTensorDescriptor_t reduction);
 miopenStatus_t miopenSetReduceTensorDescriptor(miopenReduceTensorDescriptor_t reduction, int operation,

@@ -116,7 +116,7 @@ enum {
     hipDeviceAttributePciDeviceId = 68,
     hipDeviceAttributePciDomainId = 69,
     hipDeviceAttributeMaxSharedMemoryPerBlock = 74,
-    hipDeviceAttributeTotalConstantMemory = 83, /* of this and the next an int is filled with what fits */
+    hipDeviceAttributeTotalConstantMemory = 83, /* of this and the next an int is filled with the part that fits */
     hipDeviceAttributeTotalGlobalMem = 84,
     hipDeviceAttributeUnifiedAddressing = 85,
     hipDeviceAttributeWarpSize = 87,
@@ -213,7 +213,7 @@ enum {
     HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2,
 };
 
-/* Initialisation, errors, lookup. A program need not call hipInit(): every function does what it does. */
+/* Initialisation, errors, lookup. A program need not call hipInit(): every function does it. */
 hipError_t hipInit(unsigned flags);
 hipError_t hipDriverGetVersion(int *version);
 hipError_t hipRuntimeGetVersion(int *version);
@@ -254,7 +254,7 @@ hipError_t hipDeviceReset(void);
 hipError_t hipSetDeviceFlags(unsigned flags);
 hipError_t hipGetDeviceFlags(unsigned *flags);
 
-/* Contexts: each is its device under another name; one that is created or destroyed brings and takes nothing. */
+/* Contexts: each is its device under another name; creating or destroying one has no effect. */
 hipError_t hipCtxCreate(hipCtx_t *context, unsigned flags, hipDevice_t device);
 hipError_t hipCtxDestroy(hipCtx_t context);
 hipError_t hipCtxPushCurrent(hipCtx_t context);
