@@ -44,7 +44,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void check(cl_int code, const char *call)
+static void check_call(cl_int code, const char *call)
 {
     if (code == CL_SUCCESS)
         return;
@@ -59,28 +59,29 @@ static void call_buffer(struct worker *worker)
     cl_int code;
     cl_mem memory = clCreateBuffer(worker->context, CL_MEM_READ_WRITE, 4096, NULL, &code);
 
-    check(code, "clCreateBuffer");
-    check(clReleaseMemObject(memory), "clReleaseMemObject");
+    check_call(code, "clCreateBuffer");
+    check_call(clReleaseMemObject(memory), "clReleaseMemObject");
 }
 
 static void call_launch(struct worker *worker)
 {
     size_t items = 1;
 
-    check(clEnqueueNDRangeKernel(worker->queue, worker->kernel, 1, NULL, &items, NULL, 0, NULL, NULL),
-          "clEnqueueNDRangeKernel");
+    check_call(clEnqueueNDRangeKernel(worker->queue, worker->kernel, 1, NULL, &items, NULL, 0, NULL, NULL),
+               "clEnqueueNDRangeKernel");
 }
 
 static void settle_launch(struct worker *worker)
 {
-    check(clFinish(worker->queue), "clFinish");
+    check_call(clFinish(worker->queue), "clFinish");
 }
 
 static void call_info(struct worker *worker)
 {
     cl_ulong bytes;
 
-    check(clGetDeviceInfo(worker->device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(bytes), &bytes, NULL), "clGetDeviceInfo");
+    check_call(clGetDeviceInfo(worker->device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(bytes), &bytes, NULL),
+               "clGetDeviceInfo");
 }
 
 /* A call that a limiter has no business with. */
@@ -88,7 +89,7 @@ static void call_passthrough(struct worker *worker)
 {
     cl_uint value = 1;
 
-    check(clSetKernelArg(worker->kernel, 0, sizeof(value), &value), "clSetKernelArg");
+    check_call(clSetKernelArg(worker->kernel, 0, sizeof(value), &value), "clSetKernelArg");
 }
 
 static const struct call {
@@ -132,8 +133,8 @@ static cl_program build_program(cl_context context, cl_device_id device)
     cl_int code;
     cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
 
-    check(code, "clCreateProgramWithSource");
-    check(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
+    check_call(code, "clCreateProgramWithSource");
+    check_call(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
     return program;
 }
 
@@ -143,10 +144,10 @@ static void worker_open(struct worker *worker, cl_program program)
     cl_int code;
 
     worker->queue = clCreateCommandQueue(worker->context, worker->device, 0, &code);
-    check(code, "clCreateCommandQueue");
+    check_call(code, "clCreateCommandQueue");
     worker->kernel = clCreateKernel(program, "noop", &code);
-    check(code, "clCreateKernel");
-    check(clSetKernelArg(worker->kernel, 0, sizeof(value), &value), "clSetKernelArg");
+    check_call(code, "clCreateKernel");
+    check_call(clSetKernelArg(worker->kernel, 0, sizeof(value), &value), "clSetKernelArg");
 }
 
 static void open_device(struct worker *first)
@@ -154,10 +155,10 @@ static void open_device(struct worker *first)
     cl_platform_id platform;
     cl_int code;
 
-    check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
-    check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &first->device, NULL), "clGetDeviceIDs");
+    check_call(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
+    check_call(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &first->device, NULL), "clGetDeviceIDs");
     first->context = clCreateContext(NULL, 1, &first->device, NULL, NULL, &code);
-    check(code, "clCreateContext");
+    check_call(code, "clCreateContext");
 }
 
 static void hold_live(cl_context context, uint64_t live)
@@ -166,11 +167,11 @@ static void hold_live(cl_context context, uint64_t live)
 
     for (uint64_t i = 0; i < live; i++) {
         clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, &code);
-        check(code, "clCreateBuffer");
+        check_call(code, "clCreateBuffer");
     }
 }
 
-static void measure(const struct call *call, unsigned threads, uint64_t duration_ns, uint64_t live)
+static void measure_call(const struct call *call, unsigned threads, uint64_t duration_ns, uint64_t live)
 {
     struct worker workers[MAX_THREADS] = {0};
     pthread_t ids[MAX_THREADS];
@@ -191,7 +192,7 @@ static void measure(const struct call *call, unsigned threads, uint64_t duration
         worker_open(&workers[i], program);
     }
     for (unsigned i = 0; i < threads; i++)
-        check(pthread_create(&ids[i], NULL, worker_run, &workers[i]), "pthread_create");
+        check_call(pthread_create(&ids[i], NULL, worker_run, &workers[i]), "pthread_create");
     for (unsigned i = 0; i < threads; i++) {
         pthread_join(ids[i], NULL);
         count += workers[i].calls;
@@ -223,8 +224,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
         if (strcmp(argv[1], calls[i].name) != 0)
             continue;
-        measure(&calls[i], (unsigned)parse_number(argv[2], 1, MAX_THREADS), parse_number(argv[3], 1, 60000) * 1000000u,
-                argc > 4 ? parse_number(argv[4], 0, 1000000) : 0);
+        measure_call(&calls[i], (unsigned)parse_number(argv[2], 1, MAX_THREADS),
+                     parse_number(argv[3], 1, 60000) * 1000000u, argc > 4 ? parse_number(argv[4], 0, 1000000) : 0);
         return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
     }
     fprintf(stderr, "bench_calls: unknown case '%s'\n", argv[1]);

@@ -7,7 +7,7 @@ import harness
 
 CASES = ["buffer", "launch", "info", "passthrough"]
 UNLIMITED = []
-# A cap keeps the gate from standing open: every launch is looked at. It is never reached by empty kernels' device time.
+# A cap keeps the gate from standing open: every launch is checked. It is never reached by empty kernels' device time.
 LIMITED = ["-m", "64M", "-c", "50:99"]
 
 

@@ -45,7 +45,7 @@ def run(bench, options):
     samples = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way in WAYS:
-            # Without turns it takes a hundred times as long; a hundredth of the work tells by how much.
+            # Without turns it takes a hundred times as long, so that run does a hundredth of the work.
             part = 100 if way == "without turns" else 1
             samples[way].append(part * measure(bench, way, launches // part))
     medians = {way: statistics.median(values) for way, values in samples.items()}

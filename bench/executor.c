@@ -41,7 +41,7 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&length, NULL);
 }
 
-static void must(enum facet_status status, const char *what)
+static void must_succeed(enum facet_status status, const char *what)
 {
     if (status == FACET_OK)
         return;
@@ -66,7 +66,8 @@ static void run_spin(const void *arguments, const struct facet_host_group *group
 static const struct facet_host_kernel nothing = {.name = "nothing", .run = run_nothing};
 static const struct facet_host_kernel spin = {.name = "spin", .run = run_spin, .argument_bytes = sizeof(uint64_t)};
 
-static void launch(struct cpu_stream *stream, const struct facet_host_kernel *kernel, uint64_t spin_ns, uint32_t groups)
+static void launch_groups(struct cpu_stream *stream, const struct facet_host_kernel *kernel, uint64_t spin_ns,
+                          uint32_t groups)
 {
     const struct facet_launch request = {.size = sizeof request,
                                          .argument_bytes = sizeof spin_ns,
@@ -74,7 +75,7 @@ static void launch(struct cpu_stream *stream, const struct facet_host_kernel *ke
                                          .group = {1, 1, 1},
                                          .dimensions = 1};
 
-    must(cpu_stream_launch(stream, kernel, &request, &spin_ns, NULL, NULL, NULL, NULL, NULL), "launch");
+    must_succeed(cpu_stream_launch(stream, kernel, &request, &spin_ns, NULL, NULL, NULL, NULL, NULL), "launch");
 }
 
 /* ---- a world: an executor with two tenants of one stream each ---- */
@@ -85,25 +86,25 @@ struct world {
     struct cpu_stream *stream[2];
 };
 
-static void begin(struct world *world, uint32_t units)
+static void begin_world(struct world *world, uint32_t units)
 {
     const struct cpu_executor_options options = {.units = units};
 
-    must(cpu_executor_create(&options, &world->executor, NULL), "create");
+    must_succeed(cpu_executor_create(&options, &world->executor, NULL), "create");
     for (int i = 0; i < 2; i++) {
-        must(cpu_tenant_create(world->executor, &world->tenant[i], NULL), "tenant");
-        must(cpu_stream_create(world->tenant[i], &world->stream[i], NULL), "stream");
+        must_succeed(cpu_tenant_create(world->executor, &world->tenant[i], NULL), "tenant");
+        must_succeed(cpu_stream_create(world->tenant[i], &world->stream[i], NULL), "stream");
     }
 }
 
-static void end(struct world *world)
+static void end_world(struct world *world)
 {
     for (int i = 0; i < 2; i++)
         cpu_tenant_destroy(world->tenant[i]);
     cpu_executor_destroy(world->executor);
 }
 
-static int compare(const void *left, const void *right)
+static int compare_times(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
@@ -112,30 +113,30 @@ static int compare(const void *left, const void *right)
 
 static void print_samples(const char *name, uint64_t *samples, size_t count)
 {
-    qsort(samples, count, sizeof *samples, compare);
+    qsort(samples, count, sizeof *samples, compare_times);
     printf("\"%s\": {\"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64 ", \"most_ns\": %" PRIu64 "}", name,
            samples[count / 2], samples[count * 99 / 100], samples[count - 1]);
 }
 
 /* ---- cases ---- */
 
-static void overhead(uint32_t units)
+static void print_overhead(uint32_t units)
 {
     const uint32_t groups = 1u << 20;
     uint64_t best = UINT64_MAX;
     struct world world;
 
-    begin(&world, units);
+    begin_world(&world, units);
     for (int i = 0; i < 20; i++) {
         uint64_t start = now_ns();
 
-        launch(world.stream[0], &nothing, 0, groups);
-        must(cpu_stream_wait(world.stream[0], FOREVER), "wait");
+        launch_groups(world.stream[0], &nothing, 0, groups);
+        must_succeed(cpu_stream_wait(world.stream[0], FOREVER), "wait");
         uint64_t took = now_ns() - start;
 
         best = took < best ? took : best;
     }
-    end(&world);
+    end_world(&world);
     printf("\"units_%" PRIu32 "\": %.2f", units, (double)best / groups);
 }
 
@@ -144,7 +145,7 @@ struct ping {
     uint64_t sent_ns, latency_ns[SAMPLES];
 };
 
-static void *answer(void *argument)
+static void *answer_pings(void *argument)
 {
     struct ping *ping = argument;
 
@@ -164,7 +165,7 @@ static void bare_wake(void)
 
     sem_init(&ping.there, 0, 0);
     sem_init(&ping.back, 0, 0);
-    if (pthread_create(&thread, NULL, answer, &ping) != 0)
+    if (pthread_create(&thread, NULL, answer_pings, &ping) != 0)
         exit(EXIT_FAILURE);
     for (size_t i = 0; i < SAMPLES; i++) {
         sleep_ns(MS);
@@ -184,8 +185,8 @@ static void print_queued(const char *name, struct cpu_stream *stream, uint64_t g
 
     for (uint64_t i = 0; i < SAMPLES; i++) {
         sleep_ns(gap_ns);
-        launch(stream, &nothing, 0, 1);
-        must(cpu_stream_wait(stream, FOREVER), "wait");
+        launch_groups(stream, &nothing, 0, 1);
+        must_succeed(cpu_stream_wait(stream, FOREVER), "wait");
         if (cpu_stream_records(stream, i, &record, 1) != 1)
             exit(EXIT_FAILURE);
         samples[i] = record.start_ns - record.queued_ns;
@@ -197,9 +198,9 @@ static void idle_launch(uint32_t units)
 {
     struct world world;
 
-    begin(&world, units);
+    begin_world(&world, units);
     print_queued("idle_launch", world.stream[0], MS);
-    end(&world);
+    end_world(&world);
 }
 
 /* The time of one launch of one empty work-group, for a thread that launches and waits over and over. */
@@ -208,15 +209,15 @@ static void round_trip(uint32_t units)
     static uint64_t samples[SAMPLES];
     struct world world;
 
-    begin(&world, units);
+    begin_world(&world, units);
     for (size_t i = 0; i < SAMPLES; i++) {
         uint64_t start = now_ns();
 
-        launch(world.stream[0], &nothing, 0, 1);
-        must(cpu_stream_wait(world.stream[0], FOREVER), "wait");
+        launch_groups(world.stream[0], &nothing, 0, 1);
+        must_succeed(cpu_stream_wait(world.stream[0], FOREVER), "wait");
         samples[i] = now_ns() - start;
     }
-    end(&world);
+    end_world(&world);
     print_samples("round_trip", samples, SAMPLES);
 }
 
@@ -225,41 +226,41 @@ static void queued_launches(uint32_t units)
 {
     struct world world;
 
-    begin(&world, units);
+    begin_world(&world, units);
     uint64_t start = now_ns();
 
     for (uint32_t i = 0; i < 100 * SAMPLES; i++)
-        launch(world.stream[0], &nothing, 0, 1);
-    must(cpu_stream_wait(world.stream[0], FOREVER), "wait");
+        launch_groups(world.stream[0], &nothing, 0, 1);
+    must_succeed(cpu_stream_wait(world.stream[0], FOREVER), "wait");
     printf("\"queued_ns_per_launch\": %" PRIu64, (now_ns() - start) / (100 * SAMPLES));
-    end(&world);
+    end_world(&world);
 }
 
-static void preemption(uint32_t units, uint64_t spin_ns)
+static void print_preemption(uint32_t units, uint64_t spin_ns)
 {
     struct world world;
     char name[32];
 
-    begin(&world, units);
+    begin_world(&world, units);
     cpu_tenant_set_share(world.tenant[0], 0, 1000, FACET_PRIORITY_LOW);
     cpu_tenant_set_share(world.tenant[1], 0, 1000, FACET_PRIORITY_HIGH);
-    launch(world.stream[0], &spin, spin_ns, 1u << 30);
+    launch_groups(world.stream[0], &spin, spin_ns, 1u << 30);
     snprintf(name, sizeof name, "group_%" PRIu64 "us", spin_ns / US);
     print_queued(name, world.stream[1], 3 * MS);
-    end(&world);
+    end_world(&world);
 }
 
-static void shares(uint32_t units, uint64_t spin_0_ns, uint64_t spin_1_ns)
+static void print_shares(uint32_t units, uint64_t spin_0_ns, uint64_t spin_1_ns)
 {
     uint64_t before[2], after[2];
     double worst = 0, sum = 0;
     struct world world;
 
-    begin(&world, units);
+    begin_world(&world, units);
     cpu_tenant_set_share(world.tenant[0], 700, 1000, FACET_PRIORITY_NORMAL);
     cpu_tenant_set_share(world.tenant[1], 300, 1000, FACET_PRIORITY_NORMAL);
-    launch(world.stream[0], &spin, spin_0_ns, 1u << 30);
-    launch(world.stream[1], &spin, spin_1_ns, 1u << 30);
+    launch_groups(world.stream[0], &spin, spin_0_ns, 1u << 30);
+    launch_groups(world.stream[1], &spin, spin_1_ns, 1u << 30);
     sleep_ns(20 * MS);
     for (int i = 0; i < 2; i++)
         before[i] = cpu_tenant_busy_ns(world.tenant[i]);
@@ -274,7 +275,7 @@ static void shares(uint32_t units, uint64_t spin_0_ns, uint64_t spin_1_ns)
         sum += points;
         memcpy(before, after, sizeof before);
     }
-    end(&world);
+    end_world(&world);
     printf("{\"group_us\": [%" PRIu64 ", %" PRIu64 "], \"windows\": %u, \"mean_points_off\": %.3f, "
            "\"most_points_off\": %.3f}",
            spin_0_ns / US, spin_1_ns / US, WINDOWS, sum / WINDOWS, worst);
@@ -288,10 +289,10 @@ int main(int argc, char **argv)
     uint32_t units = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : (uint32_t)CPU_COUNT(&usable);
 
     printf("{\"units\": %" PRIu32 ",\n \"overhead_ns_per_group\": {", units);
-    overhead(1);
+    print_overhead(1);
     if (units > 1) {
         printf(", ");
-        overhead(units);
+        print_overhead(units);
     }
     printf("},\n \"launch\": {");
     bare_wake();
@@ -302,17 +303,17 @@ int main(int argc, char **argv)
     printf(", ");
     queued_launches(units);
     printf("},\n \"preemption\": {");
-    preemption(units, 20 * US);
+    print_preemption(units, 20 * US);
     printf(", ");
-    preemption(units, 200 * US);
+    print_preemption(units, 200 * US);
     printf(", ");
-    preemption(units, MS);
+    print_preemption(units, MS);
     printf("},\n \"shares_70_30\": [");
-    shares(units, 20 * US, 20 * US);
+    print_shares(units, 20 * US, 20 * US);
     printf(", ");
-    shares(units, 200 * US, 20 * US);
+    print_shares(units, 200 * US, 20 * US);
     printf(", ");
-    shares(units, 20 * US, 200 * US);
+    print_shares(units, 20 * US, 200 * US);
     printf("]}\n");
     return EXIT_SUCCESS;
 }

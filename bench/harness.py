@@ -22,7 +22,7 @@ LIMIT_S = 300  # no single program of a bench may take longer
 
 
 class Missing(Exception):
-    """Something that a bench needs is not there; the text says what."""
+    """A part that a bench needs is missing; the text names it."""
 
 
 def first_line(command):
@@ -46,7 +46,7 @@ def cpu_model():
 
 
 def machine():
-    """Where and with what the numbers were measured."""
+    """The machine and the versions with which the numbers were measured."""
     memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
     return {
         "cpu": cpu_model(),
@@ -85,7 +85,7 @@ class Bench:
         self.temporary.cleanup()
 
     def own_daemon(self, name):
-        """The environment in which `facet` finds a daemon of this name, and starts it when it is not there."""
+        """The environment in which `facet` finds a daemon of this name, and starts it when none is running."""
         return {"FACET_RUNTIME_DIR": f"{self.folder}/{name}", "FACET_STATE_DIR": f"{self.folder}/{name}-state"}
 
     def program(self, name):

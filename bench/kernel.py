@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process; beside
-them their memory, read and written once, and for some the same loop in C: how fast a kernel that waits for memory can
-be at all.
+"""Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process. For
+comparison, each kernel's memory is read and written once, and some kernels run as a loop in C: the fastest that a kernel
+which waits for memory can be.
 
 Every output is checked against a reference in plain C; a kernel whose output is wrong has no speed. A missing part (the
 compiler, PoCL) is named, and nothing is put in its place.
@@ -16,7 +16,7 @@ import harness
 
 SOURCES = harness.ROOT / "bench" / "kernels"
 THREADS = [1, 2]
-ROADS = ["pocl", "facet"]
+WAYS = ["pocl", "facet"]
 HITS = 5   # processes that launch what is cached
 COLDS = 3  # processes that compile with empty caches
 BUILDS = ("cold_ns", "again_ns", "warm_ns", "first_launch_ns")
@@ -24,7 +24,7 @@ SHARE_SECONDS = 4
 
 
 class Kernels:
-    """The programs that measure, and folders for what they compile."""
+    """The programs that measure, and folders for their images."""
 
     def __init__(self, bench, options):
         self.bench, self.options = bench, options
@@ -63,29 +63,29 @@ class Kernels:
         return {"threads": threads, **result}
 
     def build(self, name, threads):
-        """Once more what comes before the rounds."""
+        """Runs the preparation of the rounds once more."""
         with tempfile.TemporaryDirectory(dir=self.bench.folder) as folder:
             return builds_of(self.report([self.program, "run", name, SOURCES, self.provider, 1, 1],
                                          self.environment(Path(folder), threads)))
 
 
 def builds_of(result):
-    return {road: {what: result[road].get(what) for what in BUILDS} for road in ROADS}
+    return {way: {what: result[way].get(what) for what in BUILDS} for way in WAYS}
 
 
-def usable(road):
-    return "missing" not in road and road["right"]
+def usable(way):
+    return "missing" not in way and way["right"]
 
 
-def best(road, what):
+def best(way, what):
     """The best of all rounds; None when the runtime did not say, or the output is wrong."""
-    values = [sample[what] for sample in road.get("rounds", []) if sample[what]]
-    return min(values) if values and usable(road) else None
+    values = [sample[what] for sample in way.get("rounds", []) if sample[what]]
+    return min(values) if values and usable(way) else None
 
 
-def built(result, road, what):
+def built(result, way, what):
     """The median of all processes that built."""
-    values = [build[road][what] for build in result["builds"] if build[road][what]]
+    values = [build[way][what] for build in result["builds"] if build[way][what]]
     return statistics.median(values) if values else None
 
 
@@ -104,8 +104,8 @@ def ratios(result):
                 "cold": None, "cold_again": None, "cold_to_end": None,
                 "hit_us": statistics.median(hits) / 1e3 if hits else None}
     if usable(pocl) and usable(facet):
-        cold = {road: built(result, road, "cold_ns") for road in ROADS}
-        ends = [cold[road] + built(result, road, "first_launch_ns") for road in ROADS]
+        cold = {way: built(result, way, "cold_ns") for way in WAYS}
+        ends = [cold[way] + built(result, way, "first_launch_ns") for way in WAYS]
         compared.update(cold=ratio(cold["pocl"], cold["facet"]),
                         cold_again=ratio(cold["pocl"], built(result, "facet", "again_ns")), cold_to_end=ratio(*ends))
     return compared
@@ -120,11 +120,11 @@ def milliseconds(value):
 
 
 def remark(result):
-    for name in ROADS:
-        road = result[name]
-        if "missing" in road:
-            return f"{name}: {road['missing']}"
-        if not road["right"]:
+    for name in WAYS:
+        way = result[name]
+        if "missing" in way:
+            return f"{name}: {way['missing']}"
+        if not way["right"]:
             return f"{name}: wrong output"
     return ""
 
@@ -135,8 +135,8 @@ def speed_table(results):
         compared = ratios(result)
         rows.append([result["kernel"], result["tag"], milliseconds(best(result["pocl"], "wall_ns")),
                      milliseconds(best(result["facet"], "wall_ns")), number(compared["wall"]),
-                     number(compared["device"]), *[number(compared[road]) if result["threads"] == 1 else "-"
-                                                   for road in ("loop", "touch")], remark(result)])
+                     number(compared["device"]), *[number(compared[way]) if result["threads"] == 1 else "-"
+                                                   for way in ("loop", "touch")], remark(result)])
     return harness.markdown_table(["kernel", "kind", "PoCL ms", "Facet ms", "times faster",
                                    "by the runtimes' own clocks", "a loop in C", "its memory read and written once", ""],
                                   rows)
@@ -211,21 +211,21 @@ def measure_sharing(kernels):
     program = kernels.bench.program("bench_kernel_share")
     results = []
     for case in ("fairness", "preemption"):
-        for road in ROADS:
+        for way in WAYS:
             for threads in THREADS:
                 with tempfile.TemporaryDirectory(dir=kernels.bench.folder) as folder:
                     environment = kernels.environment(Path(folder), threads)
                     results.append({"threads": threads, **kernels.report(
-                        [program, case, road, kernels.provider, SHARE_SECONDS], environment)})
+                        [program, case, way, kernels.provider, SHARE_SECONDS], environment)})
     return results
 
 
 def sharing_tables(results):
-    fair = [[row["road"], row["threads"],
+    fair = [[row["way"], row["threads"],
              *[number(row.get(name)) for name in ("charged_percent", "charged_worst_points", "short_percent",
                                                   "worst_window_points", "short_longest_ms")],
              row.get("missing", "")] for row in results if row["case"] == "fairness"]
-    urgent = [[row["road"], row["threads"], number(row.get("group_us"), "{:.0f}"), row.get("samples", "-"),
+    urgent = [[row["way"], row["threads"], number(row.get("group_us"), "{:.0f}"), row.get("samples", "-"),
                *[number(row.get(name), "{:.0f}") for name in ("p50_us", "p99_us", "most_us", "p99_beyond_group_us")],
                row.get("missing", "")] for row in results if row["case"] == "preemption"]
     return ["## Two tenants, 70/30; the one of 30 submits second-long kernels",

@@ -28,7 +28,7 @@ class Vendor:
         return {f"FACET_TEST_{self.name.upper()}_{which}": str(folder) for which, folder in folders.items()}
 
     def program(self, bench, name):
-        """One of the programs that the tests of launches have, too."""
+        """A program of the tests of launches."""
         path = bench.build / self.programs / name
         if not path.exists():
             raise harness.Missing(f"{path} was not built")
@@ -65,7 +65,7 @@ def row(label, result, recorded):
 
 
 def run(bench, vendor, options, recorded=None, note=""):
-    """All callers; `recorded` has a peer's (bare, hooked) by label and way, and `note` says whose they are."""
+    """All callers; `recorded` has a peer's (bare, hooked) by label and way, and `note` names the peer."""
     results = [{"label": label, **measure(bench, vendor, callers, options)} for label, callers in CALLERS.items()]
     table = harness.markdown_table(["callers", "bare ns", "no limit: +ns", "limit 50 %: +ns"],
                                    [row(result["label"], result, recorded or {}) for result in results])

@@ -6,13 +6,13 @@
  * Owns: the timed loops, and the count of bytes that describe a machine.
  * Never: compares, or judges.
  *
- * usage: bench_provider CASE ROAD WHERE THREADS MILLISECONDS [CALLS]
+ * usage: bench_provider CASE WAY WHERE THREADS MILLISECONDS [CALLS]
  *        bench_provider bytes PROVIDER
  *
- * ROAD: how an operation is reached. direct: the plug-in's own table; in-process, child: a session; WHERE: the
+ * WAY: how an operation is reached. direct: the plug-in's own table; in-process, child: a session; WHERE: the
  * provider's file. For the limiter's cases library (facet/limiter.h) or tenant (the inline calls of interposers);
  * WHERE: an own folder for workers. CALLS: so many by each thread, however long that takes, for counting instructions.
- * Prints {"case","road","threads","calls","ns_per_call"}: the mean over all threads, of the time inside the calls
+ * Prints {"case","way","threads","calls","ns_per_call"}: the mean over all threads, of the time inside the calls
  * alone.
  */
 #include <dlfcn.h>
@@ -37,10 +37,10 @@
 #define LARGE         1048576u
 #define TEMPLATE      "1g.10gb"
 #define WORKER        "bench"
-#define CAPPED_MILLI  990u /* a cap that is looked at by every launch, and never reached by one of a nanosecond */
+#define CAPPED_MILLI  990u /* a cap that every launch checks, and launches of a nanosecond never reach */
 #define TEXT_CAPACITY 65536u
 
-enum road {
+enum way {
     DIRECT,
     IN_PROCESS,
     CHILD,
@@ -48,12 +48,12 @@ enum road {
     TENANT,
 };
 
-static const char *const roads[] = {"direct", "in-process", "child", "library", "tenant"};
+static const char *const ways[] = {"direct", "in-process", "child", "library", "tenant"};
 
 /* Where the calls go. */
 struct target {
     const char *where;
-    enum road road;
+    enum way way;
     const struct facet_provider *provider;
     struct facet_provider_instance *instance;
     struct facet_session *session; /* NULL when direct */
@@ -75,7 +75,7 @@ struct worker {
 
 struct test {
     const char *name;
-    unsigned batch; /* calls between two looks at the clock */
+    unsigned batch; /* calls between two readings of the clock */
     bool of_limiter, capped;
     void (*call)(struct worker *worker);
     void (*prepare)(struct worker *worker); /* one after the other, not timed; may be NULL */
@@ -108,7 +108,7 @@ static inline void expect(bool condition, const char *what, const char *why)
         die(what, why);
 }
 
-/* ---- roads ---- */
+/* ---- ways ---- */
 
 static void open_direct(struct target *target)
 {
@@ -130,10 +130,10 @@ static void open_direct(struct target *target)
 static void open_provider(struct target *target)
 {
     struct facet_session_options options = {
-        .size = sizeof options, .place = target->road == CHILD ? FACET_SESSION_CHILD : FACET_SESSION_IN_PROCESS};
+        .size = sizeof options, .place = target->way == CHILD ? FACET_SESSION_CHILD : FACET_SESSION_IN_PROCESS};
     struct facet_error error;
 
-    if (target->road == DIRECT) {
+    if (target->way == DIRECT) {
         open_direct(target);
         return;
     }
@@ -165,7 +165,7 @@ static void open_limiter(struct target *target, bool capped)
     check(facet_limiter_open(target->where, &target->limiter, &error), &error, target->where);
     check(facet_limiter_worker_create(target->limiter, &worker, &error), &error, "worker");
     check(facet_limiter_worker_heartbeat(target->limiter, WORKER, &error), &error, "heartbeat");
-    if (target->road == LIBRARY) {
+    if (target->way == LIBRARY) {
         check(facet_limiter_process_register(target->limiter, WORKER, getpid(), &error), &error, "register");
         return;
     }
@@ -177,7 +177,7 @@ static void close_limiter(struct target *target)
 {
     struct facet_error error;
 
-    if (target->road == TENANT)
+    if (target->way == TENANT)
         facet_tenant_detach(&target->tenant);
     check(facet_limiter_worker_remove(target->limiter, WORKER, true, &error), &error, "remove");
     facet_limiter_close(target->limiter);
@@ -187,7 +187,7 @@ static void close_limiter(struct target *target)
 
 static void call_open(struct worker *worker)
 {
-    struct target target = {.where = worker->target->where, .road = worker->target->road};
+    struct target target = {.where = worker->target->where, .way = worker->target->way};
 
     open_provider(&target);
     close_provider(&target);
@@ -211,7 +211,7 @@ static void call_metrics(struct worker *worker)
     check(target->provider->metrics->device(target->instance, 0, &metrics, &error), &error, "metrics.device");
 }
 
-static inline void list(const struct worker *worker, uint32_t expected)
+static inline void list_devices(const struct worker *worker, uint32_t expected)
 {
     const struct target *target = worker->target;
     struct facet_partition_info items[SLICES];
@@ -225,12 +225,12 @@ static inline void list(const struct worker *worker, uint32_t expected)
 
 static void call_list_none(struct worker *worker)
 {
-    list(worker, 0);
+    list_devices(worker, 0);
 }
 
 static void call_list_all(struct worker *worker)
 {
-    list(worker, SLICES);
+    list_devices(worker, SLICES);
 }
 
 static void call_placements(struct worker *worker)
@@ -285,7 +285,7 @@ static void call_memory_check(struct worker *worker)
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error;
 
-    if (target->road == TENANT) {
+    if (target->way == TENANT) {
         expect(facet_tenant_reserve(&target->tenant, SMALL), "reserve", "refused");
         facet_tenant_release(&target->tenant, SMALL);
         return;
@@ -303,7 +303,7 @@ static void call_compute_check(struct worker *worker)
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error;
 
-    if (target->road == TENANT) {
+    if (target->way == TENANT) {
         uint64_t charged_ns = facet_tenant_launch(&target->tenant, 1);
 
         expect(charged_ns != FACET_TENANT_LOST, "launch", "refused");
@@ -382,7 +382,7 @@ static void *worker_run(void *argument)
     return NULL;
 }
 
-static void measure(const struct worker *like, unsigned threads)
+static void measure_calls(const struct worker *like, unsigned threads)
 {
     struct worker workers[MAX_THREADS];
     pthread_t ids[MAX_THREADS];
@@ -406,11 +406,11 @@ static void measure(const struct worker *like, unsigned threads)
         free(workers[i].data);
     }
     pthread_barrier_destroy(&barrier);
-    printf("{\"case\":\"%s\",\"road\":\"%s\",\"threads\":%u,\"calls\":%" PRIu64 ",\"ns_per_call\":%.2f}\n",
-           like->test->name, roads[like->target->road], threads, calls, calls ? (double)spent_ns / (double)calls : 0.0);
+    printf("{\"case\":\"%s\",\"way\":\"%s\",\"threads\":%u,\"calls\":%" PRIu64 ",\"ns_per_call\":%.2f}\n",
+           like->test->name, ways[like->target->way], threads, calls, calls ? (double)spent_ns / (double)calls : 0.0);
 }
 
-static void run(struct worker *like, unsigned threads)
+static void run_threads(struct worker *like, unsigned threads)
 {
     struct target *target = like->target;
     bool opens = like->test->call == call_open; /* opens for itself, each time */
@@ -419,7 +419,7 @@ static void run(struct worker *like, unsigned threads)
         open_limiter(target, like->test->capped);
     else if (!opens)
         open_provider(target);
-    measure(like, threads);
+    measure_calls(like, threads);
     if (like->test->of_limiter)
         close_limiter(target);
     else if (!opens)
@@ -469,7 +469,7 @@ static uint64_t count_properties(const struct target *target, uint32_t devices)
 
 static int print_bytes(const char *path)
 {
-    struct target target = {.where = path, .road = DIRECT};
+    struct target target = {.where = path, .way = DIRECT};
 
     open_provider(&target);
     const struct facet_device_ops *device = target.provider->device;
@@ -511,16 +511,16 @@ static const struct test *find_test(const char *name)
     return NULL;
 }
 
-/* A road that leads to the case. */
-static enum road find_road(const char *name, const struct test *test)
+/* A way that leads to the case. */
+static enum way find_way(const char *name, const struct test *test)
 {
-    enum road last = test->of_limiter ? TENANT : CHILD;
+    enum way last = test->of_limiter ? TENANT : CHILD;
 
-    for (enum road road = test->of_limiter ? LIBRARY : DIRECT; road <= last; road++) {
-        if (strcmp(roads[road], name) == 0)
-            return road;
+    for (enum way way = test->of_limiter ? LIBRARY : DIRECT; way <= last; way++) {
+        if (strcmp(ways[way], name) == 0)
+            return way;
     }
-    die(name, "no road to this case");
+    die(name, "no way to this case");
     return DIRECT;
 }
 
@@ -529,18 +529,18 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "bytes") == 0)
         return print_bytes(argv[2]);
     if (argc < 6 || argc > 7) {
-        fputs("usage: bench_provider CASE ROAD WHERE THREADS MILLISECONDS [CALLS]\n"
+        fputs("usage: bench_provider CASE WAY WHERE THREADS MILLISECONDS [CALLS]\n"
               "       bench_provider bytes PROVIDER\n",
               stderr);
         return 2;
     }
     const struct test *test = find_test(argv[1]);
-    struct target target = {.road = find_road(argv[2], test), .where = argv[3]};
+    struct target target = {.way = find_way(argv[2], test), .where = argv[3]};
     struct worker like = {.target = &target,
                           .test = test,
                           .pid = getpid(),
                           .duration_ns = parse_number(argv[5], 1, 60000) * 1000000u,
                           .most_calls = argc > 6 ? parse_number(argv[6], 1, 1000000) : 0};
-    run(&like, (unsigned)parse_number(argv[4], 1, MAX_THREADS));
+    run_threads(&like, (unsigned)parse_number(argv[4], 1, MAX_THREADS));
     return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

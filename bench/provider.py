@@ -12,7 +12,7 @@ from pathlib import Path
 
 import harness
 
-ROADS = ["direct", "in-process", "child"]
+WAYS = ["direct", "in-process", "child"]
 CASES = ["device.health", "metrics.device", "partition.list-0", "partition.list-7", "partition.placements",
          "memory.write-4KiB", "memory.write-1MiB"]
 COUNTED = ["device.health", "metrics.device", "partition.list-0", "memory.write-4KiB"]
@@ -44,8 +44,8 @@ class Provider:
     def profile(self, name):
         return str(harness.ROOT / "providers" / "sim" / "profiles" / f"{name}.json")
 
-    def sample(self, case, road, threads, where=None, environment=None):
-        command = [self.program, case, road, where or self.file, threads, self.options.milliseconds]
+    def sample(self, case, way, threads, where=None, environment=None):
+        command = [self.program, case, way, where or self.file, threads, self.options.milliseconds]
         return self.bench.last_json(command, {**self.environment, **(environment or {})})["ns_per_call"]
 
     def compare(self, case, variants):
@@ -58,11 +58,11 @@ def measure_operations(provider):
     results, rows = [], []
     for case in CASES:
         for threads in THREADS:
-            result = provider.compare(case, {road: lambda road=road: provider.sample(case, road, threads)
-                                             for road in ROADS})
+            result = provider.compare(case, {way: lambda way=way: provider.sample(case, way, threads)
+                                             for way in WAYS})
             results.append({"threads": threads, **result})
             rows.append([case, callers(threads), f"{result['direct']:.1f}",
-                         *[ratio(result[road], result["direct"]) for road in ROADS[1:]]])
+                         *[ratio(result[way], result["direct"]) for way in WAYS[1:]]])
     return results, harness.markdown_table(["operation", "callers", "direct ns", "in process ns (ratio)",
                                             "child ns (ratio)"], rows)
 
@@ -75,18 +75,18 @@ def measure_partitions(provider):
     for kept, environment in [("in memory", {}), ("in a folder", {"FACET_SIM_STATE": str(folder)})]:
         for case in ["partition.create-destroy", "partition.placements"]:
             result = provider.compare(case, {
-                road: lambda road=road: provider.sample(case, road, 1, environment=environment) for road in ROADS})
+                way: lambda way=way: provider.sample(case, way, 1, environment=environment) for way in WAYS})
             results.append({"kept": kept, **result})
-            rows.append([case, kept, *[f"{1e9 / result[road]:,.0f} ({result[road] / result['direct']:.2f})"
-                                       for road in ROADS]])
+            rows.append([case, kept, *[f"{1e9 / result[way]:,.0f} ({result[way] / result['direct']:.2f})"
+                                       for way in WAYS]])
     return results, harness.markdown_table(["operation, 1 thread", "partitions kept", "direct a second (ratio of time)",
                                             "in process", "child"], rows)
 
 
 def measure_opening(provider):
-    result = provider.compare("open", {road: lambda road=road: provider.sample("open", road, 1) for road in ROADS})
+    result = provider.compare("open", {way: lambda way=way: provider.sample("open", way, 1) for way in WAYS})
     row = ["open and close", f"{result['direct'] / 1e3:.1f}",
-           *[f"{result[road] / 1e3:.1f} ({result[road] / result['direct']:.2f})" for road in ROADS[1:]]]
+           *[f"{result[way] / 1e3:.1f} ({result[way] / result['direct']:.2f})" for way in WAYS[1:]]]
     return result, harness.markdown_table(["", "direct us", "in process us (ratio)", "child us (ratio)"], [row])
 
 
@@ -155,18 +155,18 @@ def measure_limiter(provider):
     results, rows = [], []
     for case in LIMITER_CASES:
         for threads in THREADS:
-            result = provider.compare(case, {road: lambda road=road: provider.sample(case, road, threads, folder)
-                                             for road in ["tenant", "library"]})
+            result = provider.compare(case, {way: lambda way=way: provider.sample(case, way, threads, folder)
+                                             for way in ["tenant", "library"]})
             results.append({"threads": threads, **result})
             rows.append([case, callers(threads), f"{result['tenant']:.1f}", ratio(result["library"], result["tenant"])])
     return results, harness.markdown_table(["check", "callers", "tenant inline ns", "facet/limiter.h ns (ratio)"],
                                            rows)
 
 
-def count_instructions(provider, case, road, calls):
+def count_instructions(provider, case, way, calls):
     log = provider.bench.folder / "callgrind.log"
     provider.bench.output(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={log}",
-                           provider.program, case, road, provider.file, 1, 1, calls], provider.environment)
+                           provider.program, case, way, provider.file, 1, 1, calls], provider.environment)
     return int(re.search(r"Collected : (\d+)", log.read_text())[1])
 
 
@@ -178,8 +178,8 @@ def measure_instructions(provider):
     results, rows = {}, []
     for case in COUNTED:
         result = results[case] = {
-            road: (count_instructions(provider, case, road, MANY) - count_instructions(provider, case, road, FEW))
-            / (MANY - FEW) for road in ["direct", "in-process"]}
+            way: (count_instructions(provider, case, way, MANY) - count_instructions(provider, case, way, FEW))
+            / (MANY - FEW) for way in ["direct", "in-process"]}
         rows.append([case, f"{result['direct']:.1f}", f"{result['in-process']:.1f}",
                      f"{result['in-process'] - result['direct']:+.2f}"])
     return results, harness.markdown_table(["operation", "direct", "in process", "added"], rows)

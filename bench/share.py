@@ -40,7 +40,7 @@ SCENARIOS = [
 
 
 class Runner:
-    """Runs tenants under one kind of control and reads what they completed."""
+    """Runs tenants under one kind of control and reads how much they completed."""
 
     def __init__(self, bench, options):
         self.bench = bench

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One virtual GPU: create it, allocate, multiply two matrices, look at what that took, take everything down.
- * (Example 1 of the CUDA virtualization guide, which this follows step by step; here the matrices are really
+ * One virtual GPU: create it, allocate, multiply two matrices, read the memory and time that took, take everything
+ * down. (Example 1 of the CUDA virtualization guide, which this follows step by step; here the matrices are really
  * multiplied.)
  *
  * usage: basic        needs no accelerator: without one it runs on this machine's processors

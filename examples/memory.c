@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two virtual GPUs share a device's memory: allocate, free every other piece, defragment, and read what that did; once
+ * Two virtual GPUs share a device's memory: allocate, free every other piece, defragment, and read the effect; once
  * by hand, and once by a memory that does it by itself.
  * (Example 3 of the CUDA virtualization guide, which this follows step by step; here pages really move.)
  *
@@ -95,7 +95,7 @@ static uint64_t defragment(struct tenant *tenant)
     return report.moved_bytes;
 }
 
-/* The addresses of before hold what they held. Returns how many bytes do not. */
+/* Counts the bytes that changed at the addresses from before. */
 static uint64_t count_wrong(const struct tenant *tenant)
 {
     uint8_t *copy = malloc(tenant->piece_bytes);

@@ -73,7 +73,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void check(CUresult result, const char *call)
+static void check_call(CUresult result, const char *call)
 {
     if (result == CUDA_SUCCESS)
         return;
@@ -85,15 +85,15 @@ static void call_pair(void)
 {
     CUdeviceptr pointer;
 
-    check(cuda.cuMemAlloc_v2(&pointer, 4096), "cuMemAlloc");
-    check(cuda.cuMemFree_v2(pointer), "cuMemFree");
+    check_call(cuda.cuMemAlloc_v2(&pointer, 4096), "cuMemAlloc");
+    check_call(cuda.cuMemFree_v2(pointer), "cuMemFree");
 }
 
 static void call_info(void)
 {
     size_t is_free, total;
 
-    check(cuda.cuMemGetInfo_v2(&is_free, &total), "cuMemGetInfo");
+    check_call(cuda.cuMemGetInfo_v2(&is_free, &total), "cuMemGetInfo");
 }
 
 static uint64_t run_batch(void (*call)(void))
@@ -121,7 +121,7 @@ static bool all_went_on(struct worker *worker)
     return all;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_times(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
@@ -144,15 +144,15 @@ static void stay_on(unsigned index)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-static void *work(void *argument)
+static void *allocate_repeatedly(void *argument)
 {
     struct worker *worker = argument;
     CUdeviceptr pointer;
 
     stay_on(worker->index);
-    check(cuda.cuCtxSetCurrent(worker->context), "cuCtxSetCurrent");
+    check_call(cuda.cuCtxSetCurrent(worker->context), "cuCtxSetCurrent");
     for (unsigned i = 0; i < worker->options->live; i++)
-        check(cuda.cuMemAlloc_v2(&pointer, 4096), "cuMemAlloc");
+        check_call(cuda.cuMemAlloc_v2(&pointer, 4096), "cuMemAlloc");
     for (unsigned i = 0; i < WARM_UP; i++)
         run_batch(worker->options->call);
     pthread_barrier_wait(&shared->barrier);
@@ -167,7 +167,7 @@ static void *work(void *argument)
         fputs("bench_cuda_memory: the callers never ran at the same time\n", stderr);
         exit(EXIT_FAILURE);
     }
-    qsort(worker->batches_ns, worker->count, sizeof worker->batches_ns[0], compare);
+    qsort(worker->batches_ns, worker->count, sizeof worker->batches_ns[0], compare_times);
     uint32_t median_ns = worker->batches_ns[worker->count / 2];
     shared->ns[worker->index] = (double)median_ns / BATCH;
     return NULL;
@@ -189,7 +189,7 @@ static void open_driver(const char *path)
     OPEN(cuMemFree_v2);
     OPEN(cuMemGetInfo_v2);
 #undef OPEN
-    check(cuda.cuInit(0), "cuInit");
+    check_call(cuda.cuInit(0), "cuInit");
 }
 
 static void run_process(const struct options *options, unsigned process)
@@ -199,12 +199,12 @@ static void run_process(const struct options *options, unsigned process)
     CUcontext context;
 
     open_driver(options->library);
-    check(cuda.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    check_call(cuda.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
     for (unsigned i = 0; workers && i < options->threads; i++) {
         workers[i].options = options;
         workers[i].context = context;
         workers[i].index = process * options->threads + i;
-        if (pthread_create(&ids[i], NULL, work, &workers[i]) != 0)
+        if (pthread_create(&ids[i], NULL, allocate_repeatedly, &workers[i]) != 0)
             exit(EXIT_FAILURE);
     }
     for (unsigned i = 0; workers && i < options->threads; i++)

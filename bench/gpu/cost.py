@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interposer's cost on a GPU: single calls, and a product of bf16 matrices; bare and in a vGPU, in one run.
 
-Owns: which calls, sizes and limits; a part of the GPU suite (tests/gpu/run).
+Owns: the calls, sizes and limits; a part of the GPU suite (tests/gpu/run).
 Never: asserts a time: calls are only recorded, a product is held to a ratio.
 """
 import harness

@@ -4,13 +4,13 @@
  * compares.
  *
  * Owns: inputs, the interleaved rounds, and the check of both outputs against the plain C reference.
- * Never: compares times, or reports those of a road whose output is wrong as if it were right.
+ * Never: compares times, or reports those of a way whose output is wrong as if it were right.
  *
  * usage: bench_kernel list
  *        bench_kernel run KERNEL SOURCES PROVIDER ROUNDS MILLISECONDS
  *        bench_kernel hit KERNEL SOURCES PROVIDER
  *
- * SOURCES: the folder of the .cl files. PROVIDER: facet-provider-cpu.so. MILLISECONDS: of one road's part of a round.
+ * SOURCES: the folder of the .cl files. PROVIDER: facet-provider-cpu.so. MILLISECONDS: of one way's part of a round.
  * Prints JSON on one line.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "road.h"
+#include "way.h"
 
 #define ROUNDS_MOST    64u
 #define LAUNCHES_LEAST 2u
@@ -30,7 +30,7 @@ static _Noreturn void die(const char *what, const char *why)
     exit(EXIT_FAILURE);
 }
 
-static void *make(size_t bytes)
+static void *make_memory(size_t bytes)
 {
     void *memory = calloc(1, bytes);
 
@@ -50,12 +50,12 @@ static void read_source(struct bench_data *data, const char *folder)
     file = fopen(path, "re");
     if (!file)
         die(path, strerror(errno));
-    data->source = make(65536);
+    data->source = make_memory(65536);
     data->source_bytes = fread(data->source, 1, 65535, file);
     fclose(file);
 }
 
-static void prepare(struct bench_data *data, const char *name, const char *folder)
+static void prepare_data(struct bench_data *data, const char *name, const char *folder)
 {
     data->kernel = bench_kernel_find(name);
     if (!data->kernel)
@@ -66,12 +66,12 @@ static void prepare(struct bench_data *data, const char *name, const char *folde
 
         if (argument->kind < BENCH_IN)
             continue;
-        data->input[i] = make(bench_argument_bytes(argument));
+        data->input[i] = make_memory(bench_argument_bytes(argument));
         data->expected[i] = data->input[i];
         if (argument->kind == BENCH_IN)
             argument->fill(data->input[i], argument->count, i + 1);
         else
-            data->expected[i] = make(bench_argument_bytes(argument));
+            data->expected[i] = make_memory(bench_argument_bytes(argument));
     }
     data->kernel->reference(data->expected);
 }
@@ -91,9 +91,9 @@ static double element_error(const struct bench_argument *argument, const void *i
     return fabs(x - y) / fmax(1, fabs(y));
 }
 
-static bool verify(struct bench_road *road, const struct bench_data *data)
+static bool verify_output(struct bench_way *way, const struct bench_data *data)
 {
-    road->error = 0;
+    way->error = 0;
     for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
         const struct bench_argument *argument = &data->kernel->arguments[i];
         size_t bytes = bench_argument_bytes(argument);
@@ -101,13 +101,13 @@ static bool verify(struct bench_road *road, const struct bench_data *data)
 
         if (argument->kind != BENCH_OUT)
             continue;
-        is = make(bytes);
-        if (!road->read(road, i, is, bytes)) {
+        is = make_memory(bytes);
+        if (!way->read(way, i, is, bytes)) {
             free(is);
             return false;
         }
         for (size_t at = 0; at < argument->count; at++)
-            road->error = fmax(road->error, element_error(argument, is, data->expected[i], at));
+            way->error = fmax(way->error, element_error(argument, is, data->expected[i], at));
         free(is);
     }
     return true;
@@ -115,12 +115,12 @@ static bool verify(struct bench_road *road, const struct bench_data *data)
 
 /* ---- rounds ---- */
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t smaller_of(uint64_t a, uint64_t b)
 {
     return a == 0 || b < a ? b : a;
 }
 
-static bool sample(struct bench_road *road, uint64_t duration_ns, struct bench_sample *ret_sample)
+static bool sample_launches(struct bench_way *way, uint64_t duration_ns, struct bench_sample *ret_sample)
 {
     struct bench_sample best = {0};
     uint64_t begin = bench_now_ns();
@@ -128,10 +128,10 @@ static bool sample(struct bench_road *road, uint64_t duration_ns, struct bench_s
     do {
         uint64_t device_ns, start = bench_now_ns();
 
-        if (!road->launch(road, &device_ns))
+        if (!way->launch(way, &device_ns))
             return false;
-        best.wall_ns = least(best.wall_ns, bench_now_ns() - start);
-        best.device_ns = least(best.device_ns, device_ns);
+        best.wall_ns = smaller_of(best.wall_ns, bench_now_ns() - start);
+        best.device_ns = smaller_of(best.device_ns, device_ns);
         best.launches++;
     } while (best.launches < LAUNCHES_LEAST || bench_now_ns() - begin < duration_ns);
     *ret_sample = best;
@@ -166,20 +166,20 @@ static void print_building(const struct bench_building *building)
            building->hit_to_launch_ns);
 }
 
-static void print_road(const struct bench_road *road, const struct bench_kernel *kernel,
-                       const struct bench_sample *samples, unsigned rounds)
+static void print_way(const struct bench_way *way, const struct bench_kernel *kernel,
+                      const struct bench_sample *samples, unsigned rounds)
 {
-    if (*road->missing) {
-        print_missing(road->name, road->missing);
+    if (*way->missing) {
+        print_missing(way->name, way->missing);
         return;
     }
-    printf(",\"%s\":{", road->name);
-    print_building(&road->building);
-    printf(",\"right\":%s,\"error\":", road->error <= kernel->tolerance ? "true" : "false");
-    if (isinf(road->error))
+    printf(",\"%s\":{", way->name);
+    print_building(&way->building);
+    printf(",\"right\":%s,\"error\":", way->error <= kernel->tolerance ? "true" : "false");
+    if (isinf(way->error))
         fputs("null", stdout);
     else
-        printf("%g", road->error);
+        printf("%g", way->error);
     fputs(",\"rounds\":[", stdout);
     for (unsigned i = 0; i < rounds; i++)
         printf("%s{\"device_ns\":%" PRIu64 ",\"wall_ns\":%" PRIu64 ",\"launches\":%" PRIu64 "}", i ? "," : "",
@@ -189,9 +189,9 @@ static void print_road(const struct bench_road *road, const struct bench_kernel 
 
 /* ---- verbs ---- */
 
-#define ROADS 4u
+#define WAYS 4u
 
-static int list(void)
+static int list_kernels(void)
 {
     const struct bench_kernel *kernel;
 
@@ -202,7 +202,7 @@ static int list(void)
     return EXIT_SUCCESS;
 }
 
-static uint64_t parse(const char *text, uint64_t low, uint64_t high)
+static uint64_t parse_number(const char *text, uint64_t low, uint64_t high)
 {
     char *end;
     unsigned long long value = strtoull(text, &end, 10);
@@ -214,32 +214,32 @@ static uint64_t parse(const char *text, uint64_t low, uint64_t high)
     return value;
 }
 
-static int run(const struct bench_data *data, const char *provider, unsigned rounds, uint64_t duration_ns)
+static int run_rounds(const struct bench_data *data, const char *provider, unsigned rounds, uint64_t duration_ns)
 {
-    struct bench_sample samples[ROADS][ROUNDS_MOST] = {0};
-    struct bench_road roads[ROADS];
+    struct bench_sample samples[WAYS][ROUNDS_MOST] = {0};
+    struct bench_way ways[WAYS];
 
-    bench_road_pocl(&roads[0]);
-    bench_road_facet(&roads[1], provider);
-    bench_road_loop(&roads[2]);
-    bench_road_touch(&roads[3]);
-    for (unsigned i = 0; i < ROADS; i++)
-        if (roads[i].build(&roads[i], data) && roads[i].read)
-            verify(&roads[i], data);
-    for (unsigned turn = 0; turn < rounds * ROADS; turn++) {
-        unsigned which = (turn + turn / ROADS) % ROADS;
+    bench_way_pocl(&ways[0]);
+    bench_way_facet(&ways[1], provider);
+    bench_way_loop(&ways[2]);
+    bench_way_touch(&ways[3]);
+    for (unsigned i = 0; i < WAYS; i++)
+        if (ways[i].build(&ways[i], data) && ways[i].read)
+            verify_output(&ways[i], data);
+    for (unsigned turn = 0; turn < rounds * WAYS; turn++) {
+        unsigned which = (turn + turn / WAYS) % WAYS;
 
-        if (!*roads[which].missing)
-            sample(&roads[which], duration_ns, &samples[which][turn / ROADS]);
+        if (!*ways[which].missing)
+            sample_launches(&ways[which], duration_ns, &samples[which][turn / WAYS]);
     }
     printf("{\"kernel\":\"%s\",\"tag\":\"%s\"", data->kernel->label, data->kernel->tag);
-    for (unsigned i = 0; i < ROADS; i++)
-        print_road(&roads[i], data->kernel, samples[i], rounds);
+    for (unsigned i = 0; i < WAYS; i++)
+        print_way(&ways[i], data->kernel, samples[i], rounds);
     puts("}");
     return EXIT_SUCCESS;
 }
 
-static int hit(const struct bench_data *data, const char *provider)
+static int run_hit(const struct bench_data *data, const char *provider)
 {
     struct bench_building building;
     char missing[512];
@@ -262,7 +262,7 @@ int main(int argc, char **argv)
     int status;
 
     if (argc == 2 && strcmp(argv[1], "list") == 0)
-        return list();
+        return list_kernels();
     bool runs = argc == 7 && strcmp(argv[1], "run") == 0, hits = argc == 5 && strcmp(argv[1], "hit") == 0;
 
     if (!runs && !hits) {
@@ -272,11 +272,11 @@ int main(int argc, char **argv)
               stderr);
         return 2;
     }
-    prepare(&data, argv[2], argv[3]);
+    prepare_data(&data, argv[2], argv[3]);
     if (hits)
-        status = hit(&data, argv[4]);
+        status = run_hit(&data, argv[4]);
     else
-        status = run(&data, argv[4], (unsigned)parse(argv[5], 1, ROUNDS_MOST),
-                     parse(argv[6], 1, 600000) * UINT64_C(1000000));
+        status = run_rounds(&data, argv[4], (unsigned)parse_number(argv[5], 1, ROUNDS_MOST),
+                            parse_number(argv[6], 1, 600000) * UINT64_C(1000000));
     return fflush(stdout) ? EXIT_FAILURE : status;
 }

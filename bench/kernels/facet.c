@@ -9,12 +9,12 @@
 #include <facet/kernel.h>
 #include <facet/session.h>
 
-#include "road.h"
+#include "way.h"
 
 #define RECORDS  16u
 #define PATIENCE UINT64_C(120000000000)
 
-struct facet_road {
+struct facet_way {
     const char *provider_path;
     struct facet_session *session;
     const struct facet_provider *provider;
@@ -25,29 +25,29 @@ struct facet_road {
     const struct bench_kernel *what;
 };
 
-static bool fail(struct bench_road *road, const char *what, const struct facet_error *error)
+static bool fail(struct bench_way *way, const char *what, const struct facet_error *error)
 {
-    snprintf(road->missing, sizeof road->missing, "%s: %s", what, error->message);
+    snprintf(way->missing, sizeof way->missing, "%s: %s", what, error->message);
     return false;
 }
 
-static bool open_session(struct bench_road *road, struct facet_road *facet)
+static bool open_session(struct bench_way *way, struct facet_way *facet)
 {
     const struct facet_session_options options = {.size = sizeof options, .place = FACET_SESSION_IN_PROCESS};
     struct facet_error error = {0};
 
     if (facet_session_open(facet->provider_path, &options, &facet->session, &error) != FACET_OK)
-        return fail(road, "facet_session_open", &error);
+        return fail(way, "facet_session_open", &error);
     facet->provider = facet_session_provider(facet->session);
     facet->instance = facet_session_instance(facet->session);
     if (facet->provider->memory->create_context(facet->instance, 0, NULL, "bench", &facet->context, &error) != FACET_OK)
-        return fail(road, "create_context", &error);
+        return fail(way, "create_context", &error);
     if (facet->provider->execution->create_stream(facet->instance, facet->context, &facet->stream, &error) != FACET_OK)
-        return fail(road, "create_stream", &error);
+        return fail(way, "create_stream", &error);
     return true;
 }
 
-static bool compile(struct bench_road *road, const struct bench_data *data, uint32_t cache_mode,
+static bool compile(struct bench_way *way, const struct bench_data *data, uint32_t cache_mode,
                     struct facet_image **ret_image, uint64_t *ret_ns)
 {
     const struct facet_compiler_options how = {.size = sizeof how, .cache_mode = cache_mode};
@@ -59,26 +59,26 @@ static bool compile(struct bench_road *road, const struct bench_data *data, uint
     uint64_t start = bench_now_ns();
 
     if (facet_compiler_create(&how, &compiler, &error) != FACET_OK)
-        return fail(road, "facet_compiler_create", &error);
+        return fail(way, "facet_compiler_create", &error);
     enum facet_status status = facet_compile(compiler, data->source, data->source_bytes, &options, ret_image, &error);
 
     *ret_ns = bench_now_ns() - start;
     facet_compiler_destroy(compiler);
-    return status == FACET_OK || fail(road, "facet_compile", &error);
+    return status == FACET_OK || fail(way, "facet_compile", &error);
 }
 
 /* A compile whose time alone is measured. */
-static bool compile_only(struct bench_road *road, const struct bench_data *data, uint32_t cache_mode, uint64_t *ret_ns)
+static bool compile_only(struct bench_way *way, const struct bench_data *data, uint32_t cache_mode, uint64_t *ret_ns)
 {
     struct facet_image *image;
 
-    if (!compile(road, data, cache_mode, &image, ret_ns))
+    if (!compile(way, data, cache_mode, &image, ret_ns))
         return false;
     facet_image_destroy(image);
     return true;
 }
 
-static bool make_memory(struct bench_road *road, struct facet_road *facet, const struct bench_data *data)
+static bool make_memory(struct bench_way *way, struct facet_way *facet, const struct bench_data *data)
 {
     const struct facet_memory_ops *ops = facet->provider->memory;
     struct facet_error error = {0};
@@ -90,14 +90,14 @@ static bool make_memory(struct bench_road *road, struct facet_road *facet, const
         if (argument->kind < BENCH_IN)
             continue;
         if (ops->alloc(facet->instance, facet->context, bytes, &facet->memory[i], &error) != FACET_OK)
-            return fail(road, "alloc", &error);
+            return fail(way, "alloc", &error);
         if (ops->write(facet->instance, facet->context, facet->memory[i], data->input[i], bytes, &error) != FACET_OK)
-            return fail(road, "write", &error);
+            return fail(way, "write", &error);
     }
     return true;
 }
 
-static enum facet_status set_argument(const struct facet_road *facet, unsigned index,
+static enum facet_status set_argument(const struct facet_way *facet, unsigned index,
                                       const struct bench_argument *argument, struct facet_error *error)
 {
     if (argument->kind == BENCH_LOCAL)
@@ -107,7 +107,7 @@ static enum facet_status set_argument(const struct facet_road *facet, unsigned i
     return facet_kernel_set_memory(facet->kernel, index, facet->memory[index], error);
 }
 
-static bool load(struct bench_road *road, struct facet_road *facet, const struct facet_image *image)
+static bool load(struct bench_way *way, struct facet_way *facet, const struct facet_image *image)
 {
     const struct bench_kernel *what = facet->what;
     struct facet_error error = {0};
@@ -115,14 +115,14 @@ static bool load(struct bench_road *road, struct facet_road *facet, const struct
     facet_kernel_destroy(facet->kernel);
     facet->kernel = NULL;
     if (facet_kernel_load(facet->session, facet->context, image, what->name, &facet->kernel, &error) != FACET_OK)
-        return fail(road, "facet_kernel_load", &error);
+        return fail(way, "facet_kernel_load", &error);
     for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST && what->arguments[i].kind != BENCH_NONE; i++)
         if (set_argument(facet, i, &what->arguments[i], &error) != FACET_OK)
-            return fail(road, "facet_kernel_set", &error);
+            return fail(way, "facet_kernel_set", &error);
     return true;
 }
 
-static bool queue(struct bench_road *road, const struct facet_road *facet)
+static bool queue(struct bench_way *way, const struct facet_way *facet)
 {
     const struct bench_kernel *what = facet->what;
     struct facet_range range = {.size = sizeof range, .dimensions = what->dimensions};
@@ -133,38 +133,38 @@ static bool queue(struct bench_road *road, const struct facet_road *facet)
         range.group[i] = (uint32_t)what->group[i];
     }
     if (facet_kernel_launch(facet->kernel, facet->stream, &range, &error) != FACET_OK)
-        return fail(road, "facet_kernel_launch", &error);
+        return fail(way, "facet_kernel_launch", &error);
     return true;
 }
 
-static bool wait(struct bench_road *road, const struct facet_road *facet)
+static bool wait(struct bench_way *way, const struct facet_way *facet)
 {
     const struct facet_execution_ops *ops = facet->provider->execution;
     struct facet_stream_state state = {.size = sizeof state};
     struct facet_error error = {0};
 
     if (ops->synchronize(facet->instance, facet->context, facet->stream, PATIENCE, &error) != FACET_OK)
-        return fail(road, "synchronize", &error);
+        return fail(way, "synchronize", &error);
     if (ops->query(facet->instance, facet->context, facet->stream, &state, &error) != FACET_OK)
-        return fail(road, "query", &error);
+        return fail(way, "query", &error);
     if (state.failed == 0)
         return true;
-    snprintf(road->missing, sizeof road->missing, "a launch failed with status -%u", state.failed);
+    snprintf(way->missing, sizeof way->missing, "a launch failed with status -%u", state.failed);
     return false;
 }
 
-static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
+static bool launch(struct bench_way *way, uint64_t *ret_device_ns)
 {
-    struct facet_road *facet = road->state;
+    struct facet_way *facet = way->state;
     struct facet_launch_record records[RECORDS] = {0};
     struct facet_error error = {0};
     uint32_t count = 0;
 
-    if (!queue(road, facet) || !wait(road, facet))
+    if (!queue(way, facet) || !wait(way, facet))
         return false;
     if (facet->provider->execution->records(facet->instance, facet->context, facet->stream, facet->seen, records,
                                             sizeof *records, RECORDS, &count, &error) != FACET_OK)
-        return fail(road, "records", &error);
+        return fail(way, "records", &error);
     *ret_device_ns = 0;
     for (uint32_t i = 0; i < count && i < RECORDS; i++) {
         facet->seen = records[i].sequence;
@@ -173,42 +173,42 @@ static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
     return true;
 }
 
-static bool build(struct bench_road *road, const struct bench_data *data)
+static bool build(struct bench_way *way, const struct bench_data *data)
 {
-    struct facet_road *facet = road->state;
+    struct facet_way *facet = way->state;
     struct facet_image *image = NULL;
     uint64_t unused, start;
 
     facet->what = data->kernel;
-    if (!compile_only(road, data, FACET_CACHE_USE, &road->building.cold_ns) ||
-        !compile_only(road, data, FACET_CACHE_BYPASS, &road->building.again_ns) ||
-        !compile(road, data, FACET_CACHE_USE, &image, &road->building.warm_ns))
+    if (!compile_only(way, data, FACET_CACHE_USE, &way->building.cold_ns) ||
+        !compile_only(way, data, FACET_CACHE_BYPASS, &way->building.again_ns) ||
+        !compile(way, data, FACET_CACHE_USE, &image, &way->building.warm_ns))
         return false;
-    bool ready = open_session(road, facet) && make_memory(road, facet, data) && load(road, facet, image);
+    bool ready = open_session(way, facet) && make_memory(way, facet, data) && load(way, facet, image);
 
     facet_image_destroy(image);
     start = bench_now_ns();
-    if (!ready || !launch(road, &unused))
+    if (!ready || !launch(way, &unused))
         return false;
-    road->building.first_launch_ns = bench_now_ns() - start;
+    way->building.first_launch_ns = bench_now_ns() - start;
     return true;
 }
 
-static bool read_memory(struct bench_road *road, unsigned argument, void *data, size_t bytes)
+static bool read_memory(struct bench_way *way, unsigned argument, void *data, size_t bytes)
 {
-    struct facet_road *facet = road->state;
+    struct facet_way *facet = way->state;
     struct facet_error error = {0};
 
     return facet->provider->memory->read(facet->instance, facet->context, facet->memory[argument], bytes, data,
                                          &error) == FACET_OK ||
-           fail(road, "read", &error);
+           fail(way, "read", &error);
 }
 
-void bench_road_facet(struct bench_road *road, const char *provider)
+void bench_way_facet(struct bench_way *way, const char *provider)
 {
-    struct facet_road *facet = calloc(1, sizeof *facet);
+    struct facet_way *facet = calloc(1, sizeof *facet);
 
-    *road = (struct bench_road){.name = "facet", .build = build, .launch = launch, .read = read_memory, .state = facet};
+    *way = (struct bench_way){.name = "facet", .build = build, .launch = launch, .read = read_memory, .state = facet};
     if (!facet)
         abort();
     facet->provider_path = provider;
@@ -219,23 +219,23 @@ bool bench_facet_hit(const struct bench_data *data, const char *provider, struct
 {
     struct bench_building building = {0};
     struct facet_image *image = NULL;
-    struct bench_road road;
-    struct facet_road *facet;
+    struct bench_way way;
+    struct facet_way *facet;
 
-    bench_road_facet(&road, provider);
-    facet = road.state;
+    bench_way_facet(&way, provider);
+    facet = way.state;
     facet->what = data->kernel;
-    bool done = open_session(&road, facet) && make_memory(&road, facet, data);
+    bool done = open_session(&way, facet) && make_memory(&way, facet, data);
 
     uint64_t start = bench_now_ns();
-    done = done && compile(&road, data, FACET_CACHE_READ_ONLY, &image, &building.warm_ns) &&
-           load(&road, facet, image) && queue(&road, facet);
+    done = done && compile(&way, data, FACET_CACHE_READ_ONLY, &image, &building.warm_ns) && load(&way, facet, image) &&
+           queue(&way, facet);
     building.hit_to_launch_ns = bench_now_ns() - start;
-    done = done && wait(&road, facet);
+    done = done && wait(&way, facet);
     building.first_launch_ns = bench_now_ns() - start;
     if (done)
         *ret_building = building;
     else
-        snprintf(ret_missing, size, "%s", road.missing);
+        snprintf(ret_missing, size, "%s", way.missing);
     return done;
 }

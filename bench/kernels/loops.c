@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "road.h"
+#include "way.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
 
@@ -187,7 +187,7 @@ struct loop {
 };
 
 /* As both runtimes' memory is at best: in huge pages. */
-static void *take(size_t bytes)
+static void *take_huge(size_t bytes)
 {
     void *memory = aligned_alloc(HUGE_BYTES, (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES);
 
@@ -197,14 +197,14 @@ static void *take(size_t bytes)
     return memory;
 }
 
-/* The kernel's inputs and outputs, as a road's own. */
-static struct loop *open_loop(struct bench_road *road, const struct bench_data *data)
+/* The kernel's inputs and outputs, as a way's own. */
+static struct loop *open_loop(struct bench_way *way, const struct bench_data *data)
 {
     struct loop *loop = calloc(1, sizeof *loop);
 
     if (!loop)
         abort();
-    road->state = loop;
+    way->state = loop;
     loop->kernel = data->kernel;
     for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
         const struct bench_argument *argument = &data->kernel->arguments[i];
@@ -212,30 +212,30 @@ static struct loop *open_loop(struct bench_road *road, const struct bench_data *
 
         if (argument->kind < BENCH_IN)
             continue;
-        loop->memory[i] = take(bytes);
+        loop->memory[i] = take_huge(bytes);
         memcpy(loop->memory[i], data->input[i], bytes);
     }
     return loop;
 }
 
-static bool build(struct bench_road *road, const struct bench_data *data)
+static bool build(struct bench_way *way, const struct bench_data *data)
 {
-    struct loop *loop = open_loop(road, data);
+    struct loop *loop = open_loop(way, data);
 
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
         if (strcmp(loops[i].label, data->kernel->label) == 0)
             loop->run = loops[i].run;
     if (!loop->run) {
-        snprintf(road->missing, sizeof road->missing, "not written as a loop");
+        snprintf(way->missing, sizeof way->missing, "not written as a loop");
         return false;
     }
     loop->run(loop->memory);
     return true;
 }
 
-static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
+static bool launch(struct bench_way *way, uint64_t *ret_device_ns)
 {
-    struct loop *loop = road->state;
+    struct loop *loop = way->state;
 
     loop->run(loop->memory);
     *ret_device_ns = 0;
@@ -251,15 +251,15 @@ static uint64_t sum_of(const uint64_t *restrict words, size_t count)
     return sum;
 }
 
-static bool build_touch(struct bench_road *road, const struct bench_data *data)
+static bool build_touch(struct bench_way *way, const struct bench_data *data)
 {
-    open_loop(road, data);
+    open_loop(way, data);
     return true;
 }
 
-static bool touch(struct bench_road *road, uint64_t *ret_device_ns)
+static bool touch(struct bench_way *way, uint64_t *ret_device_ns)
 {
-    struct loop *loop = road->state;
+    struct loop *loop = way->state;
 
     for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
         const struct bench_argument *argument = &loop->kernel->arguments[i];
@@ -273,20 +273,20 @@ static bool touch(struct bench_road *road, uint64_t *ret_device_ns)
     return true;
 }
 
-static bool read_memory(struct bench_road *road, unsigned argument, void *data, size_t bytes)
+static bool read_memory(struct bench_way *way, unsigned argument, void *data, size_t bytes)
 {
-    const struct loop *loop = road->state;
+    const struct loop *loop = way->state;
 
     memcpy(data, loop->memory[argument], bytes);
     return true;
 }
 
-void bench_road_loop(struct bench_road *road)
+void bench_way_loop(struct bench_way *way)
 {
-    *road = (struct bench_road){.name = "loop", .build = build, .launch = launch, .read = read_memory};
+    *way = (struct bench_way){.name = "loop", .build = build, .launch = launch, .read = read_memory};
 }
 
-void bench_road_touch(struct bench_road *road)
+void bench_way_touch(struct bench_way *way)
 {
-    *road = (struct bench_road){.name = "touch", .build = build_touch, .launch = touch};
+    *way = (struct bench_way){.name = "touch", .build = build_touch, .launch = touch};
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "road.h"
+#include "way.h"
 
 struct pocl {
     cl_context context;
@@ -21,9 +21,9 @@ struct pocl {
     const struct bench_kernel *what;
 };
 
-static bool fail(struct bench_road *road, const char *call, cl_int code)
+static bool fail(struct bench_way *way, const char *call, cl_int code)
 {
-    snprintf(road->missing, sizeof road->missing, "%s failed with %d", call, code);
+    snprintf(way->missing, sizeof way->missing, "%s failed with %d", call, code);
     return false;
 }
 
@@ -31,10 +31,10 @@ static bool fail(struct bench_road *road, const char *call, cl_int code)
     do {                                                                                                               \
         cl_int check_code = (code);                                                                                    \
         if (check_code != CL_SUCCESS)                                                                                  \
-            return fail(road, call, check_code);                                                                       \
+            return fail(way, call, check_code);                                                                        \
     } while (0)
 
-static bool open_device(struct bench_road *road, struct pocl *pocl)
+static bool open_device(struct bench_way *way, struct pocl *pocl)
 {
     cl_platform_id platforms[16];
     cl_uint count = 0;
@@ -45,7 +45,7 @@ static bool open_device(struct bench_road *road, struct pocl *pocl)
         if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_CPU, 1, &pocl->device, NULL) != CL_SUCCESS)
             pocl->device = NULL;
     if (!pocl->device)
-        return fail(road, "looking for an OpenCL device of type CPU", CL_DEVICE_NOT_FOUND);
+        return fail(way, "looking for an OpenCL device of type CPU", CL_DEVICE_NOT_FOUND);
     pocl->context = clCreateContext(NULL, 1, &pocl->device, NULL, NULL, &code);
     CHECK("clCreateContext", code);
     pocl->queue = clCreateCommandQueue(pocl->context, pocl->device, CL_QUEUE_PROFILING_ENABLE, &code);
@@ -53,7 +53,7 @@ static bool open_device(struct bench_road *road, struct pocl *pocl)
     return true;
 }
 
-static bool build_once(struct bench_road *road, struct pocl *pocl, const struct bench_data *data, uint64_t *ret_ns)
+static bool build_once(struct bench_way *way, struct pocl *pocl, const struct bench_data *data, uint64_t *ret_ns)
 {
     uint64_t start = bench_now_ns();
     const char *source = data->source;
@@ -71,7 +71,7 @@ static bool build_once(struct bench_road *road, struct pocl *pocl, const struct 
     return true;
 }
 
-static bool set_argument(struct bench_road *road, struct pocl *pocl, const struct bench_data *data, unsigned i)
+static bool set_argument(struct bench_way *way, struct pocl *pocl, const struct bench_data *data, unsigned i)
 {
     const struct bench_argument *argument = &data->kernel->arguments[i];
     size_t bytes = bench_argument_bytes(argument);
@@ -93,9 +93,9 @@ static bool set_argument(struct bench_road *road, struct pocl *pocl, const struc
     return true;
 }
 
-static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
+static bool launch(struct bench_way *way, uint64_t *ret_device_ns)
 {
-    struct pocl *pocl = road->state;
+    struct pocl *pocl = way->state;
     cl_ulong start = 0, end = 0;
     cl_event event;
 
@@ -110,38 +110,38 @@ static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
     return true;
 }
 
-static bool build(struct bench_road *road, const struct bench_data *data)
+static bool build(struct bench_way *way, const struct bench_data *data)
 {
     struct pocl *pocl = calloc(1, sizeof *pocl);
     uint64_t unused, start;
 
     if (!pocl)
-        return fail(road, "calloc", CL_OUT_OF_HOST_MEMORY);
-    road->state = pocl;
+        return fail(way, "calloc", CL_OUT_OF_HOST_MEMORY);
+    way->state = pocl;
     pocl->what = data->kernel;
-    if (!open_device(road, pocl) || !build_once(road, pocl, data, &road->building.cold_ns) ||
-        !build_once(road, pocl, data, &road->building.warm_ns))
+    if (!open_device(way, pocl) || !build_once(way, pocl, data, &way->building.cold_ns) ||
+        !build_once(way, pocl, data, &way->building.warm_ns))
         return false;
     for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST && data->kernel->arguments[i].kind != BENCH_NONE; i++)
-        if (!set_argument(road, pocl, data, i))
+        if (!set_argument(way, pocl, data, i))
             return false;
     start = bench_now_ns();
-    if (!launch(road, &unused))
+    if (!launch(way, &unused))
         return false;
-    road->building.first_launch_ns = bench_now_ns() - start;
+    way->building.first_launch_ns = bench_now_ns() - start;
     return true;
 }
 
-static bool read_memory(struct bench_road *road, unsigned argument, void *data, size_t bytes)
+static bool read_memory(struct bench_way *way, unsigned argument, void *data, size_t bytes)
 {
-    struct pocl *pocl = road->state;
+    struct pocl *pocl = way->state;
 
     CHECK("clEnqueueReadBuffer",
           clEnqueueReadBuffer(pocl->queue, pocl->memory[argument], CL_TRUE, 0, bytes, data, 0, NULL, NULL));
     return true;
 }
 
-void bench_road_pocl(struct bench_road *road)
+void bench_way_pocl(struct bench_way *way)
 {
-    *road = (struct bench_road){.name = "pocl", .build = build, .launch = launch, .read = read_memory};
+    *way = (struct bench_way){.name = "pocl", .build = build, .launch = launch, .read = read_memory};
 }

@@ -157,7 +157,7 @@ void reference_nbody(void *const *memory)
 }
 
 /* The polynomial of the kernel, not the exact distribution: it is off by up to 1e-7 itself. */
-static double below(double x)
+static double normal_below(double x)
 {
     double k = 1 / (1 + 0.2316419 * fabs(x));
     double tail = k * (0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429))));
@@ -175,7 +175,7 @@ void reference_black_scholes(void *const *memory)
     for (int i = 0; i < OPTIONS; i++) {
         double p = (double)price[i], s = (double)strike[i], t = (double)years[i];
         double root = volatility * sqrt(t), d1 = (log(p / s) + (rate + 0.5 * volatility * volatility) * t) / root;
-        double discounted = s * exp(-rate * t), value = p * below(d1) - discounted * below(d1 - root);
+        double discounted = s * exp(-rate * t), value = p * normal_below(d1) - discounted * normal_below(d1 - root);
 
         call[i] = (float)value;
         put[i] = (float)(value - p + discounted);
@@ -200,7 +200,7 @@ static void sha256_constants(uint32_t *ret_k)
     }
 }
 
-static uint32_t turn(uint32_t value, int bits)
+static uint32_t rotate_right(uint32_t value, int bits)
 {
     return value >> bits | value << (32 - bits);
 }
@@ -214,16 +214,16 @@ static void sha256_block(const uint32_t *block, const uint32_t *k, uint32_t *sta
             w[i] = block[i];
             continue;
         }
-        w[i] = w[i - 16] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
-               (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
+        w[i] = w[i - 16] + (rotate_right(w[i - 15], 7) ^ rotate_right(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
+               (rotate_right(w[i - 2], 17) ^ rotate_right(w[i - 2], 19) ^ w[i - 2] >> 10);
     }
     for (int i = 0; i < 8; i++)
         s[i] = state[i];
     for (int i = 0; i < 64; i++) {
-        uint32_t t1 =
-            s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[i] + w[i];
-        uint32_t t2 =
-            (turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+        uint32_t t1 = s[7] + (rotate_right(s[4], 6) ^ rotate_right(s[4], 11) ^ rotate_right(s[4], 25)) +
+                      ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[i] + w[i];
+        uint32_t t2 = (rotate_right(s[0], 2) ^ rotate_right(s[0], 13) ^ rotate_right(s[0], 22)) +
+                      ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
 
         for (int j = 7; j > 0; j--)
             s[j] = s[j - 1];
@@ -355,7 +355,7 @@ void reference_bitonic_step(void *const *memory)
     }
 }
 
-static float dart(uint32_t *state)
+static float random_coordinate(uint32_t *state)
 {
     *state ^= *state << 13;
     *state ^= *state >> 17;
@@ -373,7 +373,7 @@ void reference_monte_carlo(void *const *memory)
 
         hits[i] = 0;
         for (int thrown = 0; thrown < CARLO_DARTS; thrown++) {
-            float x = dart(&state), y = dart(&state);
+            float x = random_coordinate(&state), y = random_coordinate(&state);
 
             hits[i] += x * x + y * y <= 1.0f;
         }
@@ -445,7 +445,7 @@ void reference_dot(void *const *memory)
     }
 }
 
-static float mix(float a, float b, float how)
+static float interpolate(float a, float b, float how)
 {
     return a + (b - a) * how;
 }
@@ -462,8 +462,8 @@ static void resize(void *const *memory, int from, int to)
         int left = (int)fx, top = (int)fy;
         const float *corner = in + top * from + left, *under = corner + from;
 
-        out[at] = mix(mix(corner[0], corner[1], fx - (float)left), mix(under[0], under[1], fx - (float)left),
-                      fy - (float)top);
+        out[at] = interpolate(interpolate(corner[0], corner[1], fx - (float)left),
+                              interpolate(under[0], under[1], fx - (float)left), fy - (float)top);
     }
 }
 

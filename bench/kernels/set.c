@@ -10,21 +10,21 @@
 #define BLACK_RATE       0.02f
 #define BLACK_VOLATILITY 0.3f
 
-static uint32_t next(uint32_t *state)
+static uint32_t next_random(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return *state ^ *state >> 16;
 }
 
-static float unit(uint32_t *state)
+static float random_unit(uint32_t *state)
 {
-    return (float)(next(state) >> 8) * 0x1p-24f;
+    return (float)(next_random(state) >> 8) * 0x1p-24f;
 }
 
 static void fill_range(float *values, size_t count, uint32_t seed, float low, float high)
 {
     for (size_t i = 0; i < count; i++)
-        values[i] = low + (high - low) * unit(&seed);
+        values[i] = low + (high - low) * random_unit(&seed);
 }
 
 /* -1 to 1 */
@@ -49,7 +49,7 @@ static void fill_bytes(void *memory, size_t count, uint32_t seed)
     uint8_t *values = memory;
 
     for (size_t i = 0; i < count; i++)
-        values[i] = (uint8_t)next(&seed);
+        values[i] = (uint8_t)next_random(&seed);
 }
 
 static void fill_bits(void *memory, size_t count, uint32_t seed)
@@ -57,7 +57,7 @@ static void fill_bits(void *memory, size_t count, uint32_t seed)
     uint32_t *values = memory;
 
     for (size_t i = 0; i < count; i++)
-        values[i] = next(&seed);
+        values[i] = next_random(&seed);
 }
 
 /* 0 or 1: cells, and one in eight of a mask. */
@@ -66,7 +66,7 @@ static void fill_cells(void *memory, size_t count, uint32_t seed)
     uint8_t *values = memory;
 
     for (size_t i = 0; i < count; i++)
-        values[i] = next(&seed) >> 9 & 1;
+        values[i] = next_random(&seed) >> 9 & 1;
 }
 
 static void fill_mask(void *memory, size_t count, uint32_t seed)
@@ -74,7 +74,7 @@ static void fill_mask(void *memory, size_t count, uint32_t seed)
     uint32_t *values = memory;
 
     for (size_t i = 0; i < count; i++)
-        values[i] = (next(&seed) >> 9 & 7) == 0;
+        values[i] = (next_random(&seed) >> 9 & 7) == 0;
 }
 
 /* Rows of 0 to SPARSE_MOST elements, as CSR says where they begin. */
@@ -85,7 +85,7 @@ static void fill_starts(void *memory, size_t count, uint32_t seed)
 
     for (size_t i = 0; i < count; i++) {
         starts[i] = at;
-        at += next(&seed) % (SPARSE_MOST + 1);
+        at += next_random(&seed) % (SPARSE_MOST + 1);
     }
 }
 
@@ -94,7 +94,7 @@ static void fill_columns(void *memory, size_t count, uint32_t seed)
     uint32_t *columns = memory;
 
     for (size_t i = 0; i < count; i++)
-        columns[i] = next(&seed) % SPARSE_ROWS;
+        columns[i] = next_random(&seed) % SPARSE_ROWS;
 }
 
 /* clang-format off */

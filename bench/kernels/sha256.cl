@@ -11,7 +11,7 @@ __constant uint K[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-#define TURN(x, n) rotate((uint)(x), (uint)(32 - (n)))
+#define ROTATE_RIGHT(x, n) rotate((uint)(x), (uint)(32 - (n)))
 
 __kernel void sha256(__global const uint *messages, __global uint *digests)
 {
@@ -32,12 +32,12 @@ __kernel void sha256(__global const uint *messages, __global uint *digests)
         if (i >= 16) {
             uint low = w[(i + 1) % 16], high = w[(i + 14) % 16];
 
-            word += (TURN(low, 7) ^ TURN(low, 18) ^ low >> 3) + w[(i + 9) % 16] +
-                    (TURN(high, 17) ^ TURN(high, 19) ^ high >> 10);
+            word += (ROTATE_RIGHT(low, 7) ^ ROTATE_RIGHT(low, 18) ^ low >> 3) + w[(i + 9) % 16] +
+                    (ROTATE_RIGHT(high, 17) ^ ROTATE_RIGHT(high, 19) ^ high >> 10);
             w[i % 16] = word;
         }
-        uint t1 = last + (TURN(e, 6) ^ TURN(e, 11) ^ TURN(e, 25)) + bitselect(g, f, e) + K[i] + word;
-        uint t2 = (TURN(a, 2) ^ TURN(a, 13) ^ TURN(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        uint t1 = last + (ROTATE_RIGHT(e, 6) ^ ROTATE_RIGHT(e, 11) ^ ROTATE_RIGHT(e, 25)) + bitselect(g, f, e) + K[i] + word;
+        uint t2 = (ROTATE_RIGHT(a, 2) ^ ROTATE_RIGHT(a, 13) ^ ROTATE_RIGHT(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
 
         last = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
     }

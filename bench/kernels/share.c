@@ -8,7 +8,7 @@
  * usage: bench_kernel_share fairness|preemption facet|pocl PROVIDER SECONDS
  *
  * fairness: one tenant submits kernels of 2 ms of work, the other, whose share is 30 of 100, such as take a second.
- * Both have always something queued. Work-groups take 50 us; each counts itself in memory that this program looks at.
+ * Both have always something queued. Work-groups take 50 us; each counts itself in memory that this program reads.
  * preemption: kernels of one work-group of high priority against a long one of low priority.
  * FACET_CPU_UNITS, POCL_MAX_PTHREAD_COUNT: the cores. Prints JSON on one line.
  */
@@ -102,7 +102,7 @@ static bool clients_join(struct client *clients, struct tenant *tenant)
 }
 
 /* How many steps a work-group of GROUP_NS has on this machine; 0 when it could not be run. */
-static uint32_t calibrate(struct share_machine *machine)
+static uint32_t calibrate_steps(struct share_machine *machine)
 {
     const uint32_t steps = 200000, groups = 64;
     uint64_t best = UINT64_MAX, waited;
@@ -136,7 +136,7 @@ static uint64_t charged_of(struct share_machine *machine, unsigned tenant)
     return machine->charged_ns ? machine->charged_ns(machine, tenant) : 0;
 }
 
-static void watch(struct share_machine *machine, unsigned windows, struct windows *ret_windows)
+static void watch_windows(struct share_machine *machine, unsigned windows, struct windows *ret_windows)
 {
     uint64_t next = now_ns();
     uint32_t before[2], done[2];
@@ -182,7 +182,7 @@ static bool fairness(struct share_machine *machine, double seconds)
 {
     struct windows windows = {0};
     _Atomic bool stop = false;
-    uint32_t steps = calibrate(machine), second = (uint32_t)(1000000000u / GROUP_NS * machine->units);
+    uint32_t steps = calibrate_steps(machine), second = (uint32_t)(1000000000u / GROUP_NS * machine->units);
     struct tenant tenants[2] = {
         {.machine = machine, .number = 0, .groups = SHORT_GROUPS * machine->units, .steps = steps},
         {.machine = machine, .number = 1, .groups = second, .steps = steps},
@@ -194,7 +194,7 @@ static bool fairness(struct share_machine *machine, double seconds)
         return false;
     for (unsigned i = 0; i < 2; i++)
         clients_start(clients[i], &tenants[i], &stop);
-    watch(machine, (unsigned)fmin(seconds * 10, WINDOWS_MOST), &windows);
+    watch_windows(machine, (unsigned)fmin(seconds * 10, WINDOWS_MOST), &windows);
     atomic_store(&stop, true);
     for (unsigned i = 0; i < 2; i++)
         fine = clients_join(clients[i], &tenants[i]) && fine;
@@ -227,7 +227,7 @@ static bool preemption(struct share_machine *machine, double seconds)
 {
     static uint64_t waits[SAMPLES_MOST];
     _Atomic bool stop = false;
-    uint32_t steps = calibrate(machine), second = (uint32_t)(1000000000u / GROUP_NS * machine->units);
+    uint32_t steps = calibrate_steps(machine), second = (uint32_t)(1000000000u / GROUP_NS * machine->units);
     struct tenant low = {.machine = machine, .number = 1, .groups = second, .steps = steps};
     struct client clients[SHARE_QUEUES];
     unsigned count = 0;
@@ -261,7 +261,7 @@ int main(int argc, char **argv)
     }
     double seconds = atof(argv[4]);
 
-    printf("{\"case\":\"%s\",\"road\":\"%s\"", argv[1], argv[2]);
+    printf("{\"case\":\"%s\",\"way\":\"%s\"", argv[1], argv[2]);
     fine = argv[2][0] == 'f' ? share_open_facet(&machine, argv[3]) : share_open_pocl(&machine);
     if (fine)
         fine = argv[1][0] == 'f' ? fairness(&machine, fmax(seconds, 0.1)) : preemption(&machine, fmax(seconds, 0.1));

@@ -129,7 +129,7 @@ static bool run(struct share_machine *machine, unsigned tenant, unsigned number,
     return take_record(machine, state, context, queue, ret_waited_ns);
 }
 
-/* Device memory of `cpu` is this process's: reading it by the provider would wait for what runs. */
+/* Device memory of `cpu` is this process's: reading it by the provider would wait for running launches. */
 static uint32_t progress(struct share_machine *machine, unsigned number)
 {
     const struct facet_state *state = machine->state;

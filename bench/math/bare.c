@@ -29,14 +29,14 @@ struct bench_bare {
     int memories;
 };
 
-static void need(dnnl_status_t status, const char *what)
+static void need_success(dnnl_status_t status, const char *what)
 {
     if (status == dnnl_success)
         return;
     fprintf(stderr, "bench_math: oneDNN: %s: status %d\n", what, (int)status);
     exit(1);
 }
-#define NEED(call) need((call), #call)
+#define NEED(call) need_success((call), #call)
 
 const char *bench_bare_name(int way)
 {
@@ -102,7 +102,7 @@ static bool add_matmul(struct bench_bare *bare, const dnnl_memory_desc_t *a, con
     dnnl_primitive_attr_destroy(attributes);
     if (status == dnnl_unimplemented)
         return false;
-    need(status, "dnnl_primitive_desc_create");
+    need_success(status, "dnnl_primitive_desc_create");
     add_step(bare, description, arguments, 3);
     return true;
 }
@@ -148,7 +148,7 @@ static bool open_attention(struct bench_bare *bare)
 
 /* ---- convolution ---- */
 
-static void plain(dnnl_memory_desc_t *ret_description, const dnnl_dims_t sizes, bool any)
+static void plain_description(dnnl_memory_desc_t *ret_description, const dnnl_dims_t sizes, bool any)
 {
     NEED(dnnl_memory_desc_init_by_tag(ret_description, 4, sizes, dnnl_f32, any ? dnnl_format_tag_any : dnnl_abcd));
 }
@@ -167,8 +167,8 @@ static void open_convolution(struct bench_bare *bare)
     dnnl_primitive_desc_t description;
 
     for (int i = 0; i < 3; i++) {
-        plain(&plains[i], sizes[i], false);
-        plain(&wanted[i], sizes[i], bare->way == 1);
+        plain_description(&plains[i], sizes[i], false);
+        plain_description(&wanted[i], sizes[i], bare->way == 1);
     }
     NEED(dnnl_convolution_forward_desc_init(&operation, dnnl_forward_inference, dnnl_convolution_direct, &wanted[0],
                                             &wanted[1], NULL, &wanted[2], ones, pads, pads));

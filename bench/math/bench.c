@@ -5,7 +5,7 @@
  * One operation through a session in this process, beside oneDNN alone on the same operands, in short rounds that take
  * turns. Prints one line of JSON: medians in nanoseconds, and the median of each round's ratio to the faster way.
  *
- * Owns: the rounds. Never: lets one road's threads be awake while the other one is measured.
+ * Owns: the rounds. Never: lets one way's threads be awake while the other one is measured.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #include "bench.h"
 
-#define ROADS    3 /* Facet, and two ways of oneDNN */
+#define WAYS     3 /* Facet, and two ways of oneDNN */
 #define ROUNDS   201
 #define PATIENCE UINT64_C(120000000000)
 #define REST_NS  20000000 /* OpenMP's threads look for work so long */
@@ -28,7 +28,7 @@ static struct facet_provider_instance *instance;
 static uint64_t context, stream;
 static struct facet_error error;
 
-static void need(enum facet_status status, const char *what)
+static void need_success(enum facet_status status, const char *what)
 {
     if (status == FACET_OK)
         return;
@@ -49,20 +49,20 @@ static void open_facet(const char *path, const char *threads)
     const struct facet_session_options options = {.size = sizeof options, .place = FACET_SESSION_IN_PROCESS};
 
     setenv("FACET_CPU_UNITS", threads, 1);
-    need(facet_session_open(path, &options, &session, &error), "facet_session_open");
+    need_success(facet_session_open(path, &options, &session, &error), "facet_session_open");
     provider = facet_session_provider(session);
     instance = facet_session_instance(session);
-    need(provider->memory->create_context(instance, 0, NULL, "bench", &context, &error), "create_context");
-    need(provider->execution->create_stream(instance, context, &stream, &error), "create_stream");
+    need_success(provider->memory->create_context(instance, 0, NULL, "bench", &context, &error), "create_context");
+    need_success(provider->execution->create_stream(instance, context, &stream, &error), "create_stream");
 }
 
 /* The provider's addresses are this process's. Small numbers, none of which is zero. */
-static void fill(struct bench_case *it)
+static void fill_operands(struct bench_case *it)
 {
     for (int i = 0; i < 4; i++) {
         if (it->bytes[i] == 0)
             continue;
-        need(provider->memory->alloc(instance, context, it->bytes[i], &it->operands[i], &error), "alloc");
+        need_success(provider->memory->alloc(instance, context, it->bytes[i], &it->operands[i], &error), "alloc");
         unsigned char *bytes = (unsigned char *)it->operands[i];
         for (uint64_t j = 0; j < it->bytes[i]; j++)
             bytes[j] = (unsigned char)(j * 7 % 31 + 1);
@@ -90,8 +90,8 @@ static uint64_t run_facet(const struct bench_case *it, int times)
     uint64_t start = now_ns();
 
     for (int i = 0; i < times; i++)
-        need(provider->math->run(instance, context, stream, &it->operation, &error), "run");
-    need(provider->execution->synchronize(instance, context, stream, PATIENCE, &error), "synchronize");
+        need_success(provider->math->run(instance, context, stream, &it->operation, &error), "run");
+    need_success(provider->execution->synchronize(instance, context, stream, PATIENCE, &error), "synchronize");
     return now_ns() - start;
 }
 
@@ -104,8 +104,8 @@ static uint64_t run_bare(struct bench_bare *bare, int times)
     return now_ns() - start;
 }
 
-/* Once more at the beginning of each round, as the other road has cooled the caches. */
-static double measure(const struct bench_case *it, struct bench_bare *bare, int times)
+/* Once more at the beginning of each round, as the other way has cooled the caches. */
+static double measure_case(const struct bench_case *it, struct bench_bare *bare, int times)
 {
     const struct timespec rest = {.tv_nsec = REST_NS};
 
@@ -118,7 +118,7 @@ static double measure(const struct bench_case *it, struct bench_bare *bare, int 
     return (double)run_facet(it, times) / times;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_times(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
 
@@ -130,7 +130,7 @@ static double median(const double *samples, int count)
     double sorted[ROUNDS];
 
     memcpy(sorted, samples, (size_t)count * sizeof sorted[0]);
-    qsort(sorted, (size_t)count, sizeof sorted[0], compare);
+    qsort(sorted, (size_t)count, sizeof sorted[0], compare_times);
     return (sorted[count / 2] + sorted[(count - 1) / 2]) / 2;
 }
 
@@ -141,14 +141,15 @@ static void read_implementation(void)
     struct facet_launch_record records[1024];
     uint32_t count = 0;
 
-    need(provider->execution->records(instance, context, stream, 0, records, sizeof records[0], 1024, &count, &error),
-         "records");
+    need_success(
+        provider->execution->records(instance, context, stream, 0, records, sizeof records[0], 1024, &count, &error),
+        "records");
     if (count > 0)
         memcpy(implementation, records[count - 1].kernel, sizeof implementation);
 }
 
-static void print(const struct bench_case *it, struct bench_bare *const *bare, double samples[ROADS][ROUNDS],
-                  int rounds, const char *threads)
+static void print_case(const struct bench_case *it, struct bench_bare *const *bare, double samples[WAYS][ROUNDS],
+                       int rounds, const char *threads)
 {
     double ratios[ROUNDS], facet = median(samples[0], rounds), ways[2];
 
@@ -171,7 +172,7 @@ static void print(const struct bench_case *it, struct bench_bare *const *bare, d
 
 int main(int count, char **arguments)
 {
-    static double samples[ROADS][ROUNDS];
+    static double samples[WAYS][ROUNDS];
     struct bench_bare *bare[2];
     struct bench_case it;
 
@@ -182,18 +183,18 @@ int main(int count, char **arguments)
     int threads = atoi(arguments[2]), rounds = atoi(arguments[3]);
     rounds = rounds < 1 ? 1 : rounds < ROUNDS ? rounds : ROUNDS - 1;
     open_facet(arguments[5], arguments[2]);
-    fill(&it);
+    fill_operands(&it);
     name_operands(&it);
     for (int way = 0; way < 2; way++)
         bare[way] = bench_bare_open(&it, way, threads);
-    double once = measure(&it, NULL, 1);
+    double once = measure_case(&it, NULL, 1);
     int times = (int)fmax(1, atof(arguments[4]) * 1e6 / once);
     for (int i = 0; i < rounds; i++)
-        for (int road = 0; road < ROADS; road++)
-            if (road == 0 || bare[road - 1])
-                samples[road][i] = measure(&it, road == 0 ? NULL : bare[road - 1], times);
+        for (int column = 0; column < WAYS; column++)
+            if (column == 0 || bare[column - 1])
+                samples[column][i] = measure_case(&it, column == 0 ? NULL : bare[column - 1], times);
     read_implementation();
-    print(&it, bare, samples, rounds, arguments[2]);
+    print_case(&it, bare, samples, rounds, arguments[2]);
     for (int way = 0; way < 2; way++)
         bench_bare_close(bare[way]);
     facet_session_close(session);

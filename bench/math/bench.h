@@ -18,7 +18,7 @@ struct bench_case {
 
 bool bench_case_find(const char *name, struct bench_case *ret_case);
 
-/* oneDNN as one calls it: its own threads, plain memory in and out. The ways that there are; NULL behind the last, and
+/* oneDNN called directly: its own threads, plain memory in and out. The names of the ways; NULL behind the last, and
  * where oneDNN has no such operation on this processor. */
 struct bench_bare;
 const char *bench_bare_name(int way);

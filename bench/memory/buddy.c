@@ -22,7 +22,7 @@ static void *map_notes(uint64_t count, uint64_t bytes)
     return got;
 }
 
-static void insert(struct buddy *buddy, uint32_t unit, uint32_t order)
+static void insert_block(struct buddy *buddy, uint32_t unit, uint32_t order)
 {
     uint32_t next = buddy->first[order];
 
@@ -34,7 +34,7 @@ static void insert(struct buddy *buddy, uint32_t unit, uint32_t order)
     buddy->state[unit] = (uint8_t)(FREE | order);
 }
 
-static void withdraw(struct buddy *buddy, uint32_t unit, uint32_t order)
+static void withdraw_block(struct buddy *buddy, uint32_t unit, uint32_t order)
 {
     uint32_t next = buddy->next[unit], prev = buddy->prev[unit];
 
@@ -61,7 +61,7 @@ struct buddy *buddy_create(uint64_t bytes, uint64_t least_bytes)
         buddy->first[order] = NOBODY;
     /* A range that is no power of two begins as several blocks, the largest first. */
     for (uint64_t unit = 0; unit < units; unit += UINT64_C(1) << (63 - __builtin_clzll(units - unit)))
-        insert(buddy, (uint32_t)unit, 63 - (uint32_t)__builtin_clzll(units - unit));
+        insert_block(buddy, (uint32_t)unit, 63 - (uint32_t)__builtin_clzll(units - unit));
     return buddy;
 }
 
@@ -83,10 +83,10 @@ uint64_t buddy_take(struct buddy *buddy, uint64_t bytes)
     if (order >= buddy->orders)
         return BUDDY_NONE;
     uint32_t unit = buddy->first[order];
-    withdraw(buddy, unit, order);
+    withdraw_block(buddy, unit, order);
     while (order > wanted) {
         order--;
-        insert(buddy, unit + (UINT32_C(1) << order), order);
+        insert_block(buddy, unit + (UINT32_C(1) << order), order);
     }
     buddy->state[unit] = (uint8_t)order;
     return unit * buddy->least_bytes;
@@ -107,10 +107,10 @@ uint64_t buddy_give(struct buddy *buddy, uint64_t at)
 
         if (buddy->state[other] != (FREE | order))
             break;
-        withdraw(buddy, other, order);
+        withdraw_block(buddy, other, order);
         buddy->state[other] = 0;
         unit = other < unit ? other : unit;
     }
-    insert(buddy, unit, order);
+    insert_block(buddy, unit, order);
     return bytes;
 }

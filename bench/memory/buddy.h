@@ -2,7 +2,7 @@
 /*
  * A buddy allocator over a range of numbers, for comparison.
  *
- * Owns: which blocks of a power of two are free; its records lie outside the range, as for a device's memory.
+ * Owns: the free blocks of powers of two; its records lie outside the range, as for a device's memory.
  * Never: locks.
  */
 #ifndef BENCH_MEMORY_BUDDY_H

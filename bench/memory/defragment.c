@@ -59,7 +59,7 @@ struct writer {
     uint64_t writes;
 };
 
-static uint64_t switches(void)
+static uint64_t context_switches(void)
 {
     struct rusage usage;
 
@@ -104,7 +104,8 @@ static void write_one(const struct data *data, uint64_t *random)
 static void write_while(struct writer *writer, int phase, uint64_t *random)
 {
     struct seen *seen = &writer->seen[phase];
-    uint64_t over = (uint64_t)(1e6 * writer->per_ns), before = switches(), waited = waited_ns(), last = ticks_now();
+    uint64_t over = (uint64_t)(1e6 * writer->per_ns), before = context_switches(), waited = waited_ns(),
+             last = ticks_now();
 
     while (atomic_load_explicit(&writer->phase, memory_order_relaxed) == phase) {
         write_one(writer->data, random);
@@ -122,7 +123,7 @@ static void write_while(struct writer *writer, int phase, uint64_t *random)
         waited = until;
         last = ticks_now();
     }
-    seen->switched += switches() - before;
+    seen->switched += context_switches() - before;
 }
 
 static void *write_on(void *data)
@@ -296,7 +297,7 @@ static uint64_t copy_as_much(char *to, const char *from, uint64_t bytes)
     return took;
 }
 
-static void rest(uint64_t ns)
+static void sleep_ns(uint64_t ns)
 {
     const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
 
@@ -304,16 +305,16 @@ static void rest(uint64_t ns)
 }
 
 /* On a machine of many, a processor that is idle is another's. */
-static void spin(uint64_t ns)
+static void spin_ns(uint64_t ns)
 {
     for (uint64_t start = now_ns(); now_ns() - start < ns;)
         ;
 }
 
-static void enter(struct writer *writer, int phase)
+static void enter_phase(struct writer *writer, int phase)
 {
     atomic_store(&writer->phase, phase);
-    rest(1000000);
+    sleep_ns(1000000);
 }
 
 static void print_seen(const char *name, const struct seen *seen, double per_ns)
@@ -344,14 +345,14 @@ static void run_phases(struct writer *writer, struct facet_defragment_report *re
         die("defragment", "no thread");
     stay_on(writer->thread, 1);
     stay_on(pthread_self(), 0);
-    spin(IDLE_NS);
-    enter(writer, COPYING);
+    spin_ns(IDLE_NS);
+    enter_phase(writer, COPYING);
     *ret_copy_ns = copy_as_much(to, from, bytes);
-    enter(writer, MOVING);
+    enter_phase(writer, MOVING);
     uint64_t start = now_ns();
     check(facet_memory_defragment(data->memory, NULL, ret_report, &error), &error, "facet_memory_defragment");
     *ret_all_ns = now_ns() - start;
-    enter(writer, COPYING);
+    enter_phase(writer, COPYING);
     *ret_copy_ns += copy_as_much(from, to, bytes);
     *ret_copied = 2 * bytes;
     atomic_store(&writer->phase, OVER);

@@ -2,8 +2,8 @@
 /*
  * The cost of one allocation and one free among so many live blocks.
  *
- * Owns: threads that put a new block of 256 bytes to 4 KiB into a place chosen at random and free what was there, be it
- * their own or another thread's (as Larson and Krishnan, 1998).
+ * Owns: threads that put a new block of 256 bytes to 4 KiB into a place chosen at random and free the block that was
+ * there, be it their own or another thread's (as Larson and Krishnan, 1998).
  * Never: touches the blocks: a device's memory is not the host's to touch. Those of malloc have their records inside.
  *
  * Prints {"allocator","library","live","threads","allocate":{"median_ns","p99_ns"},"free":{..},"pair_ns","timer_ns"}.
@@ -145,7 +145,7 @@ static const struct allocator allocators[] = {
 };
 
 /* Whose malloc this process has. */
-static const char *library(const struct allocator *allocator)
+static const char *malloc_library(const struct allocator *allocator)
 {
     if (allocator->open != open_malloc)
         return "";
@@ -174,7 +174,7 @@ static uint64_t ticks_of(uint32_t bucket)
     return (UINT64_C(512) + (bucket - FINE) % 512) << (top - 9);
 }
 
-static void count(struct counts *counts, uint64_t ticks)
+static void count_ticks(struct counts *counts, uint64_t ticks)
 {
     counts->of[bucket_of(ticks)]++;
     counts->all++;
@@ -220,8 +220,8 @@ static void one_timed(struct worker *worker)
     uint64_t new = worker->allocator->allocate(worker->data, bytes);
     uint64_t end = ticks_fenced();
     if (old)
-        count(worker->free, middle - start);
-    count(worker->allocate, end - middle);
+        count_ticks(worker->free, middle - start);
+    count_ticks(worker->allocate, end - middle);
     old = atomic_exchange(&worker->slots[index], new);
     if (old)
         worker->allocator->free(worker->data, old);
@@ -237,7 +237,7 @@ static void one_pair(struct worker *worker)
         worker->allocator->free(worker->data, old);
 }
 
-static uint64_t repeat(struct worker *worker, void (*one)(struct worker *worker), uint64_t *ret_ns)
+static uint64_t repeat_step(struct worker *worker, void (*one)(struct worker *worker), uint64_t *ret_ns)
 {
     uint64_t done = 0, start, now;
 
@@ -250,14 +250,14 @@ static uint64_t repeat(struct worker *worker, void (*one)(struct worker *worker)
     return done;
 }
 
-static void *work(void *data)
+static void *worker_main(void *data)
 {
     struct worker *worker = data;
     uint64_t warm_ns;
 
-    repeat(worker, one_pair, &warm_ns);
-    repeat(worker, one_timed, &warm_ns);
-    worker->pairs = repeat(worker, one_pair, &worker->pairs_ns);
+    repeat_step(worker, one_pair, &warm_ns);
+    repeat_step(worker, one_timed, &warm_ns);
+    worker->pairs = repeat_step(worker, one_pair, &worker->pairs_ns);
     return NULL;
 }
 
@@ -266,12 +266,12 @@ static void empty_timer(struct counts *counts)
     for (unsigned i = 0; i < 100000; i++) {
         uint64_t start = ticks_fenced();
 
-        count(counts, ticks_fenced() - start);
+        count_ticks(counts, ticks_fenced() - start);
     }
 }
 
 /* Each live block in a place chosen at random, so that neighbours in memory are not neighbours there. */
-static void fill(struct worker *worker)
+static void fill_places(struct worker *worker)
 {
     for (uint64_t i = 0; i < worker->live; i++)
         worker->slots[i] = worker->allocator->allocate(worker->data, some_bytes(&worker->random));
@@ -295,7 +295,7 @@ static void run_threads(struct worker *first, unsigned threads)
         workers[i].random = i * 7919 + 17;
         workers[i].allocate = get_memory(1, sizeof(struct counts));
         workers[i].free = get_memory(1, sizeof(struct counts));
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+        if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0)
             die("latency", "no thread");
     }
     for (unsigned i = 0; i < threads; i++) {
@@ -341,11 +341,11 @@ int latency_main(char **arguments)
     worker.slots = get_memory(worker.live, sizeof *worker.slots);
     struct counts *timer = get_memory(1, sizeof *timer);
     double per_ns = ticks_per_ns();
-    fill(&worker);
+    fill_places(&worker);
     empty_timer(timer);
     run_threads(&worker, threads);
     printf("{\"allocator\":\"%s\",\"library\":\"%s\",\"live\":%" PRIu64 ",\"threads\":%u", allocator->name,
-           library(allocator), worker.live, threads);
+           malloc_library(allocator), worker.live, threads);
     print_counts("allocate", worker.allocate, at_milli(timer, 500), per_ns);
     print_counts("free", worker.free, at_milli(timer, 500), per_ns);
     printf(",\"pair_ns\":%.1f,\"timer_ns\":%.1f}\n", (double)worker.pairs_ns / (double)worker.pairs,

@@ -3,11 +3,11 @@
  * Many spaces on one device.
  *
  * Owns: making them, with one block of memory in each or without, asking all for their numbers, and ending them.
- * Never: counts what the memory itself takes: nothing writes to it.
+ * Never: counts the memory of the allocations themselves: nothing writes to it.
  *
  * Prints {"count","create_us","allocate_us","usage_all_us","usage_memory_us","destroy_us","resident_empty_bytes",
- * "resident_bytes"}: each per space, except usage_all_us and usage_memory_us. resident: of the process, less what it
- * had before the first; the second with one allocation of 4 KiB.
+ * "resident_bytes"}: each per space, except usage_all_us and usage_memory_us. resident: of the process, less the
+ * amount before the first; the second with one allocation of 4 KiB.
  */
 #include <inttypes.h>
 #include <unistd.h>

@@ -94,7 +94,7 @@ static void one_pass(struct tenant *tenant)
     facet_pin_release(pin);
 }
 
-static void *work(void *data)
+static void *tenant_main(void *data)
 {
     struct tenant *tenant = data;
 
@@ -114,7 +114,7 @@ static uint64_t run_together(struct tenant *tenants, uint32_t count)
     pthread_barrier_init(&barrier, NULL, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         tenants[i].barrier = &barrier;
-        if (pthread_create(&tenants[i].thread, NULL, work, &tenants[i]) != 0)
+        if (pthread_create(&tenants[i].thread, NULL, tenant_main, &tenants[i]) != 0)
             die("oversubscribe", "no thread");
     }
     uint64_t start = now_ns();
@@ -130,7 +130,7 @@ static uint64_t run_serially(struct tenant *tenants, uint32_t count)
     uint64_t start = now_ns();
 
     for (uint32_t i = 0; i < count; i++)
-        work(&tenants[i]);
+        tenant_main(&tenants[i]);
     return start;
 }
 

@@ -90,7 +90,7 @@ static bool take_ours(struct pool *pool, uint64_t bytes, uint64_t *ret_address)
     return false;
 }
 
-static bool take(struct pool *pool, uint64_t bytes, uint64_t *ret_address)
+static bool take_block(struct pool *pool, uint64_t bytes, uint64_t *ret_address)
 {
     if (pool->space)
         return take_ours(pool, bytes, ret_address);
@@ -98,7 +98,7 @@ static bool take(struct pool *pool, uint64_t bytes, uint64_t *ret_address)
     return *ret_address != SCAN_NONE;
 }
 
-static void give(struct pool *pool, uint64_t address)
+static void give_block(struct pool *pool, uint64_t address)
 {
     struct facet_error error;
 
@@ -172,18 +172,18 @@ static void end_until(struct pool *pool, struct heap *heap, double time_s, struc
         const struct live live = heap_take(heap);
         uint64_t start = now_ns();
 
-        give(pool, live.address);
+        give_block(pool, live.address);
         tally->free_ns += now_ns() - start;
         tally->frees++;
         tally->payload -= live.bytes;
     }
 }
 
-static void arrive(struct pool *pool, struct heap *heap, const struct request *request, struct tally *tally)
+static void arrive_request(struct pool *pool, struct heap *heap, const struct request *request, struct tally *tally)
 {
     struct live live = {.end_s = request->arrival_s + request->lifetime_s, .bytes = request->bytes};
     uint64_t start = now_ns();
-    bool taken = take(pool, request->bytes, &live.address);
+    bool taken = take_block(pool, request->bytes, &live.address);
 
     tally->allocate_ns += now_ns() - start;
     if (!taken) {
@@ -201,13 +201,13 @@ static void arrive(struct pool *pool, struct heap *heap, const struct request *r
     tally->peak_reserved = reserved_bytes(pool);
 }
 
-static void replay(struct pool *pool, const struct trace *trace, struct tally *tally)
+static void replay_trace(struct pool *pool, const struct trace *trace, struct tally *tally)
 {
     struct heap heap = {.live = get_memory(trace->count, sizeof(struct live))};
 
     for (uint32_t i = 0; i < trace->count; i++) {
         end_until(pool, &heap, trace->requests[i].arrival_s, tally);
-        arrive(pool, &heap, &trace->requests[i], tally);
+        arrive_request(pool, &heap, &trace->requests[i], tally);
         if (i % MAPPINGS_EVERY || !pool->space)
             continue;
         uint64_t mappings = count_mappings();
@@ -225,7 +225,7 @@ int replay_main(char **arguments)
     struct pool pool;
 
     open_pool(&pool, arguments[1], gib * GIB);
-    replay(&pool, &trace, &tally);
+    replay_trace(&pool, &trace, &tally);
     printf("{\"allocator\":\"%s\",\"pool_gib\":%" PRIu64 ",\"rate\":%g,\"requests\":%u,\"refused\":%" PRIu64
            ",\"refused_free\":%" PRIu64 ",\"peak_payload\":%" PRIu64 ",\"peak_reserved\":%" PRIu64
            ",\"mappings\":%" PRIu64 ",\"allocate_ns\":%.0f,\"free_ns\":%.0f,\"refusal\":\"%s\"}\n",

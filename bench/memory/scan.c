@@ -26,7 +26,7 @@ void scan_destroy(struct scan *scan)
     free(scan);
 }
 
-static void insert(struct scan *scan, uint32_t index, struct scan_block block)
+static void insert_block(struct scan *scan, uint32_t index, struct scan_block block)
 {
     if (scan->count == scan->room) {
         scan->room *= 2;
@@ -39,13 +39,13 @@ static void insert(struct scan *scan, uint32_t index, struct scan_block block)
     scan->count++;
 }
 
-static void withdraw(struct scan *scan, uint32_t index)
+static void withdraw_block(struct scan *scan, uint32_t index)
 {
     scan->count--;
     memmove(scan->blocks + index, scan->blocks + index + 1, (scan->count - index) * sizeof *scan->blocks);
 }
 
-static uint32_t find(const struct scan *scan, uint64_t bytes, bool best)
+static uint32_t find_block(const struct scan *scan, uint64_t bytes, bool best)
 {
     uint32_t found = UINT32_MAX;
 
@@ -64,7 +64,7 @@ static uint32_t find(const struct scan *scan, uint64_t bytes, bool best)
 
 uint64_t scan_take(struct scan *scan, uint64_t bytes, bool best)
 {
-    uint32_t index = find(scan, bytes, best);
+    uint32_t index = find_block(scan, bytes, best);
 
     if (index == UINT32_MAX)
         return SCAN_NONE;
@@ -73,7 +73,7 @@ uint64_t scan_take(struct scan *scan, uint64_t bytes, bool best)
     uint64_t at = block->at;
     *block = (struct scan_block){.at = at, .bytes = bytes, .taken = true};
     if (rest.bytes)
-        insert(scan, index + 1, rest);
+        insert_block(scan, index + 1, rest);
     return at;
 }
 
@@ -88,11 +88,11 @@ void scan_give(struct scan *scan, uint64_t at)
     scan->blocks[i].taken = false;
     if (i + 1 < scan->count && !scan->blocks[i + 1].taken) {
         scan->blocks[i].bytes += scan->blocks[i + 1].bytes;
-        withdraw(scan, i + 1);
+        withdraw_block(scan, i + 1);
     }
     if (i > 0 && !scan->blocks[i - 1].taken) {
         scan->blocks[i - 1].bytes += scan->blocks[i].bytes;
-        withdraw(scan, i);
+        withdraw_block(scan, i);
     }
 }
 

@@ -3,7 +3,7 @@
  * A list of the blocks of a range in the order of their addresses, which is scanned from its begin: for comparison, as
  * first fit and as best fit.
  *
- * Owns: which pieces of the range are free.
+ * Owns: the free pieces of the range.
  * Never: locks; knows a faster way.
  */
 #ifndef BENCH_MEMORY_SCAN_H

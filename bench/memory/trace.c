@@ -10,7 +10,7 @@
 #define TOKEN_BYTES (128 * KIB) /* keys and values of Llama 3 8B: 32 layers, 8 heads of 128, two of 2 bytes */
 #define TOKEN_S     0.020
 
-static void add(struct trace *trace, struct request request)
+static void add_request(struct trace *trace, struct request request)
 {
     /* Room is doubled whenever the count is a power of two. */
     if ((trace->count & (trace->count - 1)) == 0) {
@@ -35,11 +35,11 @@ struct trace trace_read(const char *path, double rate)
     if (fscanf(file, "TIMESTAMP,ContextTokens,GeneratedTokens ") != 0)
         die(path, "is no such trace");
     while (fscanf(file, "%*u-%*u-%u %u:%u:%lf,%u,%u ", &day, &hour, &minute, &second, &context, &generated) == 6)
-        add(&trace, (struct request){
-                        .arrival_s = (((day * 24.0 + hour) * 60 + minute) * 60 + second) / rate,
-                        .lifetime_s = generated * TOKEN_S,
-                        .bytes = ((uint64_t)context + generated) * TOKEN_BYTES,
-                    });
+        add_request(&trace, (struct request){
+                                .arrival_s = (((day * 24.0 + hour) * 60 + minute) * 60 + second) / rate,
+                                .lifetime_s = generated * TOKEN_S,
+                                .bytes = ((uint64_t)context + generated) * TOKEN_BYTES,
+                            });
     if (!feof(file) || !trace.count)
         die(path, "has a line that is no request");
     fclose(file);

@@ -19,7 +19,7 @@ struct trace {
     uint32_t count;
 };
 
-/* Arrivals come `rate` times as fast; lifetimes are what they are. */
+/* Arrivals come `rate` times as fast; lifetimes are unchanged. */
 struct trace trace_read(const char *path, double rate);
 
 #endif

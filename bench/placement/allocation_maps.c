@@ -25,7 +25,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void must(bool done, const char *what)
+static void must_succeed(bool done, const char *what)
 {
     if (done)
         return;
@@ -88,15 +88,15 @@ static double run_ours(const struct bench_case *bench, uint64_t limit_ns)
     struct facet_maps *opened = NULL;
     uint64_t held[HELD] = {0}, operations = 0, begin, end;
 
-    must(facet_maps_create(&config, &opened, NULL) == FACET_OK, "create");
+    must_succeed(facet_maps_create(&config, &opened, NULL) == FACET_OK, "create");
     begin = now_ns();
     do {
         for (uint32_t i = 0; i < 64; i++, operations++) {
             uint64_t *grant = &held[operations % HELD];
 
             if (*grant)
-                must(facet_maps_release(opened, *grant, NULL) == FACET_OK, "release");
-            must(facet_maps_allocate(opened, &request, grant, NULL, NULL) == FACET_OK, bench->name);
+                must_succeed(facet_maps_release(opened, *grant, NULL) == FACET_OK, "release");
+            must_succeed(facet_maps_allocate(opened, &request, grant, NULL, NULL) == FACET_OK, bench->name);
         }
         end = now_ns();
     } while (end - begin < limit_ns);
@@ -110,7 +110,7 @@ static double run_naive(const struct bench_case *bench, uint64_t limit_ns)
     struct naive_grant *held[HELD] = {0};
     uint64_t operations = 0, begin, end;
 
-    must(node != NULL, "the naive node");
+    must_succeed(node != NULL, "the naive node");
     begin = now_ns();
     do {
         for (uint32_t i = 0; i < 4; i++, operations++) {
@@ -119,7 +119,7 @@ static double run_naive(const struct bench_case *bench, uint64_t limit_ns)
             if (*grant)
                 naive_release(node, *grant);
             *grant = naive_allocate(node, bench->items, bench->count, bench->affinity);
-            must(*grant != NULL, bench->name);
+            must_succeed(*grant != NULL, bench->name);
         }
         end = now_ns();
     } while (end - begin < limit_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: naive_maps.h: strategy `evenly`, which is the original's default. Never: looks at how ours does it. */
+/* Owns: naive_maps.h: strategy `evenly`, which is the original's default. Never: uses our own implementation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ struct decimal {
     int exponent;
 };
 
-static void align(struct decimal *left, struct decimal *right)
+static void align_digits(struct decimal *left, struct decimal *right)
 {
     for (; left->exponent > right->exponent; left->exponent--)
         left->digits *= 10;
@@ -20,15 +20,15 @@ static void align(struct decimal *left, struct decimal *right)
         right->digits *= 10;
 }
 
-static struct decimal add(struct decimal left, struct decimal right, int sign)
+static struct decimal add_decimals(struct decimal left, struct decimal right, int sign)
 {
-    align(&left, &right);
+    align_digits(&left, &right);
     return (struct decimal){left.digits + sign * right.digits, left.exponent};
 }
 
-static int compare(struct decimal left, struct decimal right)
+static int compare_decimals(struct decimal left, struct decimal right)
 {
-    align(&left, &right);
+    align_digits(&left, &right);
     return (left.digits > right.digits) - (left.digits < right.digits);
 }
 
@@ -42,7 +42,7 @@ static struct decimal quantize(struct decimal value)
     return value;
 }
 
-static struct decimal divide(struct decimal value, int64_t by)
+static struct decimal divide_decimal(struct decimal value, int64_t by)
 {
     return (struct decimal){value.digits * 1000000000000 / by, value.exponent - 12};
 }
@@ -71,7 +71,7 @@ struct dictionary {
     uint32_t count;
 };
 
-static uint32_t hash(const char *key)
+static uint32_t hash_key(const char *key)
 {
     uint32_t value = 2166136261u;
 
@@ -82,14 +82,14 @@ static uint32_t hash(const char *key)
 
 static struct pair *lookup(const struct dictionary *dictionary, const char *key)
 {
-    struct pair *pair = dictionary->buckets[hash(key)];
+    struct pair *pair = dictionary->buckets[hash_key(key)];
 
     while (pair && strcmp(pair->key, key) != 0)
         pair = pair->chain;
     return pair;
 }
 
-static void store(struct dictionary *dictionary, const char *key, struct decimal value)
+static void store_value(struct dictionary *dictionary, const char *key, struct decimal value)
 {
     struct pair *pair = lookup(dictionary, key);
 
@@ -101,8 +101,8 @@ static void store(struct dictionary *dictionary, const char *key, struct decimal
     if (!pair || !(pair->key = strdup(key)))
         abort();
     pair->value = value;
-    pair->chain = dictionary->buckets[hash(key)];
-    dictionary->buckets[hash(key)] = pair;
+    pair->chain = dictionary->buckets[hash_key(key)];
+    dictionary->buckets[hash_key(key)] = pair;
     if (dictionary->last)
         dictionary->last->later = pair;
     else
@@ -111,7 +111,7 @@ static void store(struct dictionary *dictionary, const char *key, struct decimal
     dictionary->count++;
 }
 
-static void clear(struct dictionary *dictionary)
+static void clear_dictionary(struct dictionary *dictionary)
 {
     for (struct pair *pair = dictionary->first, *later; pair; pair = later) {
         later = pair->later;
@@ -121,11 +121,11 @@ static void clear(struct dictionary *dictionary)
     memset(dictionary, 0, sizeof *dictionary);
 }
 
-static void copy(struct dictionary *to, const struct dictionary *from)
+static void copy_dictionary(struct dictionary *to, const struct dictionary *from)
 {
     memset(to, 0, sizeof *to);
     for (const struct pair *pair = from->first; pair; pair = pair->later)
-        store(to, pair->key, pair->value);
+        store_value(to, pair->key, pair->value);
 }
 
 /* --- a node: one slot to a map --- */
@@ -163,8 +163,8 @@ struct naive_node *naive_open(const struct facet_map_config *maps, uint32_t map_
 
         map->slot = devices[i].slot;
         map->fraction = maps[devices[i].map].kind == FACET_MAP_FRACTION;
-        store(&map->capacities, devices[i].id, decimal_of(devices[i].capacity));
-        store(&map->taken, devices[i].id, decimal_of(0));
+        store_value(&map->capacities, devices[i].id, decimal_of(devices[i].capacity));
+        store_value(&map->taken, devices[i].id, decimal_of(0));
         for (uint32_t k = 0; k < device_count; k++)
             node->weights[i * device_count + k] = devices[i].numa_node != devices[k].numa_node;
     }
@@ -174,8 +174,8 @@ struct naive_node *naive_open(const struct facet_map_config *maps, uint32_t map_
 void naive_close(struct naive_node *node)
 {
     for (uint32_t i = 0; i < node->map_count; i++) {
-        clear(&node->maps[i].capacities);
-        clear(&node->maps[i].taken);
+        clear_dictionary(&node->maps[i].capacities);
+        clear_dictionary(&node->maps[i].taken);
     }
     free(node->maps);
     free(node->weights);
@@ -193,7 +193,7 @@ struct entry {
 static int most_free_first(const void *left, const void *right)
 {
     const struct entry *a = left, *b = right;
-    int order = compare(b->free, a->free);
+    int order = compare_decimals(b->free, a->free);
 
     return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
 }
@@ -206,8 +206,8 @@ static uint32_t sort_group(const struct naive_map *map, const struct dictionary 
     for (const struct pair *pair = map->taken.first; pair; pair = pair->later) {
         if (group && !lookup(group, pair->key))
             continue;
-        entries[count] = (struct entry){pair->key, add(lookup(&map->capacities, pair->key)->value, pair->value, -1),
-                                        pair->value, count};
+        entries[count] = (struct entry){
+            pair->key, add_decimals(lookup(&map->capacities, pair->key)->value, pair->value, -1), pair->value, count};
         count++;
     }
     qsort(entries, count, sizeof *entries, most_free_first);
@@ -215,7 +215,8 @@ static uint32_t sort_group(const struct naive_map *map, const struct dictionary 
 }
 
 /* The devices of the map's type that are connected to `from` by edges of weight 0: a search of the graph. */
-static void connect(const struct naive_node *node, uint32_t map, uint32_t from, bool *seen, struct dictionary *group)
+static void connect_devices(const struct naive_node *node, uint32_t map, uint32_t from, bool *seen,
+                            struct dictionary *group)
 {
     uint32_t queue[4096], head = 0, tail = 0;
 
@@ -224,7 +225,7 @@ static void connect(const struct naive_node *node, uint32_t map, uint32_t from, 
     while (head < tail) {
         uint32_t device = queue[head++];
 
-        store(group, node->devices[device].id, (struct decimal){0});
+        store_value(group, node->devices[device].id, (struct decimal){0});
         for (uint32_t i = 0; i < node->device_count; i++) {
             if (node->devices[i].map != map || node->weights[device * node->device_count + i] || seen[i])
                 continue;
@@ -244,22 +245,22 @@ static uint32_t order_first(const struct naive_node *node, uint32_t map, struct 
 
     for (uint32_t i = 0; i < node->device_count; i++)
         if (node->devices[i].map == map && !seen[i] && group_count < 16)
-            connect(node, map, i, seen, &groups[group_count++]);
+            connect_devices(node, map, i, seen, &groups[group_count++]);
     for (uint32_t i = 0; i < group_count; i++) {
         taken[i] = (struct decimal){0};
         for (const struct pair *pair = groups[i].first; pair; pair = pair->later)
-            taken[i] = add(taken[i], lookup(&node->maps[map].taken, pair->key)->value, 1);
+            taken[i] = add_decimals(taken[i], lookup(&node->maps[map].taken, pair->key)->value, 1);
     }
     for (uint32_t done = 0; done < group_count; done++) {
         uint32_t best = group_count;
 
         for (uint32_t i = 0; i < group_count; i++)
-            if (groups[i].count && (best == group_count || compare(taken[i], taken[best]) < 0))
+            if (groups[i].count && (best == group_count || compare_decimals(taken[i], taken[best]) < 0))
                 best = i;
         if (best == group_count)
             break;
         count += sort_group(&node->maps[map], &groups[best], entries + count);
-        clear(&groups[best]);
+        clear_dictionary(&groups[best]);
     }
     return count;
 }
@@ -272,18 +273,18 @@ static uint32_t order_later(const struct naive_node *node, uint32_t map, const b
 
     for (uint32_t i = 0; i < node->device_count; i++)
         if (node->devices[i].map == map)
-            store(nodes[node->devices[i].numa_node] ? &near : &far, node->devices[i].id, (struct decimal){0});
+            store_value(nodes[node->devices[i].numa_node] ? &near : &far, node->devices[i].id, (struct decimal){0});
     count = sort_group(&node->maps[map], &near, entries);
     count += sort_group(&node->maps[map], &far, entries + count);
-    clear(&near);
-    clear(&far);
+    clear_dictionary(&near);
+    clear_dictionary(&far);
     return count;
 }
 
 /* --- evenly --- */
 
-static bool spread(struct naive_map *map, struct decimal asked, const struct entry *entries, uint32_t count,
-                   struct dictionary *parts)
+static bool spread_amount(struct naive_map *map, struct decimal asked, const struct entry *entries, uint32_t count,
+                          struct dictionary *parts)
 {
     struct decimal left = asked;
 
@@ -293,12 +294,12 @@ static bool spread(struct naive_map *map, struct decimal asked, const struct ent
 
         for (uint32_t i = 0; i < count; i++) {
             const struct pair *part = lookup(parts, entries[i].id);
-            struct decimal free = part ? add(entries[i].free, part->value, -1) : entries[i].free;
+            struct decimal free = part ? add_decimals(entries[i].free, part->value, -1) : entries[i].free;
 
-            total = add(total, free, 1);
+            total = add_decimals(total, free, 1);
             sharers += free.digits > 0;
         }
-        if (compare(total, left) < 0 || sharers == 0)
+        if (compare_decimals(total, left) < 0 || sharers == 0)
             return false;
         for (; left.exponent > 0; left.exponent--)
             left.digits *= 10;
@@ -307,41 +308,42 @@ static bool spread(struct naive_map *map, struct decimal asked, const struct ent
         for (uint32_t i = 0; i < count && left.digits > 0; i++) {
             const struct pair *part = lookup(parts, entries[i].id);
             struct decimal had = part ? part->value : (struct decimal){0};
-            struct decimal free = add(entries[i].free, had, -1), share;
+            struct decimal free = add_decimals(entries[i].free, had, -1), share;
 
             if (free.digits <= 0)
                 continue;
             share = (struct decimal){base + (rank++ < extra), 0};
-            if (compare(free, share) < 0)
+            if (compare_decimals(free, share) < 0)
                 share = free;
-            store(parts, entries[i].id, add(had, share, 1));
-            left = add(left, share, -1);
+            store_value(parts, entries[i].id, add_decimals(had, share, 1));
+            left = add_decimals(left, share, -1);
         }
     }
     return true;
 }
 
-static void across(struct decimal asked, const struct entry *window, uint32_t count, struct dictionary *parts)
+static void spread_across_window(struct decimal asked, const struct entry *window, uint32_t count,
+                                 struct dictionary *parts)
 {
     uint32_t sharers = count;
     struct decimal share, left;
 
-    while (sharers > 0 && compare(window[sharers - 1].free, divide(asked, sharers)) < 0) {
+    while (sharers > 0 && compare_decimals(window[sharers - 1].free, divide_decimal(asked, sharers)) < 0) {
         sharers--;
-        store(parts, window[sharers].id, window[sharers].free);
-        asked = add(asked, window[sharers].free, -1);
+        store_value(parts, window[sharers].id, window[sharers].free);
+        asked = add_decimals(asked, window[sharers].free, -1);
     }
     if (sharers == 0)
         return;
-    share = quantize(divide(asked, sharers));
-    left = quantize(add(asked, (struct decimal){share.digits * sharers, share.exponent}, -1));
+    share = quantize(divide_decimal(asked, sharers));
+    left = quantize(add_decimals(asked, (struct decimal){share.digits * sharers, share.exponent}, -1));
     for (uint32_t i = 0; i < sharers; i++)
-        store(parts, window[i].id, i < left.digits ? add(share, (struct decimal){1, -2}, 1) : share);
+        store_value(parts, window[i].id, i < left.digits ? add_decimals(share, (struct decimal){1, -2}, 1) : share);
 }
 
 static int by_value(const void *left, const void *right)
 {
-    return compare(*(const struct decimal *)left, *(const struct decimal *)right);
+    return compare_decimals(*(const struct decimal *)left, *(const struct decimal *)right);
 }
 
 static struct decimal evenness(const struct dictionary *parts)
@@ -355,20 +357,20 @@ static struct decimal evenness(const struct dictionary *parts)
         sorted[count++] = pair->value;
     qsort(sorted, count, sizeof *sorted, by_value);
     for (uint32_t i = 1; i < count; i++)
-        score = add(score, add(sorted[i], sorted[i - 1], -1), -1);
+        score = add_decimals(score, add_decimals(sorted[i], sorted[i - 1], -1), -1);
     free(sorted);
     return score;
 }
 
 /* Every number of devices, every window, a dictionary each. */
-static bool split(struct decimal asked, const struct entry *entries, uint32_t count, struct dictionary *parts)
+static bool split_evenly(struct decimal asked, const struct entry *entries, uint32_t count, struct dictionary *parts)
 {
     struct dictionary best = {0};
     struct decimal best_score = {0};
 
     for (uint32_t i = count; i-- > 0;)
-        if (compare(asked, entries[i].free) <= 0) {
-            store(parts, entries[i].id, quantize(asked));
+        if (compare_decimals(asked, entries[i].free) <= 0) {
+            store_value(parts, entries[i].id, quantize(asked));
             return true;
         }
     for (uint32_t devices = 1; devices <= count; devices++) {
@@ -379,23 +381,23 @@ static bool split(struct decimal asked, const struct entry *entries, uint32_t co
             struct dictionary candidate = {0};
 
             for (uint32_t i = 0; i < devices; i++)
-                total = add(total, entries[first + i].free, 1);
-            if (compare(total, asked) < 0)
+                total = add_decimals(total, entries[first + i].free, 1);
+            if (compare_decimals(total, asked) < 0)
                 break;
-            across(asked, entries + first, devices, &candidate);
+            spread_across_window(asked, entries + first, devices, &candidate);
             score = evenness(&candidate);
             if (first == 0)
                 bound = score;
-            if (compare(score, bound) < 0) {
-                clear(&candidate);
+            if (compare_decimals(score, bound) < 0) {
+                clear_dictionary(&candidate);
                 break;
             }
-            if (best.count == 0 || compare(score, best_score) > 0 || best.count == devices) {
-                clear(&best);
+            if (best.count == 0 || compare_decimals(score, best_score) > 0 || best.count == devices) {
+                clear_dictionary(&best);
                 best = candidate;
                 best_score = score;
             } else {
-                clear(&candidate);
+                clear_dictionary(&candidate);
             }
         }
     }
@@ -420,13 +422,14 @@ static bool allocate_slot(struct naive_node *node, uint32_t map, int64_t amount,
         count = sort_group(chosen, NULL, entries);
     else
         count = *hinted ? order_later(node, map, nodes, entries) : order_first(node, map, entries);
-    done = chosen->fraction ? split(asked, entries, count, parts) : spread(chosen, asked, entries, count, parts);
+    done = chosen->fraction ? split_evenly(asked, entries, count, parts)
+                            : spread_amount(chosen, asked, entries, count, parts);
     free(entries);
     memset(nodes, 0, 16);
     for (const struct pair *pair = done ? parts->first : NULL; pair; pair = pair->later) {
         struct pair *taken = lookup(&chosen->taken, pair->key);
 
-        taken->value = add(taken->value, pair->value, 1);
+        taken->value = add_decimals(taken->value, pair->value, 1);
         for (uint32_t i = 0; i < node->device_count; i++)
             if (node->devices[i].map == map && strcmp(node->devices[i].id, pair->key) == 0)
                 nodes[node->devices[i].numa_node] = true;
@@ -445,23 +448,23 @@ struct naive_grant *naive_allocate(struct naive_node *node, const struct facet_m
     if (!grant || !saved)
         abort();
     for (uint32_t map = 0; map < node->map_count; map++)
-        copy(&saved[map], &node->maps[map].taken);
+        copy_dictionary(&saved[map], &node->maps[map].taken);
     for (uint32_t map = 0; done && map < node->map_count; map++)
         for (uint32_t i = 0; done && i < count; i++)
             if (strcmp(items[i].slot, node->maps[map].slot) == 0)
                 done = allocate_slot(node, map, items[i].amount, affinity, nodes, &hinted, &grant->parts[map]);
     for (uint32_t map = 0; map < node->map_count; map++) {
         if (!done) {
-            clear(&node->maps[map].taken);
-            copy(&node->maps[map].taken, &saved[map]);
+            clear_dictionary(&node->maps[map].taken);
+            copy_dictionary(&node->maps[map].taken, &saved[map]);
         }
-        clear(&saved[map]);
+        clear_dictionary(&saved[map]);
     }
     free(saved);
     if (done)
         return grant;
     for (uint32_t map = 0; map < node->map_count; map++)
-        clear(&grant->parts[map]);
+        clear_dictionary(&grant->parts[map]);
     free(grant);
     return NULL;
 }
@@ -472,9 +475,9 @@ void naive_release(struct naive_node *node, struct naive_grant *grant)
         for (const struct pair *pair = grant->parts[map].first; pair; pair = pair->later) {
             struct pair *taken = lookup(&node->maps[map].taken, pair->key);
 
-            taken->value = add(taken->value, pair->value, -1);
+            taken->value = add_decimals(taken->value, pair->value, -1);
         }
-        clear(&grant->parts[map]);
+        clear_dictionary(&grant->parts[map]);
     }
     free(grant);
 }

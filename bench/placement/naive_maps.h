@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The algorithm of the Python original, step by step as it is there: dictionaries by name, decimals of 28 digits, a
+ * The algorithm of the Python original, step by step: dictionaries by name, decimals of 28 digits, a
  * graph of all devices, all maps copied before each request so that they can be put back.
  *
  * Owns: a peer for the bench. Never: ships; is tuned; is slowed down on purpose.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the kernel that burns time, its calibration, and reading lengths. Never: measures what a bench is about. */
+/* Owns: the kernel that burns time, its calibration, and reading lengths. Never: measures the subject of a bench. */
 #include "common.h"
 
 static const char source[] = "kernel void burn(global ulong *sum, ulong rounds)\n"
@@ -13,7 +13,7 @@ static const char source[] = "kernel void burn(global ulong *sum, ulong rounds)\
 #define CALIBRATION_GROUPS 2000u
 #define CALIBRATION_ROUNDS UINT64_C(10000)
 
-static void compile(struct burner *burner)
+static void compile_burn(struct burner *burner)
 {
     const struct facet_compile_options options = {.size = sizeof options, .name = "burn.cl", .target = "host"};
     struct facet_compiler *compiler = NULL;
@@ -42,7 +42,7 @@ static uint64_t launch_groups(struct facet_driver *driver, const struct burn *bu
 }
 
 /* How many rounds take GROUP_NS, on a device that has nothing else to do. */
-static void calibrate(struct burner *burner)
+static void calibrate_rounds(struct burner *burner)
 {
     const struct facet_vgpu_config config = {.size = sizeof config, .id = 1, .memory_bytes = 16 * MIB};
     struct facet_execution what = {.size = sizeof what};
@@ -70,8 +70,8 @@ void burner_open(const struct facet_driver_config *config, struct burner *ret_bu
     must(facet_driver_open(config, &ret_burner->driver, &error), &error, "driver");
     facet_driver_get_device(ret_burner->driver, 0, &device);
     ret_burner->units = device.units;
-    compile(ret_burner);
-    calibrate(ret_burner);
+    compile_burn(ret_burner);
+    calibrate_rounds(ret_burner);
 }
 
 void burner_close(struct burner *burner)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the helpers that the parts of bench_vgpu share: a driver on the device `cpu`, a kernel that takes as long as it
- * is told, ending with a reason. Never: measures.
+ * Owns: the helpers that the parts of bench_vgpu share: a driver on the device `cpu`, a kernel that takes a given
+ * time, ending with a reason. Never: measures.
  */
 #ifndef BENCH_VGPU_COMMON_H
 #define BENCH_VGPU_COMMON_H
@@ -49,7 +49,7 @@ static inline void must(enum facet_status status, const struct facet_error *erro
 
 /* burner.c */
 
-/* A driver, and a kernel of whose work-groups each takes about GROUP_NS. */
+/* A driver, and a kernel whose work-groups each take about GROUP_NS. */
 #define GROUP_NS UINT64_C(20000)
 
 struct burner {
@@ -67,7 +67,7 @@ struct burn {
 
 void burner_open(const struct facet_driver_config *config, struct burner *ret_burner);
 void burner_close(struct burner *burner);
-/* For a vGPU that there is. */
+/* For an existing vGPU. */
 void burn_open(const struct burner *burner, uint32_t id, uint32_t streams, struct burn *ret_burn);
 void burn_close(struct burn *burn);
 /* Queues a kernel that takes `ns` on a device that has nothing else to do. */
@@ -91,9 +91,9 @@ struct waits {
     uint32_t count;
     char paths[UNITS_MOST][PATH_ROOM];
 };
-/* After something ran on it: then it has its threads. */
+/* Called after work ran on the device: it has its threads then. */
 void waits_open(struct waits *ret_waits);
-/* How long they were ready to run and had no processor, all together, ever. */
+/* The total time for which those threads were ready to run without a processor. */
 uint64_t waits_ns(const struct waits *waits);
 
 /* A file of lengths: a line for each tenant, nanoseconds with blanks between them. */

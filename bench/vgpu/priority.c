@@ -14,7 +14,7 @@
 #define BLOCK     25u /* launches */
 #define AHEAD     8u  /* kernels of the other one that are queued */
 
-/* Of all units together: a part of the kernel's time. The thread that looks after a launch needs a processor, too, and
+/* Of all units together: a part of the kernel's time. The thread that follows a launch needs a processor, too, and
  * takes one away for a moment when all have work. */
 #define WAITS_MOST_NS (KERNEL_NS / 5)
 
@@ -23,7 +23,7 @@ struct latencies {
     uint64_t *all, *own;
 };
 
-static int compare(const void *left, const void *right)
+static int compare_times(const void *left, const void *right)
 {
     const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
@@ -31,8 +31,8 @@ static int compare(const void *left, const void *right)
 }
 
 /* One launch and its latency. */
-static void measure(const struct burner *burner, const struct burn *burn, const struct waits *waits,
-                    struct latencies *latencies)
+static void measure_launch(const struct burner *burner, const struct burn *burn, const struct waits *waits,
+                           struct latencies *latencies)
 {
     struct facet_execution what = {.size = sizeof what};
     struct facet_error error;
@@ -50,7 +50,8 @@ static void measure(const struct burner *burner, const struct burn *burn, const 
 }
 
 /* Keeps the other one's queue filled. */
-static void fill(const struct burner *burner, const struct burn *burn, const struct lengths *lengths, size_t *next)
+static void fill_queue(const struct burner *burner, const struct burn *burn, const struct lengths *lengths,
+                       size_t *next)
 {
     struct facet_stream_info info = {.size = sizeof info};
     struct facet_error error;
@@ -62,7 +63,7 @@ static void fill(const struct burner *burner, const struct burn *burn, const str
     }
 }
 
-static void make(struct burner *burner, uint32_t id, uint32_t priority, struct burn *ret_burn)
+static void make_vgpu(struct burner *burner, uint32_t id, uint32_t priority, struct burn *ret_burn)
 {
     const struct facet_vgpu_config config = {
         .size = sizeof config, .id = id, .memory_bytes = 16 * MIB, .priority = FACET_VGPU_PRIORITY(priority)};
@@ -92,7 +93,7 @@ static double percentile_us(uint64_t *values, uint32_t count, uint32_t milli)
         return 0;
     uint64_t place = (uint64_t)(count - 1) * milli / 1000;
 
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, compare_times);
     return (double)values[place] / 1e3;
 }
 
@@ -109,7 +110,7 @@ static double ratio(double left, double right)
     return right > 0 ? left / right : 0;
 }
 
-static void show(const struct latencies *alone, const struct latencies *beside)
+static void show_latencies(const struct latencies *alone, const struct latencies *beside)
 {
     printf("{\"rounds\":%u,\"ratio_p99\":%.3f,\"own_ratio_p99\":%.3f", alone->count,
            ratio(percentile_us(beside->all, beside->count, 990), percentile_us(alone->all, alone->count, 990)),
@@ -135,19 +136,19 @@ int priority_main(char **arguments)
     latencies_open(blocks * BLOCK, &beside);
     lengths_read(arguments[1], 1, &lengths);
     burner_open(&config, &burner);
-    make(&burner, 1, FACET_PRIORITY_HIGH, &high);
-    make(&burner, 2, FACET_PRIORITY_LOW, &low);
+    make_vgpu(&burner, 1, FACET_PRIORITY_HIGH, &high);
+    make_vgpu(&burner, 2, FACET_PRIORITY_LOW, &low);
     waits_open(&waits);
     for (uint32_t block = 0; block < blocks; block++) {
         for (uint32_t i = 0; i < BLOCK; i++)
-            measure(&burner, &high, &waits, &alone);
+            measure_launch(&burner, &high, &waits, &alone);
         for (uint32_t i = 0; i < BLOCK; i++) {
-            fill(&burner, &low, &lengths, &next);
-            measure(&burner, &high, &waits, &beside);
+            fill_queue(&burner, &low, &lengths, &next);
+            measure_launch(&burner, &high, &waits, &beside);
         }
         must(facet_vgpu_synchronize(burner.driver, 2, 0, FACET_FOREVER, &error), &error, "synchronize");
     }
-    show(&alone, &beside);
+    show_latencies(&alone, &beside);
     burn_close(&high);
     burn_close(&low);
     burner_close(&burner);

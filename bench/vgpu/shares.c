@@ -31,7 +31,7 @@ struct tenant {
 };
 
 /* One of the two streams is waited for while the other one works. */
-static void *feed(void *argument)
+static void *feed_streams(void *argument)
 {
     struct tenant *tenant = argument;
     struct facet_error error;
@@ -53,7 +53,7 @@ static uint64_t busy_between(const struct tenant *tenant, uint32_t from, uint32_
     return tenant->samples[to].values[FACET_SAMPLE_BUSY_NS] - tenant->samples[from].values[FACET_SAMPLE_BUSY_NS];
 }
 
-/* The distance from what was asked for, in points, over windows of `length` samples: mean and worst. */
+/* The distance from the request, in points, over windows of `length` samples: mean and worst. */
 static double error_over(const struct tenant *tenants, uint32_t count, uint32_t length, double *ret_worst)
 {
     uint32_t samples = tenants[0].count, asked = 0, windows = 0;
@@ -82,7 +82,7 @@ static double error_over(const struct tenant *tenants, uint32_t count, uint32_t 
     return windows ? sum / windows / count : 0;
 }
 
-static double jain(const struct tenant *tenants, uint32_t count)
+static double jain_index(const struct tenant *tenants, uint32_t count)
 {
     double sum = 0, squares = 0;
 
@@ -95,7 +95,7 @@ static double jain(const struct tenant *tenants, uint32_t count)
     return squares > 0 ? sum * sum / (count * squares) : 0;
 }
 
-static void show(const struct tenant *tenants, uint32_t count)
+static void show_tenants(const struct tenant *tenants, uint32_t count)
 {
     double worst = 0, error_short = error_over(tenants, count, 1, &worst),
            error_long = error_over(tenants, count, LONG, NULL);
@@ -105,7 +105,7 @@ static void show(const struct tenant *tenants, uint32_t count)
         all += busy_between(&tenants[i], 1, tenants[i].count - 2);
     printf("{\"tenants\":%u,\"windows\":%u,\"error_100ms\":%.3f,\"worst_100ms\":%.3f,\"error_1s\":%.3f,\"jain\":%.5f,"
            "\"share\":[",
-           count, tenants[0].count - 3, error_short, worst, error_long, jain(tenants, count));
+           count, tenants[0].count - 3, error_short, worst, error_long, jain_index(tenants, count));
     for (uint32_t i = 0; i < count; i++)
         printf("%s%.2f", i ? "," : "",
                all ? 100.0 * (double)busy_between(&tenants[i], 1, tenants[i].count - 2) / (double)all : 0);
@@ -148,7 +148,7 @@ int shares_main(char **arguments)
     uint64_t start = now_ns();
     for (uint32_t i = 0; i < count; i++) {
         tenants[i].end_ns = start + (uint64_t)(seconds * 1e9);
-        if (pthread_create(&tenants[i].thread, NULL, feed, &tenants[i]) != 0)
+        if (pthread_create(&tenants[i].thread, NULL, feed_streams, &tenants[i]) != 0)
             die("shares", "no thread");
     }
     sleep_ns((uint64_t)(seconds * 1e9));
@@ -161,7 +161,7 @@ int shares_main(char **arguments)
     }
     for (uint32_t i = 0; i < count; i++)
         pthread_join(tenants[i].thread, NULL);
-    show(tenants, count);
+    show_tenants(tenants, count);
     for (uint32_t i = 0; i < count; i++) {
         burn_close(&tenants[i].burn);
         free(lengths[i].ns);

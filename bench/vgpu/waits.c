@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how long the threads of the device, which lives in a process of its own, were ready to run and did not, since
- * another program had the processor. Never: counts waits for each other's work.
+ * Owns: the time for which threads of the device, which lives in a process of its own, were ready but did not run,
+ * since another program had the processor. Never: counts waits for each other's work.
  */
 #include "common.h"
 

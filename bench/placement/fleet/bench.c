@@ -33,7 +33,7 @@ struct node {
 
 static uint64_t state_random = 1;
 
-static uint32_t below(uint32_t bound)
+static uint32_t random_below(uint32_t bound)
 {
     state_random = state_random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)((state_random >> 33) % bound);
@@ -47,7 +47,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-static uint32_t weights(void)
+static uint32_t sum_weights(void)
 {
     uint32_t sum = 0;
 
@@ -58,7 +58,7 @@ static uint32_t weights(void)
 
 static uint32_t any_kind(void)
 {
-    uint32_t at = below(weights()), kind = 0;
+    uint32_t at = random_below(sum_weights()), kind = 0;
 
     while (at >= kinds[kind].weight)
         at -= kinds[kind++].weight;
@@ -70,7 +70,7 @@ static void make_nodes(struct node *nodes, uint32_t count)
     static const struct node models[] = {{96000, 8, {0}}, {104000, 2, {0}}, {64000, 2, {0}}, {96000, 8, {0}}};
 
     for (uint32_t i = 0; i < count; i++) {
-        nodes[i] = models[below(4)];
+        nodes[i] = models[random_below(4)];
         for (uint32_t gpu = 0; gpu < nodes[i].gpus; gpu++)
             nodes[i].left[gpu] = 1000;
     }
@@ -78,7 +78,7 @@ static void make_nodes(struct node *nodes, uint32_t count)
 
 /* --- naive --- */
 
-static double fragments(const struct node *node, uint32_t total)
+static double fragments_of(const struct node *node, uint32_t total)
 {
     double sum = 0;
 
@@ -98,7 +98,7 @@ static double fragments(const struct node *node, uint32_t total)
 }
 
 /* Takes the GPUs from `first` on that have room; false when they do not suffice. */
-static int take(struct node *node, const struct kind *kind, uint32_t first)
+static int take_gpus(struct node *node, const struct kind *kind, uint32_t first)
 {
     uint32_t wanted = kind->num;
 
@@ -121,7 +121,7 @@ static void naive_decide(struct node *nodes, uint32_t count, const struct kind *
     uint32_t where = count;
 
     for (uint32_t i = 0; i < count; i++) {
-        double before = fragments(&nodes[i], total);
+        double before = fragments_of(&nodes[i], total);
         uint32_t tries = kind->num == 1 && kind->milli < 1000 ? nodes[i].gpus : 1;
 
         for (uint32_t first = 0; first < tries; first++) {
@@ -129,9 +129,9 @@ static void naive_decide(struct node *nodes, uint32_t count, const struct kind *
 
             if (tries > 1 && after.left[first] < kind->milli)
                 continue;
-            if (!take(&after, kind, first))
+            if (!take_gpus(&after, kind, first))
                 continue;
-            double gain = before - fragments(&after, total);
+            double gain = before - fragments_of(&after, total);
 
             if (gain > best) {
                 best = gain;
@@ -157,7 +157,7 @@ static struct facet_fleet_request request_of(uint32_t kind)
 static struct facet_fleet *make_fleet(const struct node *nodes, uint32_t count, const char *name)
 {
     struct facet_fleet_node *given = calloc(count, sizeof *given);
-    struct facet_fleet_request *mix = calloc(weights(), sizeof *mix);
+    struct facet_fleet_request *mix = calloc(sum_weights(), sizeof *mix);
     struct facet_fleet_config config = {.size = sizeof config, .nodes = given, .node_count = count, .mix = mix};
     struct facet_fleet *fleet = NULL;
     struct facet_error error = {0};
@@ -188,20 +188,20 @@ static void our_decide(struct facet_fleet *fleet, uint32_t kind)
         facet_fleet_commit(fleet, shape, &at, &allocation, NULL);
 }
 
-static int compare(const void *left, const void *right)
+static int compare_times(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
     return (a > b) - (a < b);
 }
 
-static void print(const char *name, const char *policy, uint32_t nodes, uint64_t *times, uint32_t count)
+static void print_times(const char *name, const char *policy, uint32_t nodes, uint64_t *times, uint32_t count)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < count; i++)
         sum += times[i];
-    qsort(times, count, sizeof *times, compare);
+    qsort(times, count, sizeof *times, compare_times);
     printf("{\"name\":\"%s\",\"policy\":\"%s\",\"nodes\":%u,\"requests\":%u,\"p50_ns\":%" PRIu64 ",\"p99_ns\":%" PRIu64
            ",\"mean_ns\":%" PRIu64 "}\n",
            name, policy, nodes, count, times[(count - 1) / 2], times[(uint64_t)(count - 1) * 99 / 100], sum / count);
@@ -228,12 +228,12 @@ int main(int argc, char **argv)
         uint64_t before = now_ns();
 
         if (naive)
-            naive_decide(nodes, count, &kinds[kind], weights());
+            naive_decide(nodes, count, &kinds[kind], sum_weights());
         else
             our_decide(fleet, kind);
         times[i] = now_ns() - before;
     }
-    print(argv[1], argv[2], count, times, requests);
+    print_times(argv[1], argv[2], count, times, requests);
     facet_fleet_destroy(fleet);
     free(nodes);
     free(times);

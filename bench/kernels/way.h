@@ -5,8 +5,8 @@
  * Owns: the input of all ways, and their reports.
  * Never: judges. A way that is missing has its reason in `missing`, and reports nothing.
  */
-#ifndef BENCH_ROAD_H
-#define BENCH_ROAD_H
+#ifndef BENCH_WAY_H
+#define BENCH_WAY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ struct bench_building {
     uint64_t again_ns;         /* a build with an empty cache in a process that built before; 0: not measured */
     uint64_t warm_ns;          /* the same source again, from the cache */
     uint64_t first_launch_ns;  /* of a launch that was not run before, to its end */
-    uint64_t hit_to_launch_ns; /* from asking for what is cached to a launch that is queued; 0: not measured */
+    uint64_t hit_to_launch_ns; /* from asking for a cached image to a queued launch; 0: not measured */
 };
 
 /* The best of one round. */
@@ -39,26 +39,26 @@ struct bench_sample {
     uint64_t launches;
 };
 
-struct bench_road {
+struct bench_way {
     const char *name;
     struct bench_building building;
     double error; /* the worst element's, relative; infinity when an integer is wrong */
     char missing[512];
 
     void *state;
-    bool (*build)(struct bench_road *road, const struct bench_data *data);
+    bool (*build)(struct bench_way *way, const struct bench_data *data);
     /* Launches once and waits. `ret_device_ns` 0: the runtime did not say. */
-    bool (*launch)(struct bench_road *road, uint64_t *ret_device_ns);
+    bool (*launch)(struct bench_way *way, uint64_t *ret_device_ns);
     /* NULL: its memory holds no result. */
-    bool (*read)(struct bench_road *road, unsigned argument, void *data, size_t bytes);
+    bool (*read)(struct bench_way *way, unsigned argument, void *data, size_t bytes);
 };
 
-/* `bench_road_pocl` needs POCL_CACHE_DIR, POCL_MAX_PTHREAD_COUNT in the environment; `bench_road_facet`
+/* `bench_way_pocl` needs POCL_CACHE_DIR, POCL_MAX_PTHREAD_COUNT in the environment; `bench_way_facet`
  * FACET_CACHE_DIR, FACET_CPU_UNITS. */
-void bench_road_pocl(struct bench_road *road);
-void bench_road_loop(struct bench_road *road);  /* one thread, with any number in the others */
-void bench_road_touch(struct bench_road *road); /* the same; it answers nothing */
-void bench_road_facet(struct bench_road *road, const char *provider);
+void bench_way_pocl(struct bench_way *way);
+void bench_way_loop(struct bench_way *way);  /* one thread, with any number in the others */
+void bench_way_touch(struct bench_way *way); /* one thread, too; it has no result */
+void bench_way_facet(struct bench_way *way, const char *provider);
 
 /*
  * Measures only how long it takes to queue a launch of an image in Facet's cache, in a process that did nothing else.
