@@ -60,7 +60,7 @@ AccelResult facade_leave(struct facade_call *call, AccelResult result)
     return result;
 }
 
-static void keep(struct facade_call *call, const char *level, const char *format, va_list arguments)
+static void keep_message(struct facade_call *call, const char *level, const char *format, va_list arguments)
 {
     if (call->count < FACADE_MESSAGES) {
         struct facade_message *message = &call->messages[call->count];
@@ -78,7 +78,7 @@ void facade_log(struct facade_call *call, const char *level, const char *format,
     va_list arguments;
 
     va_start(arguments, format);
-    keep(call, level, format, arguments);
+    keep_message(call, level, format, arguments);
     va_end(arguments);
 }
 
@@ -87,7 +87,7 @@ AccelResult facade_fail(struct facade_call *call, AccelResult result, const char
     va_list arguments;
 
     va_start(arguments, format);
-    keep(call, "ERROR", format, arguments);
+    keep_message(call, "ERROR", format, arguments);
     va_end(arguments);
     return result;
 }

@@ -80,7 +80,7 @@ enum facet_status facade_devices_list(struct facade_call *call, struct facade_de
 enum facet_status facade_device_find(struct facade_call *call, const char *uuid, struct facade_device *ret_device,
                                      struct facet_error *error);
 
-/* A device as the limiter needs to know it. */
+/* The properties of a device that the limiter needs. */
 struct facade_known {
     char id[64]; /* "opencl:0" */
     char name[128];
@@ -129,7 +129,7 @@ struct facade_query facade_query_of(const struct facade_device *device);
 enum facet_status facade_fetch(facade_lister lister, const struct facade_query *query, uint32_t item_size,
                                void **ret_items, uint32_t *ret_count, struct facet_error *error);
 
-/* Frees what a pointer points to, when it leaves its scope. */
+/* Frees the object of a pointer that leaves its scope. */
 static inline void facade_cleanup_free(void *pointer)
 {
     void **place = pointer;

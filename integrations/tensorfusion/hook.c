@@ -303,8 +303,8 @@ static enum facet_status read_idle(uint64_t *ret_ns, struct facet_error *error)
     return FACET_OK;
 }
 
-static enum facet_status arm(struct facet_limiter *limiter, const char *id, uint32_t resources,
-                             struct facet_error *error)
+static enum facet_status arm_worker(struct facet_limiter *limiter, const char *id, uint32_t resources,
+                                    struct facet_error *error)
 {
     uint64_t idle_ns = 0;
     enum facet_status status = read_idle(&idle_ns, error);
@@ -346,7 +346,7 @@ AccelResult AutoFreeze(const char *workerId, const char *deviceUUID, const char 
     struct facade_call call;
 
     facade_begin(&call, __func__);
-    return facade_leave(&call, switch_resource(&call, arm, workerId, deviceUUID, resourceType));
+    return facade_leave(&call, switch_resource(&call, arm_worker, workerId, deviceUUID, resourceType));
 }
 
 AccelResult AutoResume(const char *workerId, const char *deviceUUID, const char *resourceType)

@@ -65,7 +65,7 @@ AccelResult tf_enter_writing(struct facade_call *call)
     return check_started(call);
 }
 
-static AccelResult start(struct facade_call *call, const char *base)
+static AccelResult start_limiter(struct facade_call *call, const char *base)
 {
     struct facet_error error = {0};
     char *copy = base ? strdup(base) : NULL;
@@ -94,7 +94,7 @@ AccelResult LimiterInit(const char *shmBasePath)
     pthread_rwlock_wrlock(&state.lock);
     call.held = &state.lock;
     if (state.users == 0)
-        result = start(&call, shmBasePath);
+        result = start_limiter(&call, shmBasePath);
     else if (!same_base(shmBasePath))
         result = facade_fail(&call, ACCEL_ERROR_INVALID_PARAM, "the limiter is at work in %s already",
                              state.base ? state.base : "its default folder");
@@ -104,7 +104,7 @@ AccelResult LimiterInit(const char *shmBasePath)
 }
 
 /* Workers stay on disk: the next LimiterInit() and LimiterCreateWorker() adopt them. */
-static void stop(void)
+static void stop_limiter(void)
 {
     facet_limiter_close(state.limiter);
     state.limiter = NULL;
@@ -127,7 +127,7 @@ AccelResult LimiterShutdown(void)
     pthread_rwlock_wrlock(&state.lock);
     call.held = &state.lock;
     if (state.users && --state.users == 0)
-        stop();
+        stop_limiter();
     return facade_leave(&call, ACCEL_SUCCESS);
 }
 
@@ -291,8 +291,8 @@ static AccelResult make_parts(struct facade_call *call, struct tf_worker *worker
 }
 
 /* Checks the whole request before anything is made. */
-static AccelResult prepare(struct facade_call *call, const LimiterDeviceConfig *configs, struct tf_worker *worker,
-                           struct facade_known *known)
+static AccelResult prepare_worker(struct facade_call *call, const LimiterDeviceConfig *configs,
+                                  struct tf_worker *worker, struct facade_known *known)
 {
     AccelResult result = ACCEL_SUCCESS;
 
@@ -321,7 +321,7 @@ static AccelResult create_worker(struct facade_call *call, const char *space, co
         FACADE_TEXT(worker->space, space);
         FACADE_TEXT(worker->pod, pod);
         worker->count = count;
-        result = prepare(call, configs, worker, known);
+        result = prepare_worker(call, configs, worker, known);
     } else {
         result = facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a worker");
     }
@@ -445,7 +445,7 @@ AccelResult LimiterUpdateERL(const char *space, const char *podName, uint32_t de
     return facade_leave(&call, update_limit(&call, space, podName, deviceIdx, upLimit, utilizationPercent));
 }
 
-static AccelResult beat(struct facade_call *call, const char *space, const char *pod)
+static AccelResult beat_worker(struct facade_call *call, const char *space, const char *pod)
 {
     AccelResult result = check_names(call, space, pod);
 
@@ -463,21 +463,21 @@ static AccelResult beat(struct facade_call *call, const char *space, const char 
     return result;
 }
 
-/* The moment of the call is what counts; the caller's clock need not be ours. */
+/* The time of the call counts; the caller's clock need not be ours. */
 AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint64_t timestampSecs)
 {
     struct facade_call call;
 
     (void)timestampSecs;
     facade_begin(&call, __func__);
-    return facade_leave(&call, beat(&call, space, podName));
+    return facade_leave(&call, beat_worker(&call, space, podName));
 }
 
 /*
  * Charges `part` until `bytes` are used in all, as far as its quota goes; an excess that this process charged before is
  * given back. Amounts that the pod's processes recorded themselves stay.
  */
-static AccelResult charge(struct facade_call *call, struct tf_part *part, uint64_t bytes)
+static AccelResult charge_part(struct facade_call *call, struct tf_part *part, uint64_t bytes)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_limiter_state now = {.size = sizeof now};
@@ -519,7 +519,7 @@ static AccelResult set_used(struct facade_call *call, const char *space, const c
     enum facet_status status = facet_limiter_process_register(state.limiter, part->id, getpid(), &error);
     if (status != FACET_OK && status != FACET_ALREADY_EXISTS)
         return facade_refuse(call, &error);
-    return charge(call, part, bytes);
+    return charge_part(call, part, bytes);
 }
 
 AccelResult LimiterSetPodMemoryUsed(const char *space, const char *podName, uint32_t deviceIdx, uint64_t memoryUsed)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the metrics of processes and devices in that ABI's form.
- * Never: makes up a figure. A value that was not measured is 0 in the fields of that ABI, which has nothing else, and
- * is left out of the extra metrics.
+ * Never: makes up a figure. A value that was not measured is 0 in the fields of that ABI, which has no other value
+ * for it, and is left out of the extra metrics.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 
 #include "facade.h"
 
-/* Finds the device that a call names. On failure `ret_result` is what the call answers. */
+/* Finds the device that a call names. On failure `ret_result` is the call's result. */
 static bool find_device(struct facade_call *call, const char *uuid, struct facade_device *ret_device,
                         AccelResult *ret_result)
 {
@@ -82,7 +82,8 @@ static void take_back(struct facade_call *call, const struct facade_query *query
         facade_log(call, "ERROR", "partition %s stays behind: %s", uuid, error.message);
 }
 
-static AccelResult assign(struct facade_call *call, const char *template_id, const char *uuid, PartitionResult *to)
+static AccelResult assign_partition(struct facade_call *call, const char *template_id, const char *uuid,
+                                    PartitionResult *to)
 {
     struct facet_partition_info partition = {.size = sizeof partition};
     struct facade_device device;
@@ -117,14 +118,14 @@ AccelResult AccelAssignPartition(const char *templateId, const char *deviceUUID,
     struct facade_call call;
 
     facade_begin(&call, __func__);
-    return facade_leave(&call, assign(&call, templateId, deviceUUID, result));
+    return facade_leave(&call, assign_partition(&call, templateId, deviceUUID, result));
 }
 
 /* ---- remove ---- */
 
 /* The uuid of the partition that `id` means, by uuid or by template. */
-static AccelResult choose(struct facade_call *call, const struct facet_partition_info *partitions, uint32_t count,
-                          const char *id, const char **ret_uuid)
+static AccelResult choose_partition(struct facade_call *call, const struct facet_partition_info *partitions,
+                                    uint32_t count, const char *id, const char **ret_uuid)
 {
     const char *chosen = NULL;
     uint32_t alike = 0;
@@ -168,7 +169,7 @@ static AccelResult remove_one(struct facade_call *call, const char *id, const ch
     if (facade_fetch(facade_ask_partitions, &query, sizeof(struct facet_partition_info), &partitions, &count, &error) !=
         FACET_OK)
         return facade_refuse(call, &error);
-    result = choose(call, partitions, count, id, &uuid);
+    result = choose_partition(call, partitions, count, id, &uuid);
     if (result == ACCEL_SUCCESS &&
         query.provider->partition->destroy(query.instance, query.device, uuid, &error) != FACET_OK)
         result = facade_refuse(call, &error);

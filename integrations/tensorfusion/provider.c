@@ -209,7 +209,7 @@ static bool all_alive(void)
 }
 
 /* The lock is held for writing. */
-static void revive(struct facade_call *call)
+static void revive_sessions(struct facade_call *call)
 {
     for (uint32_t i = 0; i < node.count; i++) {
         struct facet_error why = {0}, error = {0};
@@ -232,14 +232,14 @@ AccelResult facade_enter_discovery(struct facade_call *call)
     pthread_rwlock_unlock(&node.lock);
     result = enter_writing(call);
     if (result == ACCEL_SUCCESS)
-        revive(call);
+        revive_sessions(call);
     return result;
 }
 
 /* ---- devices ---- */
 
-static enum facet_status append(const struct facade_provider *provider, const struct facet_device_info *infos,
-                                uint32_t count, struct facade_devices *devices, struct facet_error *error)
+static enum facet_status append_devices(const struct facade_provider *provider, const struct facet_device_info *infos,
+                                        uint32_t count, struct facade_devices *devices, struct facet_error *error)
 {
     struct facade_device *items = realloc(devices->items, (devices->count + count + 1) * sizeof *items);
 
@@ -271,7 +271,7 @@ enum facet_status facade_devices_list(struct facade_call *call, struct facade_de
         if (facade_fetch(facade_ask_devices, &query, sizeof(struct facet_device_info), &infos, &count, &why) !=
             FACET_OK)
             facade_log(call, "WARN", "%s does not list its devices: %s", node.providers[i].path, why.message);
-        status = append(&node.providers[i], infos, count, &devices, error);
+        status = append_devices(&node.providers[i], infos, count, &devices, error);
     }
     if (status == FACET_OK)
         *ret_devices = devices;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how far apart devices are, in that ABI's levels.
+ * Owns: the distances between devices, in that ABI's levels.
  * Never: takes two devices for near because nothing is known about them.
  */
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct part {
     uint32_t node_count, link_count;
 };
 
-static TopoLevelType translate(uint32_t level)
+static TopoLevelType translate_level(uint32_t level)
 {
     static const TopoLevelType levels[] = {
         [FACET_LEVEL_UNKNOWN] = TOPO_LEVEL_UNKNOWN,
@@ -43,7 +43,7 @@ static TopoLevelType level_by_link(const struct part *part, uint32_t one, uint32
 
         if ((is_device(part, link->a, one) && is_device(part, link->b, other)) ||
             (is_device(part, link->a, other) && is_device(part, link->b, one)))
-            return translate(link->level);
+            return translate_level(link->level);
     }
     return TOPO_LEVEL_UNKNOWN;
 }

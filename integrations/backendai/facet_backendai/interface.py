@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of Backend.AI that this package uses: its own where ai.backend is installed, else plain ones like them.
 
-Owns: the places where those names are looked for. Never: behaves differently by the one that was found.
+Owns: the places in which those names are sought. Never: behaves differently depending on which is found.
 """
 import enum
 import importlib

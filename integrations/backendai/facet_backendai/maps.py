@@ -102,7 +102,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     @property
     def allocations(self):
-        """By slot and device; devices without a taken amount are there with 0."""
+        """By slot and device; devices without a taken amount are listed with 0."""
         taken = defaultdict(dict)
         with self._lock:
             for number, (slot, device) in enumerate(self._places):

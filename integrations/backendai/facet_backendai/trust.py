@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether only this user and root can change what a path leads to; as src/base/path_trust.c checks it.
+"""Whether only this user and root can change the target of a path; as src/base/path_trust.c checks it.
 
 Owns: the rule. Never: opens the path.
 """
