@@ -35,7 +35,7 @@ void facet_ledger_destroy(struct facet_ledger *ledger);
  */
 bool facet_ledger_add(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry entry);
 
-/* Removes an entry; false when the key is not there (another process's memory, or the driver's own). */
+/* Removes an entry; false when the key is absent (another process's memory, or the driver's own). */
 bool facet_ledger_take(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry);
 
 /* Finds an entry without removing it. */

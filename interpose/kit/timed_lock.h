@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock that a thread gives up waiting for. Its holder looks at launches in flight: the helper, or a program's thread
+ * A lock that a thread gives up waiting for. Its holder checks launches in flight: the helper, or a program's thread
  * that has just waited for some and reports them before it goes on.
  *
  * Owns: a lock with a bounded wait.

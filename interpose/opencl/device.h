@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: knowing which OpenCL device the vGPU stands for, and showing only that one, as a root device.
- * Never: changes what a device is called.
+ * Never: changes a device's name.
  *
  * A vGPU with units of its own (facet/opencl_address.h) stands for a sub-device. It is made once per process and kept
  * until the process ends; a child of fork() has its parent's, as it has the handles that the program already knows.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: images: their size from the description before creation, corrected by what the driver says after it.
+ * Owns: images: their size from the description before creation, corrected by the driver's answer after it.
  * Never: charges an image made from a buffer or another image; that memory is charged already.
  */
 #include "layer.h"

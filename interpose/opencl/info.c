@@ -4,7 +4,7 @@
  * from a root device.
  * Never: changes names, versions or limits that the quota does not touch.
  *
- * Programs size what they allocate by any of these answers, so each agrees with the quota as those of a device with so
+ * Programs size their allocations by any of these answers, so each agrees with the quota as those of a device with so
  * little memory would: no object in the device's memory is larger than it, and an image of one pixel in all
  * directions but one fits in every format.
  */
@@ -90,7 +90,7 @@ static void bound_free_kib(void *value, size_t size, uint64_t free_bytes)
     }
 }
 
-/* Whom to ask: where the vGPU's sub-device would say that it is one, the root device answers for it. */
+/* The device whose driver answers: the root device for attributes by which a vGPU's sub-device would show. */
 static cl_device_id asked_device(cl_device_id device, cl_device_info param_name)
 {
     cl_device_id whole;

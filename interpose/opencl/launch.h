@@ -6,7 +6,7 @@
  *     the real call             with launch.event in place of the program's
  *     facet_cl_launch_end()     hands the event to the tracker, or takes the admission back if the call failed
  *
- * Owns: that sequence.
+ * Owns: this sequence.
  * Never: holds a lock in it.
  */
 #ifndef FACET_OPENCL_LAUNCH_H
@@ -27,7 +27,7 @@ struct facet_cl_launch {
 cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_uint num_waits, cl_event *event);
 
 /*
- * `result` is what the real call returned, and is returned. `queue` may be NULL when it is not known. `blocking` says
+ * `result` is the real call's result, and is returned. `queue` may be NULL when it is not known. `blocking` says
  * that the command was complete when the call returned.
  */
 cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queue, cl_bool blocking, cl_int result);

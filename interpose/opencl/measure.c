@@ -101,7 +101,7 @@ static bool read_profile(cl_event event, cl_ulong *ret_start, cl_ulong *ret_end)
                CL_SUCCESS;
 }
 
-/* Without profiling times it is from submission until now, less what overlaps. */
+/* Without profiling times it is from submission until now, less the overlap. */
 uint64_t facet_cl_measure(const struct facet_cl_command *command, uint64_t now_ns)
 {
     cl_ulong start, end;

@@ -25,7 +25,7 @@ bool facet_cl_measure_is_inside(void);
 void facet_cl_measure_tick(uint64_t now_ns, bool of_helper);
 void facet_cl_measure_rests(void);
 
-/* Of a complete command: device time not reported before. Also learns what such a command takes. */
+/* Of a complete command: device time not reported before. Also learns the usual time of such a command. */
 uint64_t facet_cl_measure(const struct facet_cl_command *command, uint64_t now_ns);
 
 /* In the child of fork(). */

@@ -16,12 +16,13 @@
 enum facet_cl_map {
     FACET_CL_POINTERS,      /* charge of an SVM or USM allocation */
     FACET_CL_PROGRAMS,      /* charge of a program's global variables */
-    FACET_CL_QUEUES,        /* how a queue differs from what the program asked for; see queue.c */
+    FACET_CL_QUEUES,        /* how a queue differs from the program's request; see queue.c */
     FACET_CL_DEVICE_QUEUES, /* charge of a queue that lives on the device */
     FACET_CL_MAPS,
 };
 
-/* Stores `value` under `key` and writes what was there, or 0, to *ret_old (may be NULL); false when out of memory. */
+/* Stores `value` under `key` and writes the previous value, or 0, to *ret_old (may be NULL); false when out of
+ * memory. */
 bool facet_cl_map_put(enum facet_cl_map map, const void *key, uint64_t value, uint64_t *ret_old);
 bool facet_cl_map_get(enum facet_cl_map map, const void *key, uint64_t *ret_value);
 

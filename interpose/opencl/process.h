@@ -39,7 +39,8 @@ static inline struct facet_tenant *facet_cl_tenant(void)
 
 /*
  * A charge in one word: the bytes, and the process generation that reserved them. It fits a callback's user_data, so
- * releasing needs no allocation and no lookup; and a child that inherits an object does not release what it never paid.
+ * releasing needs no allocation and no lookup; and a child that inherits an object does not release a charge that it
+ * never paid.
  */
 typedef uint64_t facet_cl_charge;
 

@@ -36,7 +36,8 @@ static uint64_t global_bytes(cl_program program)
     return largest;
 }
 
-/* Charges what is not charged yet. Two threads may do this at once: the thread that replaces an old charge drops it. */
+/* Charges the part that is not charged yet. Two threads may do this at once: the thread that replaces an old charge
+ * drops it. */
 static cl_int charge_program(cl_program program)
 {
     facet_cl_charge charge, earlier = 0;
@@ -145,7 +146,7 @@ cl_int facet_clReleaseProgram(cl_program program)
     return result;
 }
 
-/* Drivers keep a program while it has kernels: the last kernel may be what the program dies with. */
+/* Drivers keep a program while it has kernels: the program may end with its last kernel. */
 cl_int facet_clReleaseKernel(cl_kernel kernel)
 {
     facet_cl_charge charge = 0;

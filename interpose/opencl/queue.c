@@ -18,7 +18,7 @@
 
 #define MAX_WORDS 33 /* of a property list, terminator included; longer ones are passed on as they are */
 
-/* How a queue differs from what the program asked for; a queue that does not is not in the map. */
+/* How a queue differs from the program's request; a queue that does not is not in the map. */
 enum {
     PROFILING_HIDDEN = 1,
     PAIR_ADDED = 2, /* its list begins with a pair of ours */
@@ -33,7 +33,7 @@ static uint64_t flags_of(cl_command_queue queue)
     return flags;
 }
 
-/* Also forgets what an earlier queue at this address was. A queue that cannot be remembered is undone. */
+/* Also forgets an earlier queue at this address. A queue that cannot be remembered is undone. */
 static cl_command_queue remember_queue(cl_command_queue queue, uint64_t flags, cl_int *errcode_ret)
 {
     uint64_t stale;

@@ -26,7 +26,7 @@ facet_cl_charge facet_cl_pointer_unbind(const void *pointer)
     return charge;
 }
 
-/* It has no way to say why, but only what the quota refuses is counted. */
+/* clSVMAlloc() reports no reason, but only refusals by the quota are counted. */
 static void refuse_svm(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
     void *made = facet_cl_target.clSVMAlloc(context, flags, size < FEW ? size : FEW, alignment);

@@ -8,7 +8,8 @@
 
 #include "process.h"
 
-/* Ties a charge to what the driver returned; false when it cannot be remembered (the caller then frees it). */
+/* Ties a charge to the pointer that the driver returned; false when it cannot be remembered (the caller then frees
+ * it). */
 bool facet_cl_pointer_bind(void *pointer, facet_cl_charge charge);
 
 /*

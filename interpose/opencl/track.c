@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the ring and the helper thread.
- * Never: holds a lock while OpenCL is called, but for the look lock, for which no thread waits without end. Launching
+ * Never: holds a lock while OpenCL is called, except the look lock, for which no thread waits without end. Launching
  * threads add under the push lock; the thread that holds the look lock takes out.
  */
 #include "track.h"
@@ -26,7 +26,7 @@
 
 #define SUPERVISE_NS    (4 * FACET_NS_PER_MS)
 #define ROOM_NS         (100 * FACET_NS_PER_MS) /* how long a launch waits for room in the ring */
-#define LOOK_LOCK_NS    (100 * FACET_NS_PER_MS) /* how long who waited for commands waits for its turn to report them */
+#define LOOK_LOCK_NS    (100 * FACET_NS_PER_MS) /* how long a thread that waited for commands waits to report them */
 #define UNSEEN_AHEAD_NS (3600 * FACET_NS_PER_S)
 #define PARK_TRIES      20 /* times 5 ms, at exit */
 
@@ -56,7 +56,7 @@ static uint64_t whole_ns;                 /* when a look last saw all there was;
 /* Steps of the end of the process. */
 enum {
     RUNNING,
-    EXITING,   /* report what is complete, then park */
+    EXITING,   /* report complete commands, then park */
     TORN_DOWN, /* drivers may be gone: call nothing */
 };
 static _Atomic uint32_t ending, parked;
@@ -78,7 +78,7 @@ struct batch {
     uint64_t estimate_ns, busy_ns;
 };
 
-/* A command that failed (negative status) used no device time that anybody could name. */
+/* The device time of a command that failed (negative status) is unknown: it counts as none. */
 static void settle_command(struct facet_cl_command *command, cl_int status, uint64_t now_ns, struct batch *batch)
 {
     batch->count++;
@@ -185,7 +185,7 @@ struct wanted {
     cl_uint count;
     const cl_event *events;
     uint32_t limit;  /* commands not complete that are visited, of which one does not know whether they are */
-    bool by_program; /* which was in the driver just now: it is there, also at the end of the process */
+    bool by_program; /* that was in the driver just now: alive even at the end of the process */
 };
 
 static bool is_among(cl_event event, const struct wanted *wanted)

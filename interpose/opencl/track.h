@@ -46,11 +46,11 @@ void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_
  */
 void facet_cl_track_waited(cl_command_queue queue, cl_uint count, const cl_event *events);
 
-/* The same in a callback of the driver, which may hold what the helper is waiting for: it does not wait for the helper.
- */
+/* As facet_cl_track_waited(), in a callback of the driver. The driver may hold a lock that the helper waits for, so
+ * this does not wait for the helper. */
 void facet_cl_track_called_back(cl_event event);
 
-/* In the child of fork(): nothing is in flight, and the thread is not there. */
+/* In the child of fork(): nothing is in flight, and the thread does not exist. */
 void facet_cl_track_forked(void);
 
 #endif

@@ -37,7 +37,7 @@ static void release_charge(cl_context context, void *pointer)
         real_free(context, pointer);
 }
 
-/* Little of it, where it can be freed again: a driver may refuse the call whatever its size. */
+/* Asks for a little memory where that can be freed again: the driver may refuse the call for any size. */
 static cl_int refuse_usm(const struct asked *asked, size_t size)
 {
     cl_int judged = CL_SUCCESS;

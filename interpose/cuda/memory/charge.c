@@ -67,7 +67,7 @@ void facet_cuda_charge_end(const struct facet_cuda_charge *charge)
 {
     facet_pending_leave();
     if (__builtin_expect(charge->ended != facet_cuda_contexts_ended(), 0))
-        facet_cuda_context_settle(charge->owner, charge->ended);
+        facet_cuda_context_release_ended(charge->owner, charge->ended);
 }
 
 static bool reserve_charge(const struct facet_cuda_charge *charge, uint64_t bytes)
@@ -183,7 +183,7 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
         entry.bytes = 0; /* stays charged for good: the memory lives, but its ledger entry is lost */
     facet_pending_leave();
     if (known && result != CUDA_SUCCESS && ended != facet_cuda_contexts_ended())
-        facet_cuda_context_settle(entry.owner, ended);
+        facet_cuda_context_release_ended(entry.owner, ended);
     return result;
 }
 

@@ -358,7 +358,7 @@ bool facet_cuda_code_launch_begin(CUfunction function)
     return true;
 }
 
-/* The kernel runs whatever the result. A refused charge is included in the next one. */
+/* The kernel runs with any result. A refused charge is included in the next one. */
 CUresult facet_cuda_code_launch_end(CUfunction function, CUresult result)
 {
     if (result == CUDA_SUCCESS && charge_image(&launching, &rest) == CUDA_SUCCESS)

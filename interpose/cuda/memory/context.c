@@ -176,7 +176,7 @@ static bool has_ended(CUcontext handle, uint64_t before)
  * The wait is bounded, because the caller may be in a stream's callback, where a program must not make such calls, and
  * the lock's holder may be waiting for that callback. Then the rest stays charged.
  */
-void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before)
+void facet_cuda_context_release_ended(uint64_t owner, uint64_t ended_before)
 {
     int tries = SETTLE_TRIES;
 
@@ -430,7 +430,7 @@ CUresult facet_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return result;
 }
 
-CUcontext facet_cuda_primary_look(CUdevice device)
+CUcontext facet_cuda_primary_check_ended(CUdevice device)
 {
     struct context *primary = primary_of((uint32_t)device);
     CUcontext gone = NULL;
@@ -456,7 +456,7 @@ static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
         leave_alone(primary->handle);
     CUresult result = end(device);
     if (result == CUDA_SUCCESS)
-        gone = facet_cuda_primary_look(device);
+        gone = facet_cuda_primary_check_ended(device);
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(gone);
     facet_cuda_swap_release(held);

@@ -33,21 +33,22 @@ CUcontext facet_cuda_context_of(uint32_t device);
 CUresult facet_cuda_context_charge_more(uint64_t bytes);
 
 /*
- * With the lock held: retains a device's primary context, and charges it the first time. `_look` checks whether that
- * context was destroyed; if so, it releases the charges and returns the old handle, else NULL.
+ * With the lock held: retains a device's primary context, and charges it the first time. `_check_ended` releases the
+ * charges of that context if it was destroyed, and returns its old handle, else NULL.
  */
 CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device);
-CUcontext facet_cuda_primary_look(CUdevice device);
+CUcontext facet_cuda_primary_check_ended(CUdevice device);
 
 /*
  * The number of contexts destroyed so far. A thread reads it before and after it adds or removes a ledger entry. If it
- * grew, the release of the owner's entries may have missed that one, so the thread calls facet_cuda_context_settle().
+ * grew, the release of the owner's entries may have missed that one, so the thread
+ * calls facet_cuda_context_release_ended().
  */
 uint64_t facet_cuda_contexts_ended(void);
 
 /* Releases the charges that are still recorded for a context that has ended since. Takes the lock; not while its bytes
  * are pending. */
-void facet_cuda_context_settle(uint64_t owner, uint64_t ended_before);
+void facet_cuda_context_release_ended(uint64_t owner, uint64_t ended_before);
 
 /* Waits until every context has finished its work. False when one of the waits fails. */
 bool facet_cuda_contexts_wait(void);

@@ -12,7 +12,7 @@ bool facet_cuda_is_capturing(CUstream stream, bool per_thread)
     return (result == CUDA_SUCCESS && status) || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
-/* ---- looking at a graph ---- */
+/* ---- reading a graph ---- */
 
 static bool nodes_of(void *graph, void **nodes, size_t *count)
 {

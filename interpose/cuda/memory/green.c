@@ -113,7 +113,7 @@ CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description
     if (result == CUDA_SUCCESS) {
         result = create_green(green, whole, description, device, flags);
         facet_cuda_driver.cuDevicePrimaryCtxRelease_v2(device);
-        gone = facet_cuda_primary_look(device);
+        gone = facet_cuda_primary_check_ended(device);
     }
     facet_cuda_contexts_let_go();
     facet_flight_context_ended(gone);
@@ -133,7 +133,7 @@ CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
     CUresult result = facet_cuda_driver.cuGreenCtxDestroy(handle);
     struct green *green = result == CUDA_SUCCESS ? take_green(handle) : NULL;
     if (green) {
-        gone = facet_cuda_primary_look((CUdevice)green->charge.device);
+        gone = facet_cuda_primary_check_ended((CUdevice)green->charge.device);
         context = green->context == green->whole ? NULL : green->context;
         facet_cuda_charge_drop(&green->charge);
         free(green);

@@ -14,7 +14,7 @@
 
 #include "interpose/cuda/memory/charge.h"
 
-/* Whether a vGPU of this process was made with oversubscription. Looks at the segments once. */
+/* Whether a vGPU of this process was made with oversubscription. Reads the segments once. */
 bool facet_cuda_swaps(void);
 
 /* Called when the process has just attached. Its launches then wait for their turn outside the gate. */

@@ -20,7 +20,7 @@ bool facet_hip_is_capturing(hipStream_t stream)
     return (result == hipSuccess && status != hipStreamCaptureStatusNone) || result == hipErrorStreamCaptureImplicit;
 }
 
-/* ---- looking at a graph ---- */
+/* ---- reading a graph ---- */
 
 static bool nodes_of(void *graph, void **nodes, size_t *count)
 {

@@ -6,7 +6,7 @@
  *   - the driver's call;
  *   - facet_flight_end() counts the launch, or releases the admission if the call failed.
  *
- * Owns: that sequence. The usual path takes one atomic operation of the limiter, and writes of the calling thread
+ * Owns: this sequence. The usual path takes one atomic operation of the limiter, and writes of the calling thread
  * alone.
  * Never: holds a lock while it waits or while the driver is called; touches a stream that is being captured.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One look at a counter: which launches are complete, and how much device time they took.
+ * One reading of a counter: which launches are complete, and how much device time they took.
  *
  * Owns: the arithmetic between events, counts and estimates; reporting to the limiter.
  * Never: sleeps. Only the thread that holds the look lock (track.h) calls these functions.

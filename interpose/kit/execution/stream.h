@@ -8,7 +8,7 @@
 #ifndef FACET_FLIGHT_STREAM_H
 #define FACET_FLIGHT_STREAM_H
 
-/* Called before the driver, and after it whatever its result. Not for default streams, which do not end. */
+/* Called before the driver, and after it with any result. Not for default streams, which do not end. */
 void facet_flight_stream_ends(void *stream);
 void facet_flight_stream_ended(void);
 

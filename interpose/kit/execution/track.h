@@ -3,7 +3,7 @@
  * Tracking launches to their completion, with the device time that they take.
  *
  * Owns: one helper thread, which runs while something is in flight; and the lock for a look, which it shares with
- * threads of the program that have just waited for launches. Never: makes a program wait for ever, hang at exit, or get
+ * threads of the program that have just waited for launches. Never: makes a program wait forever, hang at exit, or get
  * an unexpected signal; queries a stream that may be captured, was destroyed, or is another thread's own.
  *
  * Events give the progress of a counter, with times. The tail after its last event is complete when the stream is

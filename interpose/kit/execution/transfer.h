@@ -2,8 +2,8 @@
 /*
  * A copy or fill as a launch: a large one by itself, small ones each time that enough have accumulated.
  *
- * Owns: the threshold, and what each thread has accumulated on each device. Transfers of one kind and power of two are
- * similar. The size of a batch, as far as it can be read before the library has checked it.
+ * Owns: the threshold, and the bytes that each thread accumulated on each device. Transfers of one kind and power of
+ * two are similar. The size of a batch, as far as it can be read before the library has checked it.
  * Never: writes a word that another thread reads, when a small transfer only accumulates; charges one vGPU for a
  * transfer in another.
  *

@@ -3,7 +3,7 @@
  * Memory that graphs allocate: the charge is the memory that the library holds on a device for all graphs of this
  * process.
  *
- * Owns: that charge, and the most that each executable may need.
+ * Owns: this charge, and the most that each executable may need.
  * Never: calls a graph's own functions except through given functions.
  *
  * The library holds memory for graphs apart from pools, from their launch (upload, or instantiation) until it is told

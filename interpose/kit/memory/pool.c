@@ -19,7 +19,7 @@ struct pool {
     enum facet_pool_place place;
     bool exported;             /* other processes may hold its memory */
     bool destroyed;            /* by the program; the library keeps it while it has allocations */
-    uint64_t charged;          /* what the quota has given */
+    uint64_t charged;          /* bytes reserved in the quota */
     uint64_t live, live_bytes; /* its current allocations */
 };
 
@@ -28,7 +28,7 @@ _Atomic uint32_t facet_pool_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *pools;
 
-/* ---- who is charged: the pool's device, or each ---- */
+/* ---- the device that is charged: the pool's, or each ---- */
 
 static bool is_charged(const struct pool *pool)
 {
