@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes in which the library runs providers: they are nobody's children, and name their program's process as
- * their last argument.
+ * The processes in which the library runs providers: they are no children of the program, and name its process as their
+ * last argument.
  *
  * Owns: finding them, and waiting until there are none.
  */
@@ -59,7 +59,7 @@ static inline unsigned long long provider_process_stat(pid_t pid, unsigned field
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The one that was started last and runs a provider for `user`; with `supervisor`, what keeps one; 0: none. */
+/* The process that was started last and runs a provider for `user`; with `supervisor`, its supervisor; 0: none. */
 static inline pid_t provider_process_find(pid_t user, bool supervisor)
 {
     unsigned long long youngest = 0;

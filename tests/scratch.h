@@ -4,7 +4,7 @@
  *
  * Owns: a folder is locked by its creator and its children while one of them lives; the process that makes the next of
  * its kind removes the unlocked ones. A file has no name: it goes with the last process that has it open.
- * Never: removes a folder of a test that lives, whatever process numbers it sees: the lock is the kernel's.
+ * Never: removes a folder of a running test, even in another namespace of process numbers: the lock is the kernel's.
  *
  * A folder is made and locked, and others are removed, by one process at a time, which has the place itself locked.
  */
@@ -36,7 +36,7 @@ static inline int scratch_remove_one(const char *path, const struct stat *status
     return remove(path);
 }
 
-/* With what it has, also where that may not be looked into. */
+/* With its contents, even in folders that may not be read. */
 static inline bool scratch_remove(const char *path)
 {
     nftw(path, scratch_open_up, 16, FTW_PHYS);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers with one defect each: the suite must find it, and say what it is.
 
-Owns: which assertion each defect must fail. Never: is content with any failure.
+Owns: the assertion that each defect must fail. Never: is content with any failure.
 """
 import functools
 import json

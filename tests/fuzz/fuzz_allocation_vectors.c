@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-static void take(void *user, const struct facet_replay_result *result)
+static void take_result(void *user, const struct facet_replay_result *result)
 {
     uint32_t *count = user;
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t count = 0;
     char *text = fuzz_text(data, size);
 
-    if (facet_replay_run(text, size, take, &count, &summary, &error) == FACET_OK) {
+    if (facet_replay_run(text, size, take_result, &count, &summary, &error) == FACET_OK) {
         PROMISE(count > 0 && summary.passed + summary.failed == count && summary.defects <= summary.passed);
         PROMISE(summary.broken == 0); /* with any recorded steps */
     } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing what the cpu provider reads of an image before the dynamic loader does. */
+/* Owns: fuzzing the cpu provider's reader of images, which runs before the dynamic loader. */
 #include "../../providers/cpu/elf_image.h"
 
 #include <string.h>

@@ -64,7 +64,7 @@ static uint64_t work_of(const struct facet_math *it)
     }
 }
 
-static void run(struct cpu_math_engine *engine, const struct facet_math *operation)
+static void run_operation(struct cpu_math_engine *engine, const struct facet_math *operation)
 {
     const struct cpu_math_library *library = facet_cpu_math_entry();
     struct cpu_math_work *work = NULL;
@@ -84,8 +84,8 @@ static void run(struct cpu_math_engine *engine, const struct facet_math *operati
     library->release(work);
 }
 
-/* Units of the processor that there are, as the provider tells them. */
-static const char *features(void)
+/* The processor's units, as the provider names them. */
+static const char *processor_features(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni"))
@@ -106,8 +106,8 @@ static void place_and_run(struct facet_math *operation, const struct kit_math_op
         memset(memory[i], (int)(i + 1), operands->list[i].bytes);
         operation->of.words[operands->list[i].address / TOKEN - 1] = (uint64_t)(uintptr_t)memory[i];
     }
-    PROMISE(facet_cpu_math_entry()->open(features(), UNITS, &engine, &error) == FACET_OK);
-    run(engine, operation);
+    PROMISE(facet_cpu_math_entry()->open(processor_features(), UNITS, &engine, &error) == FACET_OK);
+    run_operation(engine, operation);
     facet_cpu_math_entry()->close(engine);
     for (uint32_t i = 0; i < operands->count; i++)
         free(memory[i]);

@@ -7,7 +7,7 @@
 #include "monitor/gather/container.h"
 #include "monitor/gather/process.h"
 
-static void check(struct gather_value value)
+static void check_value(struct gather_value value)
 {
     PROMISE(facet_unmeasured_name(value.reason));
     PROMISE(value.reason != FACET_MEASURED || value.value >= 0);
@@ -18,7 +18,7 @@ static void fuzz_single(const char *text, size_t size)
     struct gather_value value = GATHER_ABSENT;
 
     if (gather_text(text, size, gather_take_single, &value) == FACET_MEASURED)
-        check(value);
+        check_value(value);
 }
 
 static void fuzz_fields(const char *text, size_t size, int64_t factor, const char *unit)
@@ -27,8 +27,8 @@ static void fuzz_fields(const char *text, size_t size, int64_t factor, const cha
     struct gather_fields fields = {.field = field, .count = 2, .factor = factor, .unit = unit};
 
     (void)gather_text(text, size, gather_take_field, &fields);
-    check(field[0].value);
-    check(field[1].value);
+    check_value(field[0].value);
+    check_value(field[1].value);
 }
 
 static void fuzz_io(const char *text, size_t size)
@@ -36,8 +36,8 @@ static void fuzz_io(const char *text, size_t size)
     struct container_io io = {0};
 
     (void)gather_text(text, size, container_take_io, &io);
-    check(io.read);
-    check(io.write);
+    check_value(io.read);
+    check_value(io.write);
 }
 
 static void fuzz_cpu_max(const char *text, size_t size)
@@ -45,7 +45,7 @@ static void fuzz_cpu_max(const char *text, size_t size)
     struct gather_value value = GATHER_ABSENT;
 
     (void)gather_text(text, size, container_take_cpu_max, &value);
-    check(value);
+    check_value(value);
 }
 
 static void fuzz_regions(const char *text, size_t size)
@@ -53,7 +53,7 @@ static void fuzz_regions(const char *text, size_t size)
     struct container_regions regions = {.sum = GATHER_ABSENT};
 
     (void)gather_text(text, size, container_take_region, &regions);
-    check(regions.sum);
+    check_value(regions.sum);
     PROMISE((regions.count == 0) == (regions.sum.reason == FACET_UNMEASURED_ABSENT));
 }
 
@@ -62,9 +62,9 @@ static void fuzz_process(const char *text, size_t size)
     struct process_stat stat = {.ticks = GATHER_ABSENT, .start = GATHER_ABSENT, .threads = GATHER_ABSENT};
 
     (void)gather_text(text, size, process_take_stat, &stat);
-    check(process_ticks(stat.ticks));
-    check(stat.start);
-    check(stat.threads);
+    check_value(process_ticks(stat.ticks));
+    check_value(stat.start);
+    check_value(stat.threads);
 }
 
 static void fuzz_node(const char *text, size_t size)
@@ -72,7 +72,7 @@ static void fuzz_node(const char *text, size_t size)
     struct node_stat stat = {.ticks = GATHER_ABSENT};
 
     (void)gather_text(text, size, node_take_stat, &stat);
-    check(process_ticks(stat.ticks));
+    check_value(process_ticks(stat.ticks));
     PROMISE(stat.cpus >= 0);
 }
 
@@ -81,8 +81,8 @@ static void fuzz_network(const char *text, size_t size)
     struct node_network network = {0};
 
     (void)gather_text(text, size, node_take_network, &network);
-    check(network.received);
-    check(network.sent);
+    check_value(network.received);
+    check_value(network.sent);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -33,7 +33,7 @@ static void read_once(const struct facet_cache_key *key, const unsigned char *by
 }
 
 /* As cache_entry.c has it. */
-static void seal(unsigned char *bytes, size_t size)
+static void seal_entry(unsigned char *bytes, size_t size)
 {
     XXH128_hash_t hash = XXH3_128bits(bytes, CHECKSUM_AT);
     XXH128_canonical_t checksum;
@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(&key, bytes + KEY_AT, sizeof key);
     read_once(&key, bytes, size);
     if (size >= HEADER_SIZE) {
-        seal(bytes, size);
+        seal_entry(bytes, size);
         read_once(&key, bytes, size);
     }
     free(bytes);

@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 
-/* Any text is an address or is refused; one with units is exactly what would be written for them. */
+/* Any text is an address or is refused; one with units is exactly the text that is written for them. */
 static void read_any(const char *text)
 {
     struct facet_opencl_place place;

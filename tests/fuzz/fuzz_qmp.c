@@ -16,7 +16,7 @@
 enum { DETACH = 1, IOMMUFD = 2 };
 
 /* All of it, as far as a socket takes it at once. */
-static int say(const uint8_t *data, size_t size)
+static int socket_with(const uint8_t *data, size_t size)
 {
     int ends[2];
 
@@ -39,7 +39,7 @@ static void check_error(enum facet_status status, const struct facet_error *erro
     PROMISE(!strchr(error->message, '\n'));
 }
 
-static void attach(struct facet_qmp *qmp, const struct facet_attach_request *request)
+static void attach_function(struct facet_qmp *qmp, const struct facet_attach_request *request)
 {
     struct facet_attach_report reports[2] = {{.size = sizeof reports[0]}, {.size = sizeof reports[0]}};
     struct facet_error error = {0};
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct facet_error error = {0};
     struct facet_qmp qmp = {.socket = name, .driver = "vfio-pci", .used_ns = FACET_NS_PER_MS};
 
-    qmp.wire.fd = say(data + (size > 0), size - (size > 0));
+    qmp.wire.fd = socket_with(data + (size > 0), size - (size > 0));
     qmp.wire.deadline_ns = facet_clock_now_ns() + FACET_NS_PER_S;
     request.flags = choice & IOMMUFD ? FACET_ATTACH_IOMMUFD : 0;
     enum facet_status status = facet_qmp_greet(&qmp, &error);
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == FACET_OK && (choice & DETACH))
         check_error(facet_qmp_detach(&qmp, functions, 2, &error), &error);
     else if (status == FACET_OK)
-        attach(&qmp, &request);
+        attach_function(&qmp, &request);
     PROMISE(!qmp.watches);
     facet_wire_close(&qmp.wire);
     close(100);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing what becomes a reservation: an even first byte, the body of a request; an odd one, the text of a row,
+ * Owns: fuzzing the sources of reservations: an even first byte, the body of a request; an odd one, the text of a row,
  * whose checksum is put right, since no input has it by luck.
  */
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing what a session and its child say to each other. The first byte says in which direction the message goes
+ * Owns: fuzzing the messages between a session and its child. The first byte says in which direction the message goes
  * (even: a request), the next three which operation was called with how much room, the rest is the message.
  */
 #include "session/call.h"

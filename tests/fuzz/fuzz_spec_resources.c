@@ -10,7 +10,7 @@
 
 #include "fuzz.h"
 
-static void check(const char *text, size_t bytes)
+static void check_text(const char *text, size_t bytes)
 {
     struct facet_resources *resources = NULL;
     struct facet_error error = {0};
@@ -38,11 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PROMISE(text);
     if (size) {
         memcpy(text, data + 1, size - 1);
-        check(text, size - 1);
+        check_text(text, size - 1);
         XXH128_hash_t hash = XXH3_128bits(text, size - 1);
         int length = snprintf(text + size - 1, 80, "end %" PRIu32 " %016" PRIx64 "%016" PRIx64 "\n", records,
                               (uint64_t)hash.high64, (uint64_t)hash.low64);
-        check(text, size - 1 + (size_t)length);
+        check_text(text, size - 1 + (size_t)length);
     }
     free(text);
     return 0;

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 
-static void replay(const char *path)
+static void replay_file(const char *path)
 {
     static uint8_t data[1 << 16];
     FACET_CLEANUP_FILE FILE *file = fopen(path, "rb");
@@ -31,7 +31,7 @@ int main(int count, char **arguments)
         if (entry->d_name[0] == '.')
             continue;
         snprintf(path, sizeof path, "%s/%s", arguments[1], entry->d_name);
-        replay(path);
+        replay_file(path);
         replayed++;
     }
     return replayed > 0 ? EXIT_SUCCESS : EXIT_FAILURE;

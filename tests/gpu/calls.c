@@ -59,7 +59,7 @@ static uint64_t run_batch(void (*call)(void))
     return gpu_now_ns() - begun;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_times(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
@@ -74,7 +74,7 @@ static double median_ns(void (*call)(void), uint64_t milliseconds)
         run_batch(call);
     for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u; !count || (count < KEPT && gpu_now_ns() < end);)
         batches_ns[count++] = run_batch(call);
-    qsort(batches_ns, count, sizeof *batches_ns, compare);
+    qsort(batches_ns, count, sizeof *batches_ns, compare_times);
     uint64_t median_ns = batches_ns[count / 2];
     return (double)median_ns / BATCH;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facet's facts about the GPUs are those of nvidia-smi.
 
-Owns: names, sizes, readings, MIG. Never: looks at a program's work.
+Owns: names, sizes, readings, MIG. Never: checks a program's work.
 """
 import shutil
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch, JAX and CuPy as tenants, where they are installed: they see the vGPU, compute right, and are refused kindly.
 
-Owns: which Python is asked (--python). Never: installs anything.
+Owns: the choice of Python (--python). Never: installs anything.
 """
 from pathlib import Path
 

@@ -4,7 +4,7 @@
 Where the build has the compiler they are compiled here; else from the folder of --recorded, which tests/gpu/record makes
 on a machine that has it, with the host's results.
 
-Owns: which programs, and their tallies. Never: knows a result.
+Owns: the list of programs, and their tallies. Never: knows a result.
 """
 import os
 import re
@@ -51,7 +51,7 @@ def is_made(line):
 
 
 @check("kernels")
-def compiled_kernels_compute_what_they_compute_elsewhere(machine, record):
+def compiled_kernels_compute_the_results_of_other_devices(machine, record):
     machine.need_soft()
     if machine.is_fake:
         raise Skip("a fake device runs no kernel")

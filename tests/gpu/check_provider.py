@@ -37,7 +37,7 @@ def conformance_of_the_provider(machine, record):
 
 
 def causes(lines):
-    """The lines that failed, with what is said about each below it."""
+    """The lines that failed, each with the remarks below it."""
     told, failing = [], False
     for line in lines:
         if not line.startswith(("#", " ")):

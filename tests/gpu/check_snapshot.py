@@ -20,7 +20,7 @@ def used_mib(machine):
 
 
 def start_mover(machine, pid):
-    """The process that moves it off, and what its library answered."""
+    """The process that moves `pid` off its devices, and the answer of its library."""
     library = machine.build / "libfacet-tensorfusion.so"
     if not library.exists():
         raise Skip("this build has no libfacet-tensorfusion.so, through which a snapshot is asked for")

@@ -70,7 +70,7 @@ void gpu_enter(void)
     GPU(gpu.cuCtxSetCurrent(gpu.context));
 }
 
-static CUfunction load(const char *entries, const char *name)
+static CUfunction load_function(const char *entries, const char *name)
 {
     char text[4096];
     CUmodule module;
@@ -89,17 +89,17 @@ CUfunction gpu_spin(uint32_t microseconds)
     snprintf(entry, sizeof entry, spin_text, microseconds, (unsigned long long)GPU_SPIN_FACTOR,
              (unsigned long long)GPU_SPIN_ADDEND);
     snprintf(name, sizeof name, "spin_%uus", microseconds);
-    return load(entry, name);
+    return load_function(entry, name);
 }
 
 CUfunction gpu_store(void)
 {
-    return load(store_text, "store_words");
+    return load_function(store_text, "store_words");
 }
 
 CUfunction gpu_empty(void)
 {
-    return load(store_text, "empty_0us");
+    return load_function(store_text, "empty_0us");
 }
 
 uint64_t gpu_spin_result(uint64_t steps)

@@ -72,7 +72,7 @@ bool gpu_open(void);
 void gpu_enter(void);
 
 /*
- * The kernel spin(out, steps): every thread takes so many dependent steps and stores what comes of them at
+ * The kernel spin(out, steps): every thread takes so many dependent steps and stores their result at
  * out[its number]. Its name has in it what it is to take ("spin_1000us"), which a driver of kernels ignores.
  */
 CUfunction gpu_spin(uint32_t microseconds);

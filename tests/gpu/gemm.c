@@ -39,14 +39,14 @@ struct product {
     uint64_t n;
 };
 
-static void check(int status, const char *call)
+static void check_call(int status, const char *call)
 {
     if (status == 0)
         return;
     fprintf(stderr, "%s: %d\n", call, status);
     exit(EXIT_FAILURE);
 }
-#define LT(call) check(lt.call, #call)
+#define LT(call) check_call(lt.call, #call)
 
 static bool open_library(void)
 {
@@ -73,7 +73,7 @@ static bool open_library(void)
 }
 
 /* All ones: each element of the product is n. */
-static void prepare(struct product *product)
+static void prepare_product(struct product *product)
 {
     uint64_t count = product->n * product->n;
     uint16_t *ones = malloc(count * sizeof *ones);
@@ -94,17 +94,17 @@ static void prepare(struct product *product)
     LT(cublasLtMatrixLayoutCreate(&product->result_layout, F32, product->n, product->n, (int64_t)product->n));
 }
 
-static void *address(CUdeviceptr pointer)
+static void *pointer_of(CUdeviceptr pointer)
 {
     return (void *)(uintptr_t)pointer; /* NOLINT: an address is a number */
 }
 
-static void multiply(const struct product *p)
+static void multiply_once(const struct product *p)
 {
     float one = 1, zero = 0;
 
-    LT(cublasLtMatmul(p->handle, p->operation, &one, address(p->a), p->layout, address(p->b), p->layout, &zero,
-                      address(p->c), p->result_layout, address(p->c), p->result_layout, NULL, NULL, 0, NULL));
+    LT(cublasLtMatmul(p->handle, p->operation, &one, pointer_of(p->a), p->layout, pointer_of(p->b), p->layout, &zero,
+                      pointer_of(p->c), p->result_layout, pointer_of(p->c), p->result_layout, NULL, NULL, 0, NULL));
 }
 
 static double time_us(const struct product *product, unsigned count)
@@ -116,7 +116,7 @@ static double time_us(const struct product *product, unsigned count)
     GPU(gpu.cuEventCreate(&end, 0));
     GPU(gpu.cuEventRecord(begin, NULL));
     for (unsigned i = 0; i < count; i++)
-        multiply(product);
+        multiply_once(product);
     GPU(gpu.cuEventRecord(end, NULL));
     GPU(gpu.cuEventSynchronize(end));
     GPU(gpu.cuEventElapsedTime(&milliseconds, begin, end));
@@ -164,8 +164,8 @@ int main(int argc, char **argv)
     if (!open_library())
         return SKIP;
     gpu_enter();
-    prepare(&product);
-    multiply(&product);
+    prepare_product(&product);
+    multiply_once(&product);
     GPU(gpu.cuCtxSynchronize());
     double n = (double)product.n, us = measure_us(&product, strtoull(argv[2], NULL, 10));
     printf("{\"tflops\": %.3f, \"right\": %s}\n", 2 * n * n * n / us / 1e6, is_right(&product) ? "true" : "false");

@@ -22,7 +22,7 @@ from suite import Failed, Skip  # noqa: E402
 MIB, GIB = 1 << 20, 1 << 30
 DEADLINE_S = 60
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
-# Small, since what a fake device holds is this machine's memory.
+# Small, since a fake device's memory is this machine's.
 FAKE = {"FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_MEMORY": "512M", "FAKE_CUDA_CONTEXT": "16M"}
 
 
@@ -104,7 +104,7 @@ class Machine(harness.Bench):
         return ["env", f"CUDA_VISIBLE_DEVICES={self.gpu['uuid']}", *command]
 
     def said(self, command):
-        """The last line of what it says, which is JSON."""
+        """The last line of its output, which is JSON."""
         done = self.try_run(command)
         if done.returncode:
             raise Failed(f"{' '.join(map(str, command))}: {done.returncode}, {done.stderr.strip()}{done.stdout}")

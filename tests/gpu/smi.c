@@ -32,14 +32,14 @@ static struct {
 #undef FIELD
 } nvml;
 
-static void check(nvmlReturn_t result, const char *call)
+static void check_call(nvmlReturn_t result, const char *call)
 {
     if (result == NVML_SUCCESS)
         return;
     fprintf(stderr, "%s: %d\n", call, result);
     exit(EXIT_FAILURE);
 }
-#define NVML(call) check(nvml.call, #call)
+#define NVML(call) check_call(nvml.call, #call)
 
 static void print_uuid(nvmlDevice_t device, unsigned index)
 {

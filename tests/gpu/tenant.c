@@ -21,7 +21,7 @@
  *     writes memory, runs kernels, and reads it again and again
  *
  * Owns: the roles' names. Each prints one line of JSON and ends with 0, or says on stderr what failed and ends with 1.
- * Never: measures what a call costs; that is gpu-calls.
+ * Never: measures the cost of a call; gpu-calls does.
  */
 #include "tenant.h"
 

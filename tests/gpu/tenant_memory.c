@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a tenant's roles with memory. Never: frees what it allocates: its end does, as that of any program. */
+/* Owns: a tenant's roles with memory. Never: frees its allocations: its end does, as that of any program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,7 @@ int role_grab(char **arguments)
 }
 
 /* The value of a word of a block in a round: no other tenant's memory, and no older round's, has it. */
-static uint64_t pattern(uint64_t seed, uint64_t block, uint64_t round)
+static uint64_t word_value(uint64_t seed, uint64_t block, uint64_t round)
 {
     return seed << 48 ^ block << 24 ^ round;
 }
@@ -136,7 +136,7 @@ static void check_block(CUdeviceptr block, uint64_t expected)
         }
 }
 
-static void store(CUfunction function, CUdeviceptr block, uint64_t value)
+static void store_words(CUfunction function, CUdeviceptr block, uint64_t value)
 {
     uint64_t count = WORDS;
     void *arguments[] = {&block, &count, &value};
@@ -156,12 +156,12 @@ int role_check(char **arguments)
     CUfunction function = gpu_store();
     for (uint64_t i = 0; blocks && i < count; i++) {
         GPU(gpu.cuMemAlloc_v2(&blocks[i], BLOCK));
-        store(function, blocks[i], pattern(seed, i, 0));
+        store_words(function, blocks[i], word_value(seed, i, 0));
     }
     do {
         for (uint64_t i = 0; blocks && i < count; i++) {
-            check_block(blocks[i], pattern(seed, i, rounds));
-            store(function, blocks[i], pattern(seed, i, rounds + 1));
+            check_block(blocks[i], word_value(seed, i, rounds));
+            store_words(function, blocks[i], word_value(seed, i, rounds + 1));
         }
         rounds++;
     } while (gpu_now_ns() < end);

@@ -18,7 +18,7 @@ from tap import contains, equal, main, test  # noqa: E402
 BUILD = Path(os.environ["FACET_BUILD_DIR"])
 # Checks that no fake device can pass; any other skipped check is a fault of the suite.
 CANNOT = {"devices: mig is listed as it is", "cost: a product of bf16 matrices", "frameworks: pytorch",
-          "frameworks: jax", "frameworks: cupy", "kernels: compiled kernels compute what they compute elsewhere"}
+          "frameworks: jax", "frameworks: cupy", "kernels: compiled kernels compute the results of other devices"}
 DEPENDS = {"snapshot: memory leaves the gpu and comes back", "swap: two tenants of three quarters each"}  # on what this build has
 
 # A command that enters no virtual GPU: the limits that it is given are not enforced.
@@ -87,7 +87,7 @@ def limits_that_are_not_enforced_are_detected():
 
 
 @test
-def what_is_asked_wrongly_is_said():
+def an_unknown_part_is_reported():
     done, _ = run(BUILD, "nonsense")
     equal(done.returncode, 2)
     contains(done.stderr, "unknown part 'nonsense'; there are devices, limits, shares, cost")

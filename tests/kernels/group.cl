@@ -123,8 +123,8 @@ __kernel void helpers(__global const int *in, __global int *out, __local int *sh
     out[get_global_id(0)] = sum;
 }
 
-/* So many barriers that what is between them becomes functions: a value of the group, private arrays, a value of the
- * item's live across them. */
+/* Has so many barriers that the code between them becomes functions: a value of the group, private arrays and a value
+ * of the item live across them. */
 __kernel void many(__global const int *in, __global int *out, __local int *shared, int how)
 {
     int value = in[get_global_id(0)], scale = how, kept[4] = {value, 1, 2, 3};
@@ -148,7 +148,7 @@ __kernel void many(__global const int *in, __global int *out, __local int *share
     out[get_global_id(0)] = value + kept[0] + kept[1] * 3 + kept[2] * 5 + kept[3] * 7;
 }
 
-/* So many branches with barriers that where their ways meet becomes a place to wait, too. */
+/* Has so many branches with barriers that the point where they join becomes a barrier, too. */
 __kernel void maybe(__global const int *in, __global int *out, __local int *shared, int how)
 {
     int value = in[get_global_id(0)], scale = how;

@@ -232,7 +232,7 @@ __kernel void sampled(__global const float *table, __global const int *words, __
         out[i] += table[(i * 5) / 8];
 }
 
-/* So much that its stores go past the caches, where they fill lines: `from` shifts them off their places. */
+/* Writes so much that its stores bypass the caches, where they fill lines: `from` shifts them off their places. */
 __kernel void flood(__global const int *in, __global int *out, __global float4 *wide, int from, int most)
 {
     int i = get_global_id(0);
@@ -292,7 +292,7 @@ __kernel void fields_again(__global const float *in, __global float2 *pairs, __g
     fours[i].x += 1;
 }
 
-/* A sum of bits that never meet is counted from the first item of a vector on, where that one is not there and its bits
+/* A sum of bits that never meet is counted from the first item of a vector on, where that one is missing and its bits
  * do meet, too. */
 __kernel void bits_apart(__global const int *in, __global int *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparisons, what a float is, select, any and all. */
+/* Comparisons, the classes of floats, select, any and all. */
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
 #define KIND(type, itype)                                                                                              \

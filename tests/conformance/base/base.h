@@ -71,7 +71,7 @@ struct base_reservation {
 
 enum base_kind { BASE_LAUNCH, BASE_QUEUED_WRITE, BASE_COPY, BASE_FILL, BASE_WAIT, BASE_MATH };
 
-/* Work that waits in a stream: it is done when a caller waits for it or looks at memory. */
+/* Work that waits in a stream: it is done when a caller waits for it or reads memory. */
 struct base_launch {
     enum base_kind kind;
     bool begun;
@@ -156,7 +156,7 @@ enum facet_status base_need_stream(struct facet_provider_instance *instance, uin
 struct base_stream *base_find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
 /* run.c: everything that may run does. */
 void base_run(struct facet_provider_instance *instance);
-/* Puts one behind what the stream has, and gives it the next number. */
+/* Appends a launch to the stream, and gives it the next number. */
 enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
                                const struct base_launch *launch, struct facet_error *error);
 /* Takes `index` out of the queue, complete with that status. */
@@ -233,9 +233,9 @@ struct base_work {
 };
 #define BASE_INT32 FACET_MATH_TYPES
 
-/* shapes.c: finds the operands, and refuses what is not an operation. */
+/* shapes.c: finds the operands, and refuses invalid operations. */
 enum facet_status base_math_check(const struct facet_math *math, struct base_work *ret_work, struct facet_error *error);
-/* math.c: does it, with what memory holds now. */
+/* math.c: does it, on the present contents of memory. */
 enum facet_status base_math_perform(struct facet_provider_instance *instance, uint64_t context,
                                     const struct facet_math *math);
 const char *base_math_name(uint32_t operation);

@@ -5,7 +5,7 @@
 
 #include "base.h"
 
-static void gemm(const struct base_work *work)
+static void compute_gemm(const struct base_work *work)
 {
     const struct base_operand *a = &work->operands[0], *b = &work->operands[1], *c = &work->operands[2];
     const struct facet_gemm *of = &work->math.of.gemm;
@@ -29,7 +29,8 @@ static void gemm(const struct base_work *work)
 }
 
 /* Computes the output element (batch, filter, row, column) from the channels of the filter's group. */
-static double correlate(const struct base_work *work, uint64_t batch, uint64_t filter, uint64_t row, uint64_t column)
+static double correlate_channels(const struct base_work *work, uint64_t batch, uint64_t filter, uint64_t row,
+                                 uint64_t column)
 {
     const struct base_operand *input = &work->operands[0], *weights = &work->operands[1];
     const struct facet_convolution *of = &work->math.of.convolution;
@@ -49,7 +50,7 @@ static double correlate(const struct base_work *work, uint64_t batch, uint64_t f
     return sum;
 }
 
-static void convolution(const struct base_work *work)
+static void compute_convolution(const struct base_work *work)
 {
     const struct base_operand *output = &work->operands[2], *bias = &work->operands[3];
     const struct facet_convolution *of = &work->math.of.convolution;
@@ -58,13 +59,13 @@ static void convolution(const struct base_work *work)
 
     for (uint64_t at = 0; at < output->count; at++) {
         uint64_t place = at % places, filter = at / places % of->out_channels;
-        double sum = correlate(work, at / places / of->out_channels, filter, place / columns, place % columns);
+        double sum = correlate_channels(work, at / places / of->out_channels, filter, place / columns, place % columns);
 
         base_store(output, at, sum + (bias->count > 0 ? base_number(bias, filter) : 0));
     }
 }
 
-static double activate(uint32_t kind, double alpha, double x)
+static double activation_of(uint32_t kind, double alpha, double x)
 {
     switch (kind) {
     case FACET_ACTIVATION_RELU:
@@ -87,8 +88,8 @@ static double activate(uint32_t kind, double alpha, double x)
 }
 
 /* Softmax over the channels of one position: the first is element `first`, the others follow `step` elements apart. */
-static void softmax(const struct base_operand *input, const struct base_operand *output, uint64_t first, uint64_t step,
-                    uint64_t channels)
+static void softmax_channels(const struct base_operand *input, const struct base_operand *output, uint64_t first,
+                             uint64_t step, uint64_t channels)
 {
     double most = -DBL_MAX, sum = 0;
 
@@ -100,16 +101,16 @@ static void softmax(const struct base_operand *input, const struct base_operand 
         base_store(output, first + i * step, exp(base_number(input, first + i * step) - most) / sum);
 }
 
-static void activation(const struct base_work *work)
+static void compute_activation(const struct base_work *work)
 {
     const struct base_operand *input = &work->operands[0], *output = &work->operands[1];
     const struct facet_activation *of = &work->math.of.activation;
     uint64_t step = of->height * of->width;
 
     for (uint64_t at = 0; of->kind != FACET_ACTIVATION_SOFTMAX && at < input->count; at++)
-        base_store(output, at, activate(of->kind, (double)of->alpha, base_number(input, at)));
+        base_store(output, at, activation_of(of->kind, (double)of->alpha, base_number(input, at)));
     for (uint64_t at = 0; of->kind == FACET_ACTIVATION_SOFTMAX && at < of->batch * step; at++)
-        softmax(input, output, at / step * of->channels * step + at % step, step, of->channels);
+        softmax_channels(input, output, at / step * of->channels * step + at % step, step, of->channels);
 }
 
 /* The index of element `i` of a channel. */
@@ -120,7 +121,7 @@ static uint64_t place_of(const struct facet_normalization *of, uint64_t channel,
     return (i / step * of->channels + channel) * step + i % step;
 }
 
-static void measure(const struct base_work *work, uint64_t channel)
+static void measure_channel(const struct base_work *work, uint64_t channel)
 {
     const struct facet_normalization *of = &work->math.of.normalization;
     uint64_t count = of->batch * of->height * of->width;
@@ -136,14 +137,14 @@ static void measure(const struct base_work *work, uint64_t channel)
     base_store(&work->operands[5], channel, variance);
 }
 
-static void normalization(const struct base_work *work)
+static void compute_normalization(const struct base_work *work)
 {
     const struct base_operand *of_input = &work->operands[0], *scale = &work->operands[2], *bias = &work->operands[3];
     const struct facet_normalization *of = &work->math.of.normalization;
 
     for (uint64_t channel = 0; channel < of->channels; channel++) {
         if (work->math.flags & FACET_MATH_TRAINING)
-            measure(work, channel);
+            measure_channel(work, channel);
         double mean = base_number(&work->operands[4], channel);
         double factor = (scale->count > 0 ? base_number(scale, channel) : 1) /
                         sqrt(base_number(&work->operands[5], channel) + (double)of->epsilon);
@@ -155,7 +156,7 @@ static void normalization(const struct base_work *work)
     }
 }
 
-static double score(const struct base_work *work, uint64_t query, uint64_t key)
+static double attention_score(const struct base_work *work, uint64_t query, uint64_t key)
 {
     const struct facet_attention *of = &work->math.of.attention;
     double sum = 0, scale = of->scale != 0 ? (double)of->scale : 1 / sqrt((double)of->dimension);
@@ -166,7 +167,7 @@ static double score(const struct base_work *work, uint64_t query, uint64_t key)
     return sum * scale;
 }
 
-static void attention(const struct base_work *work)
+static void compute_attention(const struct base_work *work)
 {
     const struct facet_attention *of = &work->math.of.attention;
     bool causal = work->math.flags & FACET_MATH_CAUSAL;
@@ -177,15 +178,16 @@ static void attention(const struct base_work *work)
         double sum = 0;
 
         for (uint64_t key = first; key < last; key++)
-            sum += exp(score(work, query, key));
+            sum += exp(attention_score(work, query, key));
         for (uint64_t i = 0; i < of->dimension; i++) {
             double value = 0;
             for (uint64_t key = first; key < last; key++)
-                value += exp(score(work, query, key)) / sum * base_number(&work->operands[2], key * of->dimension + i);
+                value += exp(attention_score(work, query, key)) / sum *
+                         base_number(&work->operands[2], key * of->dimension + i);
             base_store(&work->operands[3], query * of->dimension + i, value);
         }
     }
 }
 
-void (*const base_compute[FACET_MATH_KINDS])(const struct base_work *work) = {gemm, convolution, activation,
-                                                                              normalization, attention};
+void (*const base_compute[FACET_MATH_KINDS])(const struct base_work *work) = {
+    compute_gemm, compute_convolution, compute_activation, compute_normalization, compute_attention};

@@ -85,7 +85,7 @@ static void unmap_one(struct base_map *map)
 }
 
 /* They have no number any more. */
-static void doom(struct base_pages *pages)
+static void doom_pages(struct base_pages *pages)
 {
     pages->context = 0;
     pages->doomed = true;
@@ -100,7 +100,7 @@ void base_empty_context(struct facet_provider_instance *instance, uint64_t conte
             unmap_one(&instance->maps[i]);
     for (int i = 0; i < BASE_PAGES; i++)
         if (instance->pages[i].context == context)
-            doom(&instance->pages[i]);
+            doom_pages(&instance->pages[i]);
     for (int i = 0; i < BASE_RESERVATIONS; i++)
         if (instance->reservations[i].context == context)
             instance->reservations[i] = (struct base_reservation){0};
@@ -123,9 +123,9 @@ static enum facet_status base_destroy_context(struct facet_provider_instance *in
     return FACET_OK;
 }
 
-/* Whether the memory of `owner` counts against what `viewer` may have. */
-static bool shares(struct facet_provider_instance *instance, const struct base_context *viewer,
-                   const struct base_context *owner)
+/* Whether the memory of `owner` counts against the limit of `viewer`. */
+static bool shares_limit(struct facet_provider_instance *instance, const struct base_context *viewer,
+                         const struct base_context *owner)
 {
     if (!viewer)
         return true;
@@ -142,7 +142,7 @@ uint64_t base_used(const struct facet_provider_instance *instance, const struct 
 
     for (int i = 0; i < BASE_PAGES; i++) {
         const struct base_pages *pages = &instance->pages[i];
-        if (pages->number && shares(self, context, &pages->owner))
+        if (pages->number && shares_limit(self, context, &pages->owner))
             used += pages->bytes;
     }
     return used;
@@ -395,7 +395,7 @@ static enum facet_status base_destroy_pages(struct facet_provider_instance *inst
     struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages || pages->context != context)
         return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
-    doom(pages);
+    doom_pages(pages);
     return FACET_OK;
 }
 
@@ -504,7 +504,8 @@ enum facet_status base_move(struct facet_provider_instance *instance, uint64_t c
 }
 
 /* Does the context's queued work; work that a pause holds would have to be waited for. */
-static enum facet_status settle(struct facet_provider_instance *instance, uint64_t context, struct facet_error *error)
+static enum facet_status run_queued_work(struct facet_provider_instance *instance, uint64_t context,
+                                         struct facet_error *error)
 {
     base_run(instance);
     for (int i = 0; i < BASE_STREAMS; i++)
@@ -519,7 +520,7 @@ static enum facet_status base_write(struct facet_provider_instance *instance, ui
     BASE_LOCK(instance);
     if (base_find_context(instance, context) && !data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "data: expected bytes, not NULL");
-    enum facet_status status = settle(instance, context, error);
+    enum facet_status status = run_queued_work(instance, context, error);
 
     return status == FACET_OK ? base_move(instance, context, address, NULL, data, bytes, error) : status;
 }
@@ -530,7 +531,7 @@ static enum facet_status base_read(struct facet_provider_instance *instance, uin
     BASE_LOCK(instance);
     if (base_find_context(instance, context) && !ret_data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_data: expected a place, not NULL");
-    enum facet_status status = settle(instance, context, error);
+    enum facet_status status = run_queued_work(instance, context, error);
 
     return status == FACET_OK ? base_move(instance, context, address, ret_data, NULL, bytes, error) : status;
 }
@@ -562,7 +563,7 @@ static enum facet_status base_copy(struct facet_provider_instance *instance, uin
                                    uint64_t from, uint64_t bytes, struct facet_error *error)
 {
     BASE_LOCK(instance);
-    enum facet_status status = settle(instance, context, error);
+    enum facet_status status = run_queued_work(instance, context, error);
 
     return status == FACET_OK ? base_through_buffer(instance, context, to, &from, 0, bytes, error) : status;
 }
@@ -571,7 +572,7 @@ static enum facet_status base_fill(struct facet_provider_instance *instance, uin
                                    uint8_t value, uint64_t bytes, struct facet_error *error)
 {
     BASE_LOCK(instance);
-    enum facet_status status = settle(instance, context, error);
+    enum facet_status status = run_queued_work(instance, context, error);
 
     return status == FACET_OK ? base_through_buffer(instance, context, address, NULL, value, bytes, error) : status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages of the base device that are shared, and that move. Never: runs a launch: it is what moves under those. */
+/* Owns: pages of the base device that are shared, and that move. Never: runs a launch: pages move under launches. */
 #include "base.h"
 
 enum facet_status base_share_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
@@ -46,7 +46,7 @@ static enum facet_status check_move(struct facet_provider_instance *instance, ui
     return FACET_OK;
 }
 
-/* There is a mapping for each page. Launches that wait look for their memory when they run. */
+/* There is a mapping for each page. Queued launches find their memory when they run. */
 enum facet_status base_move_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                   uint64_t number, uint64_t offset, uint64_t bytes, struct facet_error *error)
 {

@@ -22,9 +22,9 @@ void base_record(struct base_stream *stream, const struct facet_launch_record *r
     place->size = sizeof *place;
 }
 
-/* Behind what the stream has. Nothing waits in a stream without a reason, so it is done at once if it can be. */
-static enum facet_status transfer(struct facet_provider_instance *instance, struct base_stream *stream,
-                                  const struct base_launch *launch, struct facet_error *error)
+/* Appends to the stream. Nothing waits in a stream without a reason, so it is done at once if it can be. */
+static enum facet_status queue_transfer(struct facet_provider_instance *instance, struct base_stream *stream,
+                                        const struct base_launch *launch, struct facet_error *error)
 {
     enum facet_status status = base_check_memory(instance, stream->context, launch->address, launch->count, error);
 
@@ -54,7 +54,7 @@ enum facet_status base_queue_write(struct facet_provider_instance *instance, uin
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%" PRIu64 " bytes: expected at most %zu", bytes,
                               sizeof launch.data);
     memcpy(&launch.data, data, bytes);
-    return transfer(instance, one, &launch, error);
+    return queue_transfer(instance, one, &launch, error);
 }
 
 enum facet_status base_queue_copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -65,7 +65,7 @@ enum facet_status base_queue_copy(struct facet_provider_instance *instance, uint
     const struct base_launch launch = {.kind = BASE_COPY, .address = to, .value = from, .count = bytes};
     enum facet_status status = base_need_stream(instance, context, stream, &one, error);
 
-    return status == FACET_OK ? transfer(instance, one, &launch, error) : status;
+    return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;
 }
 
 enum facet_status base_queue_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -76,10 +76,10 @@ enum facet_status base_queue_fill(struct facet_provider_instance *instance, uint
     const struct base_launch launch = {.kind = BASE_FILL, .address = address, .value = value, .count = bytes};
     enum facet_status status = base_need_stream(instance, context, stream, &one, error);
 
-    return status == FACET_OK ? transfer(instance, one, &launch, error) : status;
+    return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;
 }
 
-/* Weights are not looked at: this device does one thing after the other. */
+/* Weights are ignored: this device does one thing after the other. */
 enum facet_status base_set_share(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
                                  uint32_t limit_milli, uint32_t priority, struct facet_error *error)
 {

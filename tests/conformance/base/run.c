@@ -53,8 +53,8 @@ void base_finish(struct base_stream *stream, uint32_t index, enum facet_status s
     memmove(&stream->queue[index], &stream->queue[index + 1], (stream->queued - index) * sizeof stream->queue[0]);
 }
 
-static enum facet_status perform(struct facet_provider_instance *instance, uint64_t context,
-                                 const struct base_launch *launch)
+static enum facet_status perform_launch(struct facet_provider_instance *instance, uint64_t context,
+                                        const struct base_launch *launch)
 {
     enum facet_status status = FACET_OK;
 
@@ -119,7 +119,7 @@ static bool is_before(const struct facet_provider_instance *instance, const stru
 }
 
 /* The context whose turn it is; NULL when no context wants anything. In turns: the first one behind the last. */
-static struct base_context *pick(struct facet_provider_instance *instance)
+static struct base_context *pick_context(struct facet_provider_instance *instance)
 {
     struct base_context *best = NULL;
     uint64_t best_since = 0;
@@ -162,7 +162,7 @@ static void run_round(struct facet_provider_instance *instance, struct base_cont
         uint64_t units = context->units ? context->units : BASE_SLICES, groups = stream->queue[0].groups;
         context->busy_ns += stream->queue[0].count + 1;
         instance->busy_ns += stream->queue[0].count + 1;
-        enum facet_status status = perform(instance, context->number, &stream->queue[0]);
+        enum facet_status status = perform_launch(instance, context->number, &stream->queue[0]);
         base_finish(stream, 0, status, (uint32_t)(groups > units ? units : groups + !groups));
     }
 }
@@ -171,6 +171,6 @@ void base_run(struct facet_provider_instance *instance)
 {
     struct base_context *context;
 
-    while ((context = pick(instance)))
+    while ((context = pick_context(instance)))
         run_round(instance, context);
 }

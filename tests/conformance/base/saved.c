@@ -36,8 +36,8 @@ static bool is_leaving(struct facet_provider_instance *instance, const bool *lea
 }
 
 /* Marks the worker's contexts that are on the device. */
-static enum facet_status choose(const struct facet_provider_instance *instance, const char *worker, bool *ret_leaving,
-                                struct facet_error *error)
+static enum facet_status choose_contexts(const struct facet_provider_instance *instance, const char *worker,
+                                         bool *ret_leaving, struct facet_error *error)
 {
     bool any = false, away = false;
 
@@ -55,7 +55,7 @@ static enum facet_status choose(const struct facet_provider_instance *instance, 
                           worker ? worker : "", away ? "is off" : "has nothing on");
 }
 
-static void put(FILE *file, const void *bytes, size_t size, uint32_t *count)
+static void put_bytes(FILE *file, const void *bytes, size_t size, uint32_t *count)
 {
     if (fwrite(bytes, 1, size, file) == size)
         ++*count;
@@ -67,7 +67,7 @@ static void put_map(FILE *file, const struct base_map *map, uint32_t *count)
     struct base_map copy = *map;
 
     copy.pages = (struct base_pages *)(uintptr_t)map->pages->number;
-    put(file, &copy, sizeof copy, count);
+    put_bytes(file, &copy, sizeof copy, count);
 }
 
 static void put_all(FILE *file, struct facet_provider_instance *instance, const bool *leaving, uint32_t *count)
@@ -76,21 +76,22 @@ static void put_all(FILE *file, struct facet_provider_instance *instance, const 
 
     for (int i = 0; i < BASE_CONTEXTS; i++)
         if (leaving[i])
-            put(file, &instance->contexts[i], sizeof instance->contexts[i], &count[CONTEXTS]);
+            put_bytes(file, &instance->contexts[i], sizeof instance->contexts[i], &count[CONTEXTS]);
     FOR_LEAVING (one, reservations, BASE_RESERVATIONS)
-        put(file, one, sizeof *one, &count[RESERVATIONS]);
+        put_bytes(file, one, sizeof *one, &count[RESERVATIONS]);
     FOR_LEAVING (one, streams, BASE_STREAMS)
-        put(file, one, sizeof *one, &count[STREAMS]);
+        put_bytes(file, one, sizeof *one, &count[STREAMS]);
     FOR_LEAVING (one, pages, BASE_PAGES)
-        put(file, one, sizeof *one, &count[PAGES]);
+        put_bytes(file, one, sizeof *one, &count[PAGES]);
     FOR_LEAVING (one, maps, BASE_MAPS)
         put_map(file, one, &count[MAPS]);
     FOR_LEAVING (one, pages, BASE_PAGES)
-        put(file, one->data, one->bytes, &contents);
+        put_bytes(file, one->data, one->bytes, &contents);
 }
 
 /* Header and content in one piece, to free(); NULL: out of memory. */
-static char *pack(struct facet_provider_instance *instance, const char *worker, const bool *leaving, size_t *ret_size)
+static char *pack_worker(struct facet_provider_instance *instance, const char *worker, const bool *leaving,
+                         size_t *ret_size)
 {
     struct header header = {.magic = "base 2"};
     char *bytes = NULL;
@@ -123,7 +124,7 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-/* The place of what is kept of a worker, or an empty one; NULL when all are taken. */
+/* The place of a worker's saved bytes, or an empty one; NULL when all are taken. */
 static struct base_saved *place_of(struct facet_provider_instance *instance, const char *worker)
 {
     struct base_saved *empty = NULL;
@@ -139,8 +140,8 @@ static struct base_saved *place_of(struct facet_provider_instance *instance, con
 }
 
 /* Takes over `bytes`, also when it fails. */
-static enum facet_status keep(struct facet_provider_instance *instance, const char *worker, int fd, char *bytes,
-                              size_t size, struct facet_error *error)
+static enum facet_status keep_saved(struct facet_provider_instance *instance, const char *worker, int fd, char *bytes,
+                                    size_t size, struct facet_error *error)
 {
     struct base_saved *place = place_of(instance, worker);
 
@@ -164,13 +165,13 @@ static enum facet_status base_save(struct facet_provider_instance *instance, uin
 
     BASE_LOCK(instance);
     if (status == FACET_OK)
-        status = choose(instance, worker, leaving, error);
+        status = choose_contexts(instance, worker, leaving, error);
     if (status != FACET_OK)
         return status;
-    char *bytes = pack(instance, worker, leaving, &size);
+    char *bytes = pack_worker(instance, worker, leaving, &size);
     if (!bytes)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a snapshot");
-    status = keep(instance, worker, fd, bytes, size, error);
+    status = keep_saved(instance, worker, fd, bytes, size, error);
     for (int i = 0; status == FACET_OK && i < BASE_CONTEXTS; i++)
         if (leaving[i]) {
             base_empty_context(instance, instance->contexts[i].number);
@@ -190,9 +191,9 @@ static bool read_all(int fd, void *bytes, size_t size)
     return true;
 }
 
-/* From where `fd` stands, or from what is kept here; `bytes` to free(), also on failure. */
-static enum facet_status fetch(struct facet_provider_instance *instance, const char *worker, int fd,
-                               struct content *content, struct facet_error *error)
+/* From where `fd` stands, or from the bytes saved here; `bytes` to free(), also on failure. */
+static enum facet_status fetch_saved(struct facet_provider_instance *instance, const char *worker, int fd,
+                                     struct content *content, struct facet_error *error)
 {
     const struct base_saved *kept = place_of(instance, worker);
     struct header *header = &content->header;
@@ -295,7 +296,7 @@ static void set_away(struct facet_provider_instance *instance, const struct cont
 }
 
 /* Marks the contexts that came, once they are in their table. */
-static void mark(struct facet_provider_instance *instance, const struct content *content, bool *ret_came)
+static void mark_arrived(struct facet_provider_instance *instance, const struct content *content, bool *ret_came)
 {
     memset(ret_came, 0, BASE_CONTEXTS);
     for (uint32_t i = 0; i < content->header.count[CONTEXTS]; i++) {
@@ -306,7 +307,7 @@ static void mark(struct facet_provider_instance *instance, const struct content 
     }
 }
 
-static void bump(uint64_t *last, uint64_t taken)
+static void raise_number(uint64_t *last, uint64_t taken)
 {
     if (*last < taken)
         *last = taken;
@@ -316,15 +317,15 @@ static void bump(uint64_t *last, uint64_t taken)
 static void reserve_numbers(struct facet_provider_instance *instance, const bool *leaving)
 {
     for (int i = 0; i < BASE_CONTEXTS; i++)
-        bump(&instance->last_number, instance->contexts[i].number);
+        raise_number(&instance->last_number, instance->contexts[i].number);
     FOR_LEAVING (one, streams, BASE_STREAMS)
-        bump(&instance->last_number, one->number);
+        raise_number(&instance->last_number, one->number);
     FOR_LEAVING (one, pages, BASE_PAGES)
-        bump(&instance->last_number, one->number);
+        raise_number(&instance->last_number, one->number);
     FOR_LEAVING (one, maps, BASE_MAPS)
-        bump(&instance->last_address, (one->address + one->bytes) / BASE_PAGE * BASE_PAGE + 2 * BASE_PAGE);
+        raise_number(&instance->last_address, (one->address + one->bytes) / BASE_PAGE * BASE_PAGE + 2 * BASE_PAGE);
     FOR_LEAVING (one, reservations, BASE_RESERVATIONS)
-        bump(&instance->last_address, one->address + one->bytes + 2 * BASE_PAGE);
+        raise_number(&instance->last_address, one->address + one->bytes + 2 * BASE_PAGE);
 }
 
 /* Gives pages their content, and maps their pages. False without memory, and then each has some or NULL. */
@@ -357,7 +358,7 @@ static enum facet_status bring_back(struct facet_provider_instance *instance, co
         return facet_kit_fail(error, FACET_NO_SPACE, "the device has no room for all of it");
     set_away(instance, content, false);
     const char *contents = take_structs(instance, content);
-    mark(instance, content, came);
+    mark_arrived(instance, content, came);
     reserve_numbers(instance, came);
     if (fill_in(instance, came, contents))
         return FACET_OK;
@@ -377,7 +378,7 @@ static enum facet_status base_resume(struct facet_provider_instance *instance, u
     if (status != FACET_OK)
         return status;
     BASE_LOCK(instance);
-    status = fetch(instance, worker, fd, &content, error);
+    status = fetch_saved(instance, worker, fd, &content, error);
     if (status == FACET_OK)
         status = bring_back(instance, &content, error);
     free(content.bytes);

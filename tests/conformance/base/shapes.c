@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the operands of an operation and their sizes, and the refusal of invalid operations. Never: looks at memory. */
+/* Owns: the operands of an operation and their sizes, and the refusal of invalid operations. Never: reads memory. */
 #include "base.h"
 
 #define MOST_BYTES (UINT64_C(1) << 48)
@@ -11,46 +11,46 @@ struct shapes {
     enum facet_status status;
 };
 
-static uint64_t multiply(uint64_t a, uint64_t b)
+static uint64_t multiply_sizes(uint64_t a, uint64_t b)
 {
     uint64_t product;
 
     return __builtin_mul_overflow(a, b, &product) || product > MOST_BYTES ? MOST_BYTES + 1 : product;
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t add_sizes(uint64_t a, uint64_t b)
 {
     return a > MOST_BYTES || b > MOST_BYTES ? MOST_BYTES + 1 : a + b;
 }
 
-static uint64_t product(const uint64_t *sizes, int count)
+static uint64_t product_of(const uint64_t *sizes, int count)
 {
     uint64_t all = 1;
 
     for (int i = 0; i < count; i++)
-        all = multiply(all, sizes[i]);
+        all = multiply_sizes(all, sizes[i]);
     return all;
 }
 
-static void fault(struct shapes *shapes, const char *name, const char *expected)
+static void shape_fault(struct shapes *shapes, const char *name, const char *expected)
 {
     if (shapes->status == FACET_OK)
         shapes->status = facet_kit_fail(shapes->error, FACET_OUT_OF_RANGE, "%s: expected %s", name, expected);
 }
 
-static void positive(struct shapes *shapes, const char *name, uint64_t value)
+static void expect_positive(struct shapes *shapes, const char *name, uint64_t value)
 {
     if (value == 0)
-        fault(shapes, name, "at least 1");
+        shape_fault(shapes, name, "at least 1");
 }
 
-#define POSITIVE(of, field) positive(shapes, #field, (of)->field)
+#define POSITIVE(of, field) expect_positive(shapes, #field, (of)->field)
 
-static void operand(struct shapes *shapes, const char *name, uint64_t address, uint32_t type, uint64_t count,
-                    bool written)
+static void add_operand(struct shapes *shapes, const char *name, uint64_t address, uint32_t type, uint64_t count,
+                        bool written)
 {
-    if (multiply(count, base_bytes_of(type)) > MOST_BYTES)
-        fault(shapes, name, "at most 2^48 bytes");
+    if (multiply_sizes(count, base_bytes_of(type)) > MOST_BYTES)
+        shape_fault(shapes, name, "at most 2^48 bytes");
     shapes->work->operands[shapes->work->count++] =
         (struct base_operand){.name = name, .address = address, .count = count, .type = type, .written = written};
 }
@@ -61,15 +61,16 @@ static uint32_t sum_type(const struct facet_math *math)
 }
 
 /* One matrix after the other; `major` rows or columns of `minor` elements. */
-static void matrix(struct shapes *shapes, const char *name, uint64_t address, uint32_t type, uint64_t major,
-                   uint64_t minor, uint64_t lead, uint64_t stride, bool written)
+static void add_matrix(struct shapes *shapes, const char *name, uint64_t address, uint32_t type, uint64_t major,
+                       uint64_t minor, uint64_t lead, uint64_t stride, bool written)
 {
     uint64_t batch = shapes->work->math.of.gemm.batch;
 
     if (lead < minor)
-        fault(shapes, name, "a leading dimension of at least a row");
-    operand(shapes, name, address, type, add(multiply(batch - 1, stride), add(multiply(major - 1, lead), minor)),
-            written);
+        shape_fault(shapes, name, "a leading dimension of at least a row");
+    add_operand(shapes, name, address, type,
+                add_sizes(multiply_sizes(batch - 1, stride), add_sizes(multiply_sizes(major - 1, lead), minor)),
+                written);
 }
 
 /* The meaning of each 0 is written into the operation. */
@@ -91,26 +92,26 @@ static void shape_of_gemm(struct shapes *shapes)
     of->lead_a = of->lead_a ? of->lead_a : a[1];
     of->lead_b = of->lead_b ? of->lead_b : b[1];
     of->lead_c = of->lead_c ? of->lead_c : c[1];
-    of->stride_a = of->stride_a ? of->stride_a : multiply(a[0], of->lead_a);
-    of->stride_b = of->stride_b ? of->stride_b : multiply(b[0], of->lead_b);
-    of->stride_c = of->stride_c ? of->stride_c : multiply(c[0], of->lead_c);
+    of->stride_a = of->stride_a ? of->stride_a : multiply_sizes(a[0], of->lead_a);
+    of->stride_b = of->stride_b ? of->stride_b : multiply_sizes(b[0], of->lead_b);
+    of->stride_c = of->stride_c ? of->stride_c : multiply_sizes(c[0], of->lead_c);
     if (math->type == FACET_MATH_INT8 && (of->alpha != 1 || (of->beta != 0 && of->beta != 1)))
         shapes->status = facet_kit_fail(shapes->error, FACET_INVALID_ARGUMENT, "alpha, beta: expected 1, and 0 or 1");
     if (shapes->status != FACET_OK)
         return;
-    matrix(shapes, "a", of->a, math->type, a[0], a[1], of->lead_a, of->stride_a, false);
-    matrix(shapes, "b", of->b, math->type, b[0], b[1], of->lead_b, of->stride_b, false);
-    matrix(shapes, "c", of->c, sum_type(math), c[0], c[1], of->lead_c, of->stride_c, true);
+    add_matrix(shapes, "a", of->a, math->type, a[0], a[1], of->lead_a, of->stride_a, false);
+    add_matrix(shapes, "b", of->b, math->type, b[0], b[1], of->lead_b, of->stride_b, false);
+    add_matrix(shapes, "c", of->c, sum_type(math), c[0], c[1], of->lead_c, of->stride_c, true);
 }
 
 /* How many places the filter has in one direction; 0: none. */
-static uint64_t places(struct shapes *shapes, const struct facet_convolution *of, uint64_t size, int i)
+static uint64_t filter_places(struct shapes *shapes, const struct facet_convolution *of, uint64_t size, int i)
 {
-    uint64_t there = add(size, multiply(2, of->padding[i]));
-    uint64_t wanted = add(multiply(of->dilation[i], of->kernel[i] - 1), 1);
+    uint64_t there = add_sizes(size, multiply_sizes(2, of->padding[i]));
+    uint64_t wanted = add_sizes(multiply_sizes(of->dilation[i], of->kernel[i] - 1), 1);
 
     if (there < wanted || wanted > MOST_BYTES) {
-        fault(shapes, "kernel", "a filter no larger than the padded input");
+        shape_fault(shapes, "kernel", "a filter no larger than the padded input");
         return 0;
     }
     return (there - wanted) / of->stride[i] + 1;
@@ -134,17 +135,17 @@ static void shape_of_convolution(struct shapes *shapes)
         of->dilation[i] = of->dilation[i] ? of->dilation[i] : 1;
     }
     if (of->in_channels % of->groups || of->out_channels % of->groups)
-        fault(shapes, "groups", "a divisor of both numbers of channels");
+        shape_fault(shapes, "groups", "a divisor of both numbers of channels");
     if (shapes->status != FACET_OK)
         return;
     const uint64_t filter[] = {of->out_channels, of->in_channels / of->groups, of->kernel[0], of->kernel[1]};
-    const uint64_t output[] = {of->batch, of->out_channels, places(shapes, of, of->height, 0),
-                               places(shapes, of, of->width, 1)};
-    operand(shapes, "input", of->input, math->type, product(input, 4), false);
-    operand(shapes, "filter", of->filter, math->type, product(filter, 4), false);
-    operand(shapes, "output", of->output, sum_type(math), product(output, 4), true);
-    operand(shapes, "bias", of->bias, math->type == FACET_MATH_INT8 ? BASE_INT32 : FACET_MATH_F32,
-            of->bias ? of->out_channels : 0, false);
+    const uint64_t output[] = {of->batch, of->out_channels, filter_places(shapes, of, of->height, 0),
+                               filter_places(shapes, of, of->width, 1)};
+    add_operand(shapes, "input", of->input, math->type, product_of(input, 4), false);
+    add_operand(shapes, "filter", of->filter, math->type, product_of(filter, 4), false);
+    add_operand(shapes, "output", of->output, sum_type(math), product_of(output, 4), true);
+    add_operand(shapes, "bias", of->bias, math->type == FACET_MATH_INT8 ? BASE_INT32 : FACET_MATH_F32,
+                of->bias ? of->out_channels : 0, false);
 }
 
 static void shape_of_activation(struct shapes *shapes)
@@ -162,8 +163,8 @@ static void shape_of_activation(struct shapes *shapes)
     POSITIVE(of, channels);
     POSITIVE(of, height);
     POSITIVE(of, width);
-    operand(shapes, "input", of->input, math->type, product(sizes, 4), false);
-    operand(shapes, "output", of->output, math->type, product(sizes, 4), true);
+    add_operand(shapes, "input", of->input, math->type, product_of(sizes, 4), false);
+    add_operand(shapes, "output", of->output, math->type, product_of(sizes, 4), true);
 }
 
 static void shape_of_normalization(struct shapes *shapes)
@@ -178,12 +179,12 @@ static void shape_of_normalization(struct shapes *shapes)
     POSITIVE(of, height);
     POSITIVE(of, width);
     of->epsilon = of->epsilon > 0 ? of->epsilon : 1e-5f;
-    operand(shapes, "input", of->input, math->type, product(sizes, 4), false);
-    operand(shapes, "output", of->output, math->type, product(sizes, 4), true);
-    operand(shapes, "scale", of->scale, FACET_MATH_F32, of->scale ? of->channels : 0, false);
-    operand(shapes, "bias", of->bias, FACET_MATH_F32, of->bias ? of->channels : 0, false);
-    operand(shapes, "mean", of->mean, FACET_MATH_F32, of->channels, training);
-    operand(shapes, "variance", of->variance, FACET_MATH_F32, of->channels, training);
+    add_operand(shapes, "input", of->input, math->type, product_of(sizes, 4), false);
+    add_operand(shapes, "output", of->output, math->type, product_of(sizes, 4), true);
+    add_operand(shapes, "scale", of->scale, FACET_MATH_F32, of->scale ? of->channels : 0, false);
+    add_operand(shapes, "bias", of->bias, FACET_MATH_F32, of->bias ? of->channels : 0, false);
+    add_operand(shapes, "mean", of->mean, FACET_MATH_F32, of->channels, training);
+    add_operand(shapes, "variance", of->variance, FACET_MATH_F32, of->channels, training);
 }
 
 static void shape_of_attention(struct shapes *shapes)
@@ -199,11 +200,11 @@ static void shape_of_attention(struct shapes *shapes)
     POSITIVE(of, keys);
     POSITIVE(of, dimension);
     if ((math->flags & FACET_MATH_CAUSAL) && of->queries != of->keys)
-        fault(shapes, "keys", "as many as queries, when causal");
-    operand(shapes, "q", of->q, math->type, product(outer, 4), false);
-    operand(shapes, "k", of->k, math->type, product(inner, 4), false);
-    operand(shapes, "v", of->v, math->type, product(inner, 4), false);
-    operand(shapes, "output", of->output, math->type, product(outer, 4), true);
+        shape_fault(shapes, "keys", "as many as queries, when causal");
+    add_operand(shapes, "q", of->q, math->type, product_of(outer, 4), false);
+    add_operand(shapes, "k", of->k, math->type, product_of(inner, 4), false);
+    add_operand(shapes, "v", of->v, math->type, product_of(inner, 4), false);
+    add_operand(shapes, "output", of->output, math->type, product_of(outer, 4), true);
 }
 
 static enum facet_status check_head(const struct facet_math *math, struct facet_error *error)

@@ -46,7 +46,7 @@ static enum facet_status find_template(uint32_t device, const char *id,
 }
 
 /* The partition that holds a slice; NULL when it is free. `partitions` is indexed by a partition's first slice. */
-static struct facet_partition_info *owner(struct facet_provider_instance *instance, uint32_t slice)
+static struct facet_partition_info *slice_owner(struct facet_provider_instance *instance, uint32_t slice)
 {
     for (uint32_t i = 0; i <= slice; i++) {
         struct facet_partition_info *one = &instance->partitions[i];
@@ -59,7 +59,7 @@ static struct facet_partition_info *owner(struct facet_provider_instance *instan
 static bool is_free(struct facet_provider_instance *instance, uint32_t start, uint32_t length)
 {
     for (uint32_t slice = start; slice < start + length; slice++)
-        if (owner(instance, slice))
+        if (slice_owner(instance, slice))
             return false;
     return true;
 }

@@ -6,8 +6,8 @@
 
 enum { LOOK_NS = 500000 };
 
-static struct base_stream *find(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
-                                bool module)
+static struct base_stream *find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
+                                       bool module)
 {
     for (int i = 0; number && i < BASE_STREAMS; i++) {
         struct base_stream *one = &instance->streams[i];
@@ -19,7 +19,7 @@ static struct base_stream *find(struct facet_provider_instance *instance, uint64
 
 struct base_stream *base_find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number)
 {
-    return find(instance, context, number, false);
+    return find_stream(instance, context, number, false);
 }
 
 enum facet_status base_need_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
@@ -30,15 +30,15 @@ enum facet_status base_need_stream(struct facet_provider_instance *instance, uin
 
     if (status != FACET_OK)
         return status;
-    struct base_stream *stream = find(instance, context, number, false);
+    struct base_stream *stream = find_stream(instance, context, number, false);
     if (!stream)
         return facet_kit_fail(error, FACET_NOT_FOUND, "stream %" PRIu64 ": there is none", number);
     *ret_stream = stream;
     return FACET_OK;
 }
 
-static enum facet_status make(struct facet_provider_instance *instance, uint64_t context, bool module,
-                              uint64_t *ret_number, struct facet_error *error)
+static enum facet_status make_stream(struct facet_provider_instance *instance, uint64_t context, bool module,
+                                     uint64_t *ret_number, struct facet_error *error)
 {
     if (!ret_number)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "expected a place for the number, not NULL");
@@ -66,7 +66,7 @@ static enum facet_status base_load(struct facet_provider_instance *instance, uin
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "image, ret_module: expected both, not NULL");
     if (bytes != strlen(BASE_IMAGE) || memcmp(image, BASE_IMAGE, bytes) != 0)
         return facet_kit_fail(error, FACET_CORRUPT, "expected the image '%s'", BASE_IMAGE);
-    return make(instance, context, true, ret_module, error);
+    return make_stream(instance, context, true, ret_module, error);
 }
 
 static bool is_queued(const struct facet_provider_instance *instance, uint64_t module)
@@ -87,7 +87,7 @@ static enum facet_status base_unload(struct facet_provider_instance *instance, u
 
     if (status != FACET_OK)
         return status;
-    struct base_stream *one = find(instance, context, module, true);
+    struct base_stream *one = find_stream(instance, context, module, true);
     if (!one)
         return facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": there is none", module);
     if (is_queued(instance, module))
@@ -103,7 +103,7 @@ static enum facet_status base_create_stream(struct facet_provider_instance *inst
     struct base_context *one = NULL;
     enum facet_status status = base_need_context(instance, context, &one, error);
 
-    return status == FACET_OK ? make(instance, context, false, ret_stream, error) : status;
+    return status == FACET_OK ? make_stream(instance, context, false, ret_stream, error) : status;
 }
 
 static enum facet_status base_destroy_stream(struct facet_provider_instance *instance, uint64_t context,
@@ -149,7 +149,7 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
     if (status == FACET_OK && launch->size < offsetof(struct facet_launch, offset))
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected %zu", launch->size,
                                 offsetof(struct facet_launch, offset));
-    if (status == FACET_OK && !find(instance, context, launch->module, true))
+    if (status == FACET_OK && !find_stream(instance, context, launch->module, true))
         status = facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": there is none", launch->module);
     if (status == FACET_OK)
         status = check_launch(launch, arguments, error);

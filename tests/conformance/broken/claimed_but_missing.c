@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a capability is claimed, and the operation is not there. Never: breaks anything else. */
+/* Broken: a capability is claimed, and the operation is missing. Never: breaks anything else. */
 #include "base.h"
 
 void base_break(struct base_tables *tables)

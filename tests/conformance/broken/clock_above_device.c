@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: the clock of a reading is above what the device can do. Never: breaks anything else. */
+/* Broken: the clock of a reading is above the device's highest. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status readings(struct facet_provider_instance *instance, uint32_t device,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a copy does not wait for what is queued before it. Never: breaks anything else. */
+/* Broken: a copy does not wait for the launches queued before it. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream, uint64_t to,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a fill that is refused has written what fits. Never: breaks anything else. */
+/* Broken: a fill that is refused has written the part that fits. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status fill(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: freeing what was never allocated is said to be out of range. Never: breaks anything else. */
+/* Broken: freeing an unknown address is said to be out of range. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status free_badly(struct facet_provider_instance *instance, uint64_t context, uint64_t address,

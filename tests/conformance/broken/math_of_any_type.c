@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a type that is not there is computed as another. Never: breaks anything else. */
+/* Broken: an unknown type is computed as another. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

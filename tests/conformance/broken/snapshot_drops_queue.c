@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a snapshot leaves out what is queued. Never: breaks anything else. */
+/* Broken: a snapshot leaves out queued launches. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status snapshot(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a wait is for what the other stream is given later, too. Never: breaks anything else. */
+/* Broken: a wait also covers launches that the other stream is given later. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status wait_for(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

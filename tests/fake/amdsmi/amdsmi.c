@@ -3,7 +3,7 @@
  * A fake libamd_smi.so: initialisation, sockets and processors, their names, their connections.
  *
  * Owns: the count of initialisations, the tables of handles. With FAKE_OLD it is a library of another release.
- * Never: looks at real hardware.
+ * Never: uses real hardware.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@ static struct {
     bool listens;
     uint64_t mask;
 } listeners[FAKE_DEVICES];
-static uint32_t next_event; /* the first that was not looked at */
+static uint32_t next_event; /* the first unread event */
 
 amdsmi_status_t amdsmi_init_gpu_event_notification(amdsmi_processor_handle handle)
 {

@@ -106,7 +106,7 @@ amdsmi_status_t amdsmi_get_temp_metric(amdsmi_processor_handle handle, int senso
     FAKE_ENTER_STRUCT(handle, celsius, processor);
     uint32_t set = atomic_load(&fake_state()->management.health[processor.device].celsius);
 
-    /* The sensor at the edge is not there on such GPUs. */
+    /* Such GPUs have no sensor at the edge. */
     if ((sensor != AMDSMI_TEMPERATURE_TYPE_HOTSPOT && sensor != AMDSMI_TEMPERATURE_TYPE_VRAM) ||
         metric != AMDSMI_TEMP_CURRENT)
         return AMDSMI_STATUS_NOT_SUPPORTED;
@@ -126,7 +126,7 @@ amdsmi_status_t amdsmi_get_gpu_total_ecc_count(amdsmi_processor_handle handle, a
 
 /* --- processes --- */
 
-static void describe(uint32_t device, struct fake_process *process, amdsmi_proc_info_t *ret_info)
+static void describe_process(uint32_t device, struct fake_process *process, amdsmi_proc_info_t *ret_info)
 {
     uint32_t pid = atomic_load(&process->pid);
     bool computes = fake_is_busy(device) && fake_launches(&process->devices[device]);
@@ -151,7 +151,7 @@ amdsmi_status_t amdsmi_get_gpu_process_list(amdsmi_processor_handle handle, uint
         if (!fake_used_by(processor.device, atomic_load(&process->pid)))
             continue;
         if (processes && there < room)
-            describe(processor.device, process, &processes[there]);
+            describe_process(processor.device, process, &processes[there]);
         there++;
     }
     *count = there;

@@ -5,7 +5,7 @@
  * Owns: contexts and memory, with the rules that the reference states: nothing before aclInit, no second aclInit, and
  * memory belongs to the device of the context that is current in the thread. With FAKE_OLD it is a CANN without
  * resource limits.
- * Never: looks at real hardware.
+ * Never: uses real hardware.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -48,7 +48,7 @@ static struct block blocks[MAX_BLOCKS];
 static _Thread_local struct context *current;
 static _Thread_local char recent[96];
 
-static int fail(const char *function, int code)
+static int fail_call(const char *function, int code)
 {
     snprintf(recent, sizeof recent, "EZ%04d: %s was told to fail", code % 10000, function);
     return code;
@@ -58,17 +58,17 @@ static int fail(const char *function, int code)
     do {                                                                                                               \
         int code_ = fake_failure(__func__, -1);                                                                        \
         if (code_)                                                                                                     \
-            return fail(__func__, code_);                                                                              \
+            return fail_call(__func__, code_);                                                                         \
     } while (0)
 
 #define NEED_CONTEXT()                                                                                                 \
     do {                                                                                                               \
         FAIL_AS_TOLD();                                                                                                \
         if (!started || !current)                                                                                      \
-            return fail(__func__, NO_CONTEXT);                                                                         \
+            return fail_call(__func__, NO_CONTEXT);                                                                    \
     } while (0)
 
-static size_t whole(void)
+static size_t memory_bytes(void)
 {
     return (size_t)fake_number("memory", 65536) << 20;
 }
@@ -77,7 +77,7 @@ int aclInit(const char *configuration)
 {
     FAIL_AS_TOLD();
     if (started)
-        return fail(__func__, REPEATED);
+        return fail_call(__func__, REPEATED);
     started = true;
     return 0;
 }
@@ -86,7 +86,7 @@ int aclFinalize(void)
 {
     FAIL_AS_TOLD();
     if (!started)
-        return fail(__func__, NOT_STARTED);
+        return fail_call(__func__, NOT_STARTED);
     started = false;
     return 0;
 }
@@ -105,12 +105,12 @@ int aclrtCreateContext(void **ret_context, int32_t device)
 {
     FAIL_AS_TOLD();
     if (!started)
-        return fail(__func__, NOT_STARTED);
+        return fail_call(__func__, NOT_STARTED);
     if (device < 0 || device >= DEVICES)
-        return fail(__func__, INVALID);
+        return fail_call(__func__, INVALID);
     struct context *context = malloc(sizeof *context);
     if (!context)
-        return fail(__func__, NO_SPACE);
+        return fail_call(__func__, NO_SPACE);
     context->device = device;
     current = context;
     *ret_context = context;
@@ -134,7 +134,7 @@ int aclrtSetCurrentContext(void *context)
 }
 
 /* Under the lock. */
-static struct block *find(const void *address)
+static struct block *find_block(const void *address)
 {
     for (size_t i = 0; i < MAX_BLOCKS; i++) {
         if (blocks[i].address == address)
@@ -143,12 +143,12 @@ static struct block *find(const void *address)
     return NULL;
 }
 
-static int take(size_t bytes, void **ret_address)
+static int take_memory(size_t bytes, void **ret_address)
 {
-    struct block *block = find(NULL);
+    struct block *block = find_block(NULL);
     size_t offset = fake_number("misaligned", 0) ? OFFSET : 0, mapped = bytes + offset;
 
-    if (!block || bytes > whole() - used[current->device])
+    if (!block || bytes > memory_bytes() - used[current->device])
         return NO_SPACE;
     char *pages = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED)
@@ -163,23 +163,23 @@ int aclrtMalloc(void **ret_address, size_t bytes, enum acl_malloc_policy policy)
 {
     NEED_CONTEXT();
     pthread_mutex_lock(&lock);
-    int code = bytes ? take(bytes, ret_address) : INVALID;
+    int code = bytes ? take_memory(bytes, ret_address) : INVALID;
     pthread_mutex_unlock(&lock);
-    return code ? fail(__func__, code) : 0;
+    return code ? fail_call(__func__, code) : 0;
 }
 
 int aclrtFree(void *address)
 {
     NEED_CONTEXT();
     pthread_mutex_lock(&lock);
-    struct block *block = address ? find(address) : NULL;
+    struct block *block = address ? find_block(address) : NULL;
     if (block) {
         munmap(block->pages, block->mapped);
         used[block->device] -= block->bytes;
         *block = (struct block){0};
     }
     pthread_mutex_unlock(&lock);
-    return block ? 0 : fail(__func__, INVALID);
+    return block ? 0 : fail_call(__func__, INVALID);
 }
 
 size_t fake_ascend_used(int device)
@@ -194,7 +194,7 @@ int aclrtMemcpy(void *to, size_t room, const void *from, size_t bytes, enum acl_
 {
     NEED_CONTEXT();
     if (!to || !from || bytes > room)
-        return fail(__func__, INVALID);
+        return fail_call(__func__, INVALID);
     memcpy(to, from, bytes); /* ranges that overlap are undefined here as there */
     return 0;
 }
@@ -203,7 +203,7 @@ int aclrtMemset(void *to, size_t room, int32_t value, size_t bytes)
 {
     NEED_CONTEXT();
     if (!to || bytes > room)
-        return fail(__func__, INVALID);
+        return fail_call(__func__, INVALID);
     memset(to, value, bytes);
     return 0;
 }
@@ -212,7 +212,7 @@ int aclrtGetMemInfo(enum acl_memory_kind kind, size_t *ret_free, size_t *ret_tot
 {
     NEED_CONTEXT();
     pthread_mutex_lock(&lock);
-    *ret_total = kind == ACL_MEMORY_HBM ? whole() : 0;
+    *ret_total = kind == ACL_MEMORY_HBM ? memory_bytes() : 0;
     *ret_free = *ret_total ? *ret_total - used[current->device] : 0;
     pthread_mutex_unlock(&lock);
     return 0;

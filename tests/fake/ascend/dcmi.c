@@ -3,7 +3,7 @@
  * A fake libdcmi.so: eight cards with one 910B3 each, HCCS between all of them, unless the scenario says otherwise.
  *
  * Owns: the answers. With FAKE_OLD it is a driver of years ago: the functions that came later are missing.
- * Never: looks at real hardware.
+ * Never: uses real hardware.
  */
 #include <dlfcn.h>
 #include <unistd.h>
@@ -125,7 +125,7 @@ int dcmi_get_device_pcie_info(int card, int chip, struct dcmi_pcie_info *ret_inf
 }
 
 /* The memory that this process has on a card through the fake libascendcl, in MiB; 0 when that is not loaded. */
-static unsigned long long allocated(int card, int chip)
+static unsigned long long allocated_mib(int card, int chip)
 {
     const char *path = getenv("FACET_ASCEND_ACL");
     void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
@@ -145,10 +145,10 @@ static unsigned long long allocated(int card, int chip)
 int dcmi_get_device_hbm_info(int card, int chip, struct dcmi_hbm_info *ret_info)
 {
     FAIL_AS_TOLD(card);
-    *ret_info =
-        (struct dcmi_hbm_info){.total = (unsigned long long)fake_of_card("memory", card, 65536),
-                               .clock = 1600,
-                               .used = (unsigned long long)fake_of_card("used", card, 3456) + allocated(card, chip)};
+    *ret_info = (struct dcmi_hbm_info){.total = (unsigned long long)fake_of_card("memory", card, 65536),
+                                       .clock = 1600,
+                                       .used = (unsigned long long)fake_of_card("used", card, 3456) +
+                                               allocated_mib(card, chip)};
     return 0;
 }
 

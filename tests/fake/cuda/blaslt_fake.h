@@ -41,32 +41,32 @@ struct BLASLT(MatmulPreferenceOpaque_st) {
 
 static _Atomic int last_compute = -1;
 
-static BLASLT_RESULT end(void *object)
+static BLASLT_RESULT end_object(void *object)
 {
-    return drop(object) ? BLAS_NUMBER(STATUS_SUCCESS) : BLAS_NUMBER(STATUS_INVALID_VALUE);
+    return free_object(object) ? BLAS_NUMBER(STATUS_SUCCESS) : BLAS_NUMBER(STATUS_INVALID_VALUE);
 }
 
 BLASLT_RESULT BLASLT(Create)(BLASLT(Handle_t) * handle)
 {
-    *handle = make(sizeof **handle);
+    *handle = make_object(sizeof **handle);
     return BLAS_NUMBER(STATUS_SUCCESS);
 }
 
 BLASLT_RESULT BLASLT(Destroy)(BLASLT(Handle_t) handle)
 {
-    return end(handle);
+    return end_object(handle);
 }
 
 BLASLT_RESULT BLASLT(MatmulDescCreate)(BLASLT(MatmulDesc_t) * operation, BLASLT_COMPUTE compute, BLASLT_TYPE scale)
 {
-    *operation = make(sizeof **operation);
+    *operation = make_object(sizeof **operation);
     **operation = (struct BLASLT(MatmulDescOpaque_st)){compute, scale, {BLAS_NUMBER(OP_N), BLAS_NUMBER(OP_N)}};
     return BLAS_NUMBER(STATUS_SUCCESS);
 }
 
 BLASLT_RESULT BLASLT(MatmulDescDestroy)(BLASLT(MatmulDesc_t) operation)
 {
-    return end(operation);
+    return end_object(operation);
 }
 
 BLASLT_RESULT BLASLT(MatmulDescSetAttribute)(BLASLT(MatmulDesc_t) operation, int attribute, const void *value,
@@ -89,14 +89,14 @@ BLASLT_RESULT BLASLT(MatrixLayoutCreate)(BLASLT(MatrixLayout_t) * layout, BLASLT
 {
     if (!rows || !columns || lead < (int64_t)rows)
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
-    *layout = make(sizeof **layout);
+    *layout = make_object(sizeof **layout);
     **layout = (struct BLASLT(MatrixLayoutOpaque_st)){type, rows, columns, lead, 0, 1};
     return BLAS_NUMBER(STATUS_SUCCESS);
 }
 
 BLASLT_RESULT BLASLT(MatrixLayoutDestroy)(BLASLT(MatrixLayout_t) layout)
 {
-    return end(layout);
+    return end_object(layout);
 }
 
 BLASLT_RESULT BLASLT(MatrixLayoutSetAttribute)(BLASLT(MatrixLayout_t) layout, int attribute, const void *value,
@@ -113,13 +113,13 @@ BLASLT_RESULT BLASLT(MatrixLayoutSetAttribute)(BLASLT(MatrixLayout_t) layout, in
 
 BLASLT_RESULT BLASLT(MatmulPreferenceCreate)(BLASLT(MatmulPreference_t) * preference)
 {
-    *preference = make(sizeof **preference);
+    *preference = make_object(sizeof **preference);
     return BLAS_NUMBER(STATUS_SUCCESS);
 }
 
 BLASLT_RESULT BLASLT(MatmulPreferenceDestroy)(BLASLT(MatmulPreference_t) preference)
 {
-    return end(preference);
+    return end_object(preference);
 }
 
 BLASLT_RESULT BLASLT(MatmulPreferenceSetAttribute)(BLASLT(MatmulPreference_t) preference, int attribute,
@@ -133,24 +133,24 @@ BLASLT_RESULT BLASLT(MatmulPreferenceSetAttribute)(BLASLT(MatmulPreference_t) pr
 
 /* ---- multiplying ---- */
 
-static bool transposes(BLASLT(MatmulDesc_t) operation, int which)
+static bool is_transposed(BLASLT(MatmulDesc_t) operation, int which)
 {
     return operation->operations[which] == BLAS_NUMBER(OP_T);
 }
 
 /* Rows and columns as they are multiplied. */
-static uint64_t side(BLASLT(MatrixLayout_t) layout, bool transposed, bool columns)
+static uint64_t matrix_side(BLASLT(MatrixLayout_t) layout, bool transposed, bool columns)
 {
     return transposed != columns ? layout->columns : layout->rows;
 }
 
-static bool fits(BLASLT(MatmulDesc_t) operation, BLASLT(MatrixLayout_t) a, BLASLT(MatrixLayout_t) b,
-                 BLASLT(MatrixLayout_t) c, BLASLT(MatrixLayout_t) d)
+static bool shapes_fit(BLASLT(MatmulDesc_t) operation, BLASLT(MatrixLayout_t) a, BLASLT(MatrixLayout_t) b,
+                       BLASLT(MatrixLayout_t) c, BLASLT(MatrixLayout_t) d)
 {
-    bool ta = transposes(operation, 0), tb = transposes(operation, 1);
+    bool ta = is_transposed(operation, 0), tb = is_transposed(operation, 1);
 
-    return side(a, ta, false) == d->rows && side(b, tb, true) == d->columns &&
-           side(a, ta, true) == side(b, tb, false) && c->rows == d->rows && c->columns == d->columns &&
+    return matrix_side(a, ta, false) == d->rows && matrix_side(b, tb, true) == d->columns &&
+           matrix_side(a, ta, true) == matrix_side(b, tb, false) && c->rows == d->rows && c->columns == d->columns &&
            a->type == b->type && c->type == d->type && a->batch == d->batch && b->batch == d->batch &&
            c->batch == d->batch;
 }
@@ -161,7 +161,7 @@ BLASLT_RESULT BLASLT(MatmulAlgoGetHeuristic)(BLASLT(Handle_t) handle, BLASLT(Mat
                                              BLASLT(MatmulPreference_t) preference, int wanted,
                                              BLASLT(MatmulHeuristicResult_t) * results, int *count)
 {
-    if (!handle || wanted < 1 || !fits(operation, a, b, c, d))
+    if (!handle || wanted < 1 || !shapes_fit(operation, a, b, c, d))
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
     *count = blaslt_has(operation->compute, a->type, d->type, operation->scale);
     if (*count)
@@ -218,11 +218,11 @@ BLASLT_RESULT BLASLT(Matmul)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) opera
                              BLASLT_STREAM stream)
 {
     static const BLASLT(MatmulAlgo_t) chosen = BLASLT_ALGORITHM;
-    bool ta = transposes(operation, 0), tb = transposes(operation, 1);
-    struct product it = {.a = a, .b = b, .c = c, .d = d, .depth = side(al, ta, true)};
+    bool ta = is_transposed(operation, 0), tb = is_transposed(operation, 1);
+    struct product it = {.a = a, .b = b, .c = c, .d = d, .depth = matrix_side(al, ta, true)};
 
     (void)stream;
-    if (!handle || !fits(operation, al, bl, cl, dl) || memcmp(&chosen, algorithm, sizeof chosen) != 0 ||
+    if (!handle || !shapes_fit(operation, al, bl, cl, dl) || memcmp(&chosen, algorithm, sizeof chosen) != 0 ||
         workspace_bytes < WORKSPACE || !workspace)
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
     if (!blaslt_type_of(al->type, &it.factor) || !blaslt_type_of(dl->type, &it.result) ||

@@ -8,7 +8,7 @@
 #include "fake.h"
 
 /* The slot of a live process that has something on a device. */
-static struct fake_process *find(int pid)
+static struct fake_process *find_process(int pid)
 {
     struct fake_state *machine = fake_state();
 
@@ -20,9 +20,9 @@ static struct fake_process *find(int pid)
 }
 
 /* From one state to the next, or why not. */
-static CUresult step(int pid, uint32_t from, uint32_t to)
+static CUresult step_process(int pid, uint32_t from, uint32_t to)
 {
-    struct fake_process *process = find(pid);
+    struct fake_process *process = find_process(pid);
 
     if (!process)
         return CUDA_ERROR_INVALID_VALUE;
@@ -31,7 +31,7 @@ static CUresult step(int pid, uint32_t from, uint32_t to)
 
 CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
-    struct fake_process *process = find(pid);
+    struct fake_process *process = find_process(pid);
 
     if (!process || !state)
         return CUDA_ERROR_INVALID_VALUE;
@@ -43,33 +43,33 @@ CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arguments)
 {
     if (arguments && arguments->reserved0)
         return CUDA_ERROR_INVALID_VALUE;
-    return step(pid, CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED);
+    return step_process(pid, CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED);
 }
 
 CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *arguments)
 {
-    return step(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED);
+    return step_process(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED);
 }
 
 CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *arguments)
 {
-    struct fake_process *process = find(pid);
+    struct fake_process *process = find_process(pid);
 
     for (uint32_t i = 0; process && i < fake_state()->device_count; i++) {
         if (fake_belongings(process, i) > fake_state()->devices[i].memory_bytes - fake_used(i))
             return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    return step(pid, CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED);
+    return step_process(pid, CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED);
 }
 
 CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *arguments)
 {
-    return step(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
+    return step_process(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
 }
 
 CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
-    if (!tid || !find(pid))
+    if (!tid || !find_process(pid))
         return CUDA_ERROR_INVALID_VALUE;
     *tid = pid;
     return CUDA_SUCCESS;

@@ -24,13 +24,13 @@ static struct primary primaries[FAKE_DEVICES];
 static _Thread_local CUcontext stack[STACK];
 static _Thread_local uint32_t depth;
 
-static CUcontext top(void)
+static CUcontext top_context(void)
 {
     return depth ? stack[depth - 1] : NULL;
 }
 
 /* A context whose memory is paid; NULL when the device has no room for it. Under the lock. */
-static CUcontext begin(CUdevice device, uint32_t physical, unsigned flags)
+static CUcontext begin_context(CUdevice device, uint32_t physical, unsigned flags)
 {
     static uint64_t ids;
     CUcontext context = calloc(1, sizeof *context);
@@ -49,7 +49,7 @@ static CUcontext begin(CUdevice device, uint32_t physical, unsigned flags)
 }
 
 /* Without the lock: the parts call the driver. */
-static void end(CUcontext context)
+static void end_context(CUcontext context)
 {
     if (atomic_exchange(&context->dead, true))
         return;
@@ -60,7 +60,7 @@ static void end(CUcontext context)
     fake_give(context->physical, FAKE_CONTEXT, fake_state()->context_bytes);
 }
 
-static bool exists(CUcontext context)
+static bool context_exists(CUcontext context)
 {
     CUcontext at;
 
@@ -78,7 +78,7 @@ void fake_fault(void)
     atomic_store(&fake_faulted, true);
 }
 
-static CUresult check(CUcontext context)
+static CUresult check_context(CUcontext context)
 {
     if (atomic_load_explicit(&context->dead, memory_order_acquire))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -89,18 +89,18 @@ CUresult fake_context_check(CUcontext context)
 {
     if (fake_ready() != CUDA_SUCCESS)
         return CUDA_ERROR_NOT_INITIALIZED;
-    return context && exists(context) ? check(context) : CUDA_ERROR_INVALID_CONTEXT;
+    return context && context_exists(context) ? check_context(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult fake_enter(CUcontext *ret_context)
 {
-    CUcontext context = top();
+    CUcontext context = top_context();
     CUresult result = CUDA_ERROR_INVALID_CONTEXT;
 
     if (fake_ready() != CUDA_SUCCESS)
         return CUDA_ERROR_NOT_INITIALIZED;
     if (context)
-        result = check(context);
+        result = check_context(context);
     if (result == CUDA_SUCCESS)
         *ret_context = context;
     return result;
@@ -116,7 +116,7 @@ void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argum
             return;
 }
 
-static CUresult push(CUcontext context)
+static CUresult push_context(CUcontext context)
 {
     if (depth == STACK)
         return CUDA_ERROR_UNKNOWN;
@@ -137,28 +137,28 @@ static CUresult create_for(CUcontext *ret_context, const CUexecAffinityParam *af
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
-    CUcontext context = begin(device, physical, flags);
+    CUcontext context = begin_context(device, physical, flags);
     pthread_mutex_unlock(&lock);
     if (!context)
         return CUDA_ERROR_OUT_OF_MEMORY;
     context->affinity_units = units;
     *ret_context = context;
-    return push(context);
+    return push_context(context);
 }
 
-static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device)
+static CUresult create_context(CUcontext *ret_context, unsigned flags, CUdevice device)
 {
     return create_for(ret_context, NULL, 0, flags, device);
 }
 
 CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create(context, flags, device);
+    return create_context(context, flags, device);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create(context, flags, device);
+    return create_context(context, flags, device);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device)
@@ -168,7 +168,7 @@ CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigne
 
 CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
 {
-    return create(context, flags, device);
+    return create_context(context, flags, device);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context)
@@ -179,9 +179,9 @@ CUresult cuCtxDestroy_v2(CUcontext context)
         return result;
     if (context->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (top() == context)
+    if (top_context() == context)
         depth--;
-    end(context);
+    end_context(context);
     return result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? result : CUDA_SUCCESS;
 }
 
@@ -216,22 +216,22 @@ CUresult cuCtxDetach(CUcontext context)
 /* Nothing is drawn or shown here: contexts like any other. */
 CUresult cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create(context, flags, device);
+    return create_context(context, flags, device);
 }
 
 CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
-    return create(context, flags, device);
+    return create_context(context, flags, device);
 }
 
 CUresult cuVDPAUCtxCreate(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
 {
-    return create(context, flags, device);
+    return create_context(context, flags, device);
 }
 
 CUresult cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
 {
-    return create(context, flags, device);
+    return create_context(context, flags, device);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
@@ -246,7 +246,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     pthread_mutex_lock(&lock);
     struct primary *primary = &primaries[physical];
     if (!primary->context)
-        primary->context = begin(device, physical, primary->flags);
+        primary->context = begin_context(device, physical, primary->flags);
     if (primary->context) {
         primary->context->primary = true;
         primary->retained++;
@@ -278,7 +278,7 @@ static CUresult let_go(CUdevice device, bool everybody)
     }
     pthread_mutex_unlock(&lock);
     if (gone)
-        end(gone);
+        end_context(gone);
     return result;
 }
 
@@ -347,7 +347,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
     CUresult result = fake_context_check(context);
 
-    return result == CUDA_SUCCESS ? push(context) : result;
+    return result == CUDA_SUCCESS ? push_context(context) : result;
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
@@ -371,7 +371,7 @@ CUresult cuCtxSetCurrent(CUcontext context)
         return result;
     if (depth)
         depth--;
-    return context ? push(context) : CUDA_SUCCESS;
+    return context ? push_context(context) : CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetCurrent(CUcontext *context)
@@ -379,7 +379,7 @@ CUresult cuCtxGetCurrent(CUcontext *context)
     if (!context)
         return CUDA_ERROR_INVALID_VALUE;
     if (fake_ready() == CUDA_SUCCESS)
-        *context = top();
+        *context = top_context();
     return fake_ready();
 }
 

@@ -40,12 +40,12 @@ int fake_cudnn_living(void)
 
 void *fake_cudnn_make(size_t size)
 {
-    return make(size);
+    return make_object(size);
 }
 
 cudnnStatus_t fake_cudnn_drop(void *object)
 {
-    return drop(object) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+    return free_object(object) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 enum fake_type fake_cudnn_type(cudnnDataType_t type)
@@ -134,8 +134,8 @@ static struct fake_convolution made_of(const struct cudnnConvolutionStruct *it, 
     return (struct fake_convolution){&it->window, x->sizes, w->sizes, y->sizes};
 }
 
-static bool fits(const struct cudnnConvolutionStruct *it, const struct cudnnTensorStruct *x,
-                 const struct cudnnFilterStruct *w, const struct cudnnTensorStruct *y)
+static bool shapes_fit(const struct cudnnConvolutionStruct *it, const struct cudnnTensorStruct *x,
+                       const struct cudnnFilterStruct *w, const struct cudnnTensorStruct *y)
 {
     const struct fake_convolution whole = made_of(it, x, w, y);
 
@@ -149,7 +149,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
                                                      cudnnTensorDescriptor_t y, int wanted, int *count,
                                                      cudnnConvolutionFwdAlgoPerf_t *results)
 {
-    if (!handle || wanted < 2 || !fits(convolution, x, w, y))
+    if (!handle || wanted < 2 || !shapes_fit(convolution, x, w, y))
         return CUDNN_STATUS_BAD_PARAM;
     results[0] = (cudnnConvolutionFwdAlgoPerf_t){.algo = 6, .status = CUDNN_STATUS_NOT_SUPPORTED};
     results[1] = (cudnnConvolutionFwdAlgoPerf_t){.algo = 1, .memory = WORKSPACE, .mathType = convolution->math};
@@ -166,7 +166,8 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
     const struct fake_convolution it = made_of(convolution, x_tensor, w_filter, y_tensor);
 
     if (!handle || !handle->stream || algorithm != 1 || !workspace || workspace_bytes < WORKSPACE ||
-        *(const float *)alpha != 1 || *(const float *)beta != 0 || !fits(convolution, x_tensor, w_filter, y_tensor))
+        *(const float *)alpha != 1 || *(const float *)beta != 0 ||
+        !shapes_fit(convolution, x_tensor, w_filter, y_tensor))
         return CUDNN_STATUS_BAD_PARAM;
     last_math = convolution->math;
     fake_convolve(&it, x, w, y);
@@ -221,9 +222,9 @@ struct normalizing {
     double epsilon;
 };
 
-static bool normalizes(cudnnHandle_t handle, int mode, const void *alpha, const void *beta,
-                       const struct cudnnTensorStruct *x, const struct cudnnTensorStruct *y,
-                       const struct cudnnTensorStruct *channels)
+static bool check_normalization(cudnnHandle_t handle, int mode, const void *alpha, const void *beta,
+                                const struct cudnnTensorStruct *x, const struct cudnnTensorStruct *y,
+                                const struct cudnnTensorStruct *channels)
 {
     const int *of = channels->sizes;
 
@@ -240,7 +241,7 @@ static uint64_t place_of(const struct normalizing *of, int channel, int i)
     return (at / places * (uint64_t)of->sizes[1] + (uint64_t)channel) * places + at % places;
 }
 
-static void normalize(const struct normalizing *of, int channel, double mean, double variance)
+static void normalize_channel(const struct normalizing *of, int channel, double mean, double variance)
 {
     int count = of->sizes[0] * of->sizes[2] * of->sizes[3];
 
@@ -261,14 +262,16 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, int 
 {
     const struct normalizing of = {fake_cudnn_type(x_tensor->type), x_tensor->sizes, x, y, scale, bias, epsilon};
 
-    if (!normalizes(handle, mode, alpha, beta, x_tensor, y_tensor, channels) || !scale || !bias || !mean || !variance)
+    if (!check_normalization(handle, mode, alpha, beta, x_tensor, y_tensor, channels) || !scale || !bias || !mean ||
+        !variance)
         return CUDNN_STATUS_BAD_PARAM;
     for (int channel = 0; channel < of.sizes[1]; channel++)
-        normalize(&of, channel, (double)((const float *)mean)[channel], (double)((const float *)variance)[channel]);
+        normalize_channel(&of, channel, (double)((const float *)mean)[channel],
+                          (double)((const float *)variance)[channel]);
     return CUDNN_STATUS_SUCCESS;
 }
 
-static void measure(const struct normalizing *of, int channel, double *ret_mean, double *ret_variance)
+static void measure_channel(const struct normalizing *of, int channel, double *ret_mean, double *ret_variance)
 {
     int count = of->sizes[0] * of->sizes[2] * of->sizes[3];
     double sum = 0, squares = 0;
@@ -303,14 +306,14 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, int m
     int count = of.sizes[0] * of.sizes[2] * of.sizes[3];
     double mean, variance;
 
-    if (!normalizes(handle, mode, alpha, beta, x_tensor, y_tensor, channels) || !scale || !bias || !running_mean ||
-        !running_variance || !saved_mean != !saved_inverse_deviation)
+    if (!check_normalization(handle, mode, alpha, beta, x_tensor, y_tensor, channels) || !scale || !bias ||
+        !running_mean || !running_variance || !saved_mean != !saved_inverse_deviation)
         return CUDNN_STATUS_BAD_PARAM;
     for (int channel = 0; channel < of.sizes[1]; channel++) {
-        measure(&of, channel, &mean, &variance);
+        measure_channel(&of, channel, &mean, &variance);
         let_run(running_mean, channel, factor, mean);
         let_run(running_variance, channel, factor, variance * count / (count - 1));
-        normalize(&of, channel, mean, variance);
+        normalize_channel(&of, channel, mean, variance);
     }
     return CUDNN_STATUS_SUCCESS;
 }

@@ -33,7 +33,7 @@ static size_t size_of(int type)
     return type == CUDNN_TYPE_DATA_TYPE || type == CUDNN_TYPE_HEUR_MODE || type == CUDNN_TYPE_POINTWISE_MODE ? 4 : 8;
 }
 
-static const struct attribute *find(const struct descriptor *in, int name)
+static const struct attribute *find_attribute(const struct descriptor *in, int name)
 {
     for (int i = 0; in && i < in->used; i++) {
         if (in->attributes[i].name == name)
@@ -42,9 +42,9 @@ static const struct attribute *find(const struct descriptor *in, int name)
     return NULL;
 }
 
-static int64_t number(const struct descriptor *in, int name, int64_t otherwise)
+static int64_t number_attribute(const struct descriptor *in, int name, int64_t otherwise)
 {
-    const struct attribute *found = find(in, name);
+    const struct attribute *found = find_attribute(in, name);
     int64_t wide = otherwise;
     int narrow;
 
@@ -58,9 +58,9 @@ static int64_t number(const struct descriptor *in, int name, int64_t otherwise)
 }
 
 /* A descriptor that is finalized; NULL else. */
-static struct descriptor *part(const struct descriptor *in, int name)
+static struct descriptor *descriptor_attribute(const struct descriptor *in, int name)
 {
-    const struct attribute *found = find(in, name);
+    const struct attribute *found = find_attribute(in, name);
     struct descriptor *to = NULL;
 
     if (found && found->type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
@@ -100,23 +100,28 @@ static bool is_whole(const struct descriptor *it)
 {
     switch (it->kind) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
-        return find(it, CUDNN_ATTR_TENSOR_DATA_TYPE) && find(it, CUDNN_ATTR_TENSOR_DIMENSIONS) &&
-               find(it, CUDNN_ATTR_TENSOR_STRIDES) && find(it, CUDNN_ATTR_TENSOR_UNIQUE_ID) &&
-               find(it, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+        return find_attribute(it, CUDNN_ATTR_TENSOR_DATA_TYPE) && find_attribute(it, CUDNN_ATTR_TENSOR_DIMENSIONS) &&
+               find_attribute(it, CUDNN_ATTR_TENSOR_STRIDES) && find_attribute(it, CUDNN_ATTR_TENSOR_UNIQUE_ID) &&
+               find_attribute(it, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
-        return find(it, CUDNN_ATTR_POINTWISE_MODE) && find(it, CUDNN_ATTR_POINTWISE_MATH_PREC);
+        return find_attribute(it, CUDNN_ATTR_POINTWISE_MODE) && find_attribute(it, CUDNN_ATTR_POINTWISE_MATH_PREC);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-        return part(it, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR) &&
-               part(it, CUDNN_ATTR_OPERATION_POINTWISE_XDESC) && part(it, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+        return descriptor_attribute(it, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR) &&
+               descriptor_attribute(it, CUDNN_ATTR_OPERATION_POINTWISE_XDESC) &&
+               descriptor_attribute(it, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-        return find(it, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) && part(it, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+        return find_attribute(it, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) &&
+               descriptor_attribute(it, CUDNN_ATTR_OPERATIONGRAPH_OPS);
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
-        return part(it, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) && find(it, CUDNN_ATTR_ENGINEHEUR_MODE);
+        return descriptor_attribute(it, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) &&
+               find_attribute(it, CUDNN_ATTR_ENGINEHEUR_MODE);
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
-        return find(it, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) && part(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+        return find_attribute(it, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) &&
+               descriptor_attribute(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
-        return find(it, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) && find(it, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) &&
-               number(it, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0);
+        return find_attribute(it, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) &&
+               find_attribute(it, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) &&
+               number_attribute(it, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0);
     default:
         return false;
     }
@@ -129,7 +134,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
     if (!it || it->final || !is_whole(it))
         return CUDNN_STATUS_BAD_PARAM;
     if (it->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
-        find(part(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), REFUSES))
+        find_attribute(descriptor_attribute(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), REFUSES))
         return CUDNN_STATUS_NOT_SUPPORTED;
     it->final = true;
     return CUDNN_STATUS_SUCCESS;
@@ -153,11 +158,11 @@ static cudnnStatus_t answer_engine(struct descriptor *engine, struct descriptor 
 static cudnnStatus_t answer_engines(const struct descriptor *heuristics, int64_t wanted, int64_t *count,
                                     cudnnBackendDescriptor_t *engines)
 {
-    struct descriptor *graph = part(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-    const struct descriptor *node = part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
-    bool is_tanh = number(part(node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR), CUDNN_ATTR_POINTWISE_MODE, -1) ==
-                   CUDNN_POINTWISE_TANH_FWD;
-    bool is_fallback = number(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, -1) == CUDNN_HEUR_MODE_FALLBACK;
+    struct descriptor *graph = descriptor_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    const struct descriptor *node = descriptor_attribute(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    bool is_tanh = number_attribute(descriptor_attribute(node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR),
+                                    CUDNN_ATTR_POINTWISE_MODE, -1) == CUDNN_POINTWISE_TANH_FWD;
+    bool is_fallback = number_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, -1) == CUDNN_HEUR_MODE_FALLBACK;
     cudnnStatus_t result = CUDNN_STATUS_SUCCESS;
 
     *count = is_fallback || is_tanh || wanted < 2 ? 1 : 2;
@@ -185,9 +190,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, int 
 
 /* ---- executing ---- */
 
-static double real(const struct descriptor *in, int name)
+static double real_attribute(const struct descriptor *in, int name)
 {
-    const struct attribute *found = find(in, name);
+    const struct attribute *found = find_attribute(in, name);
     double value = 0;
 
     if (found)
@@ -195,19 +200,19 @@ static double real(const struct descriptor *in, int name)
     return value;
 }
 
-static float apply(const struct descriptor *pointwise, float x)
+static float apply_pointwise(const struct descriptor *pointwise, float x)
 {
     double v = (double)x;
 
-    switch (number(pointwise, CUDNN_ATTR_POINTWISE_MODE, -1)) {
+    switch (number_attribute(pointwise, CUDNN_ATTR_POINTWISE_MODE, -1)) {
     case CUDNN_POINTWISE_RELU_FWD:
-        return x > 0 ? x : (float)(v * real(pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE));
+        return x > 0 ? x : (float)(v * real_attribute(pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE));
     case CUDNN_POINTWISE_TANH_FWD:
         return (float)tanh(v);
     case CUDNN_POINTWISE_SIGMOID_FWD:
         return (float)(1 / (1 + exp(-v)));
     case CUDNN_POINTWISE_ELU_FWD:
-        return x > 0 ? x : (float)(real(pointwise, CUDNN_ATTR_POINTWISE_ELU_ALPHA) * expm1(v));
+        return x > 0 ? x : (float)(real_attribute(pointwise, CUDNN_ATTR_POINTWISE_ELU_ALPHA) * expm1(v));
     case CUDNN_POINTWISE_GELU_FWD:
         return (float)(v / 2 * (1 + erf(v * M_SQRT1_2)));
     case CUDNN_POINTWISE_SWISH_FWD:
@@ -221,11 +226,11 @@ static float apply(const struct descriptor *pointwise, float x)
 
 static void *data_of(const struct descriptor *pack, const struct descriptor *tensor)
 {
-    const struct attribute *ids = find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-    const struct attribute *pointers = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+    const struct attribute *ids = find_attribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+    const struct attribute *pointers = find_attribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
 
     for (int64_t i = 0; i < ids->count && i < pointers->count; i++) {
-        if (((const int64_t *)(const void *)ids->bytes)[i] == number(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, -1))
+        if (((const int64_t *)(const void *)ids->bytes)[i] == number_attribute(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, -1))
             return ((void *const *)(const void *)pointers->bytes)[i];
     }
     return NULL;
@@ -233,7 +238,7 @@ static void *data_of(const struct descriptor *pack, const struct descriptor *ten
 
 static uint64_t elements_of(const struct descriptor *tensor)
 {
-    const struct attribute *sizes = find(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS);
+    const struct attribute *sizes = find_attribute(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS);
     uint64_t count = 1;
 
     for (int64_t i = 0; i < sizes->count; i++)
@@ -243,23 +248,24 @@ static uint64_t elements_of(const struct descriptor *tensor)
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
 {
-    const struct descriptor *engine = part(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-    const struct descriptor *node = part(part(engine, OF_GRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    const struct descriptor *engine = descriptor_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const struct descriptor *node =
+        descriptor_attribute(descriptor_attribute(engine, OF_GRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS);
 
     if (!handle || !node || !((const struct descriptor *)pack)->final)
         return CUDNN_STATUS_BAD_PARAM;
-    const struct descriptor *pointwise = part(node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-    const struct descriptor *x = part(node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
-    const struct descriptor *y = part(node, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+    const struct descriptor *pointwise = descriptor_attribute(node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+    const struct descriptor *x = descriptor_attribute(node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+    const struct descriptor *y = descriptor_attribute(node, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
     const void *from = data_of(pack, x);
     void *to = data_of(pack, y);
-    enum fake_type type = fake_cudnn_type((cudnnDataType_t)number(x, CUDNN_ATTR_TENSOR_DATA_TYPE, -1));
+    enum fake_type type = fake_cudnn_type((cudnnDataType_t)number_attribute(x, CUDNN_ATTR_TENSOR_DATA_TYPE, -1));
     uint64_t count = elements_of(x);
 
     if (!from || !to || count != elements_of(y) ||
-        (uintptr_t)from % (uint64_t)number(x, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1))
+        (uintptr_t)from % (uint64_t)number_attribute(x, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1))
         return CUDNN_STATUS_BAD_PARAM;
     for (uint64_t i = 0; i < count; i++)
-        fake_put(type, to, i, apply(pointwise, fake_get(type, from, i)));
+        fake_put(type, to, i, apply_pointwise(pointwise, fake_get(type, from, i)));
     return CUDNN_STATUS_SUCCESS;
 }

@@ -5,7 +5,7 @@
 
 #include "fake.h"
 
-#define LAST_ATTRIBUTE 160 /* beyond what any driver of CUDA 13 knows */
+#define LAST_ATTRIBUTE 160 /* beyond any attribute of CUDA 13 */
 
 CUresult fake_device_check(uint32_t physical)
 {
@@ -15,7 +15,7 @@ CUresult fake_device_check(uint32_t physical)
                                                                                              : CUDA_SUCCESS;
 }
 
-static CUresult find(CUdevice device, const struct fake_device **ret_device)
+static CUresult find_device(CUdevice device, const struct fake_device **ret_device)
 {
     uint32_t physical;
     CUresult result = fake_physical(device, &physical);
@@ -49,7 +49,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
     const struct fake_device *found;
-    CUresult result = name && length > 0 ? find(device, &found) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = name && length > 0 ? find_device(device, &found) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         snprintf(name, (size_t)length, "%s", found->name);
@@ -59,7 +59,7 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 {
     const struct fake_device *found;
-    CUresult result = uuid ? find(device, &found) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = uuid ? find_device(device, &found) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         memcpy(uuid->bytes, fake_visible_part() ? fake_visible_part()->uuid : found->uuid, sizeof uuid->bytes);
@@ -132,7 +132,7 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     CUresult result = CUDA_ERROR_INVALID_VALUE;
 
     if (value && attribute > 0 && attribute < LAST_ATTRIBUTE)
-        result = find(device, &found);
+        result = find_device(device, &found);
     if (result == CUDA_SUCCESS)
         *value = attribute_of(found, attribute);
     return result;
@@ -141,7 +141,7 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     const struct fake_device *found;
-    CUresult result = bytes ? find(device, &found) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = bytes ? find_device(device, &found) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         *bytes = fake_visible_part() ? fake_visible_part()->memory_bytes : found->memory_bytes;
@@ -162,7 +162,7 @@ CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device)
 CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
 {
     const struct fake_device *found;
-    CUresult result = text && length > 0 ? find(device, &found) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = text && length > 0 ? find_device(device, &found) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         snprintf(text, (size_t)length, "%08X:%02X:%02X.0", found->pci_domain, found->pci_bus, found->pci_device);
@@ -178,7 +178,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
         return fake_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
     if (sscanf(text, "%x:%x:%x", &domain, &bus, &number) != 3)
         return CUDA_ERROR_INVALID_VALUE;
-    for (CUdevice i = 0; find(i, &found) == CUDA_SUCCESS; i++)
+    for (CUdevice i = 0; find_device(i, &found) == CUDA_SUCCESS; i++)
         if (found->pci_domain == domain && found->pci_bus == bus && found->pci_device == number) {
             *device = i;
             return CUDA_SUCCESS;
@@ -189,10 +189,10 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
     const struct fake_device *found;
-    CUresult result = can ? find(device, &found) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = can ? find_device(device, &found) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
-        result = find(peer, &found);
+        result = find_device(peer, &found);
     if (result == CUDA_SUCCESS)
         *can = device != peer;
     return result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: init, its end in children, which devices are visible, and versions. Never: looks at a device's work. */
+/* Owns: init, its end in children, which devices are visible, and versions. Never: handles a device's work. */
 #include "fake.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ static uint32_t visible[FAKE_DEVICES], visible_count;
 static struct fake_part part; /* of the only visible device, when it is one: memory_bytes is not 0 */
 
 /* Handles that the parent had open are not the child's; the real driver never serves such a child. */
-static void forked(void)
+static void driver_forked(void)
 {
     if (atomic_load(&state) == READY)
         atomic_store(&state, INHERITED);
@@ -27,7 +27,7 @@ static void forked(void)
 /* At load: a handler that came with the first call would miss a fork in the middle of it. */
 __attribute__((constructor)) static void handle_fork(void)
 {
-    pthread_atfork(NULL, NULL, forked);
+    pthread_atfork(NULL, NULL, driver_forked);
 }
 
 /* The device that an item of the list names, by index or by the beginning of its UUID; false when it names none. */
@@ -86,7 +86,7 @@ static void see_all(void)
         visible[i] = i;
 }
 
-static CUresult start(void)
+static CUresult start_driver(void)
 {
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
     if (list)
@@ -109,7 +109,7 @@ CUresult cuInit(unsigned flags)
     if (atomic_load(&state) == INHERITED)
         result = CUDA_ERROR_NOT_INITIALIZED;
     else if (atomic_load(&state) == FRESH)
-        result = start();
+        result = start_driver();
     pthread_mutex_unlock(&init_lock);
     return result;
 }

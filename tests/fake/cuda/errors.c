@@ -49,7 +49,7 @@ static const struct text texts[] = {
     TEXT(CUDA_ERROR_UNKNOWN, "unknown error"),
 };
 
-static const struct text *find(CUresult error)
+static const struct text *find_text(CUresult error)
 {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].error == error)
@@ -59,7 +59,7 @@ static const struct text *find(CUresult error)
 
 CUresult cuGetErrorName(CUresult error, const char **text)
 {
-    const struct text *found = find(error);
+    const struct text *found = find_text(error);
 
     if (!text)
         return CUDA_ERROR_INVALID_VALUE;
@@ -69,7 +69,7 @@ CUresult cuGetErrorName(CUresult error, const char **text)
 
 CUresult cuGetErrorString(CUresult error, const char **text)
 {
-    const struct text *found = find(error);
+    const struct text *found = find_text(error);
 
     if (!text)
         return CUDA_ERROR_INVALID_VALUE;

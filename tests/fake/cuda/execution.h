@@ -40,7 +40,7 @@ struct CUstream_st {
     uint32_t masked;                       /* another vendor's: units that it may use; 0: all */
     struct fake_lane *lane;                /* of those */
     struct fake_capture *capture;          /* under the lock */
-    _Atomic uint32_t captured;             /* whether there is one: all that a launch looks at */
+    _Atomic uint32_t captured;             /* whether there is one: a launch reads only this */
     _Atomic uint64_t until_ns;             /* when its last work is complete */
     _Atomic uint32_t host_pending;         /* host functions that have not run */
     _Atomic uint64_t host_given, host_run; /* host functions ever: they run in the order in which they were given */
@@ -75,7 +75,7 @@ struct fake_global {
 
 struct CUmod_st {
     CUcontext context;
-    bool listed, dead; /* listed: other functions than `functions` are not there */
+    bool listed, dead; /* listed: only `functions` exist */
     CUfunction functions;
     struct fake_global *globals;
     uint64_t globals_bytes;
@@ -110,7 +110,7 @@ void *fake_execution_make(size_t size);
 /* The context's part; made at the first call. */
 struct fake_execution *fake_execution_of(CUcontext context);
 
-/* The stream that a handle means in the current context, alive, on a device that is there. */
+/* The stream that a handle means in the current context, alive, on a present device. */
 CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream);
 
 /* When work submitted to the stream now may begin, by the order of streams. */
@@ -125,7 +125,8 @@ CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream 
 /* The time of moving so many bytes: within a device, or between it and the host. */
 uint64_t fake_copy_ns(uint64_t bytes, bool within);
 
-/* `count` times the `size` bytes of `value`, as fast as memory is copied: a sanitizer looks at each piece, not byte. */
+/* `count` times the `size` bytes of `value`, as fast as memory is copied: a sanitizer checks each piece, not each
+ * byte. */
 void fake_fill(uint64_t to, const void *value, size_t size, size_t count);
 
 void fake_stream_until(CUstream stream, uint64_t end_ns);
@@ -146,7 +147,7 @@ bool fake_green_is_dead(CUgreenCtx green);
  */
 bool fake_code_eager(void);
 
-/* Loads a function, the globals, or all of a module into a context, unless it is there. CUDA_ERROR_OUT_OF_MEMORY. */
+/* Loads a function, the globals, or all of a module into a context, unless it is loaded. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult fake_code_load(CUfunction function, CUcontext context);
 CUresult fake_code_globals(CUmodule module, CUcontext context, uint64_t *ret_address);
 CUresult fake_code_load_all(CUmodule module, CUcontext context);
@@ -163,7 +164,7 @@ struct fake_allocation *fake_allocation_at(uint64_t address);
 uint64_t fake_allocation_address(const struct fake_allocation *allocation);
 uint64_t fake_allocation_bytes(const struct fake_allocation *allocation);
 uint32_t fake_allocation_device(const struct fake_allocation *allocation);
-/* Graphs and executables each hold what their nodes name. */
+/* Graphs and executables each hold the objects that their nodes name. */
 void fake_allocation_hold(struct fake_allocation *allocation);
 void fake_allocation_let_go(struct fake_allocation *allocation);
 /* Runs the nodes of memory among `works`: all, or none. `free_first`: memory left from the last run is freed. */

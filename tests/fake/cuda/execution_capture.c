@@ -11,7 +11,7 @@ static _Atomic uint32_t going;
 static _Atomic uint64_t next_id = 1;
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-static bool any(void)
+static bool is_any_capturing(void)
 {
     return atomic_load_explicit(&going, memory_order_relaxed) != 0;
 }
@@ -19,7 +19,7 @@ static bool any(void)
 /* ---- forbidden calls ---- */
 
 /* The legacy stream would order itself against a stream that is captured. Called with the lock. */
-static bool implies(const struct fake_capture *capture, const struct CUstream_st *stream)
+static bool captures_legacy(const struct fake_capture *capture, const struct CUstream_st *stream)
 {
     return stream->legacy && capture->origin->context == stream->context &&
            !(capture->origin->flags & CU_STREAM_NON_BLOCKING);
@@ -30,7 +30,7 @@ static CUresult touch_legacy(CUstream stream)
     CUresult result = CUDA_SUCCESS;
 
     for (struct fake_capture *capture = captures; capture; capture = capture->next)
-        if (implies(capture, stream)) {
+        if (captures_legacy(capture, stream)) {
             capture->invalid = true;
             result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         }
@@ -47,7 +47,7 @@ static CUresult capture_wait(CUstream stream)
 
 CUresult fake_capture_wait(CUstream stream)
 {
-    if (!any())
+    if (!is_any_capturing())
         return CUDA_SUCCESS;
     CUresult result = fake_capture_unsafe();
     if (result != CUDA_SUCCESS)
@@ -62,7 +62,7 @@ CUresult fake_capture_wait_context(CUcontext context)
 {
     CUresult result = CUDA_SUCCESS;
 
-    if (!any())
+    if (!is_any_capturing())
         return CUDA_SUCCESS;
     pthread_mutex_lock(&fake_execution_lock);
     for (struct fake_capture *capture = captures; capture; capture = capture->next)
@@ -74,7 +74,7 @@ CUresult fake_capture_wait_context(CUcontext context)
     return result;
 }
 
-static bool forbids(const struct fake_capture *capture)
+static bool forbids_unsafe_calls(const struct fake_capture *capture)
 {
     bool own = pthread_equal(capture->thread, pthread_self());
 
@@ -87,11 +87,11 @@ CUresult fake_capture_unsafe(void)
 {
     CUresult result = CUDA_SUCCESS;
 
-    if (!any())
+    if (!is_any_capturing())
         return CUDA_SUCCESS;
     pthread_mutex_lock(&fake_execution_lock);
     for (struct fake_capture *capture = captures; capture; capture = capture->next)
-        if (forbids(capture)) {
+        if (forbids_unsafe_calls(capture)) {
             capture->invalid = true;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
@@ -106,7 +106,7 @@ CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph)
     CUresult result = CUDA_SUCCESS;
 
     *ret_graph = NULL;
-    if (!any())
+    if (!is_any_capturing())
         return CUDA_SUCCESS;
     pthread_mutex_lock(&fake_execution_lock);
     if (!stream->capture) {
@@ -125,7 +125,7 @@ bool fake_capture_record(CUstream stream, CUevent event, CUresult *ret_result)
 {
     bool captured = false;
 
-    if (!any())
+    if (!is_any_capturing())
         return false;
     pthread_mutex_lock(&fake_execution_lock);
     *ret_result = touch_legacy(stream);
@@ -141,13 +141,13 @@ bool fake_capture_record(CUstream stream, CUevent event, CUresult *ret_result)
     return captured;
 }
 
-static void join(CUstream stream, struct fake_capture *capture)
+static void join_capture(CUstream stream, struct fake_capture *capture)
 {
     stream->capture = capture;
     atomic_store(&stream->captured, 1);
 }
 
-/* Waiting for what is captured makes the waiting stream part of the capture, and the other one joined to it. */
+/* Waiting for captured work makes the waiting stream part of the capture, and the other one joined to it. */
 static CUresult wait_for_captured(CUstream stream, CUevent event)
 {
     struct fake_capture *capture = event->capture;
@@ -161,7 +161,7 @@ static CUresult wait_for_captured(CUstream stream, CUevent event)
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     if (!stream->capture) {
-        join(stream, capture);
+        join_capture(stream, capture);
         stream->joined = false;
     }
     if (event->stream != stream)
@@ -173,7 +173,7 @@ bool fake_capture_wait_event(CUstream stream, CUevent event, CUresult *ret_resul
 {
     bool captured = false;
 
-    if (!any())
+    if (!is_any_capturing())
         return false;
     pthread_mutex_lock(&fake_execution_lock);
     *ret_result = touch_legacy(stream);
@@ -190,7 +190,7 @@ bool fake_capture_wait_event(CUstream stream, CUevent event, CUresult *ret_resul
 
 /* ---- the functions ---- */
 
-static CUresult begin(CUstream handle, bool per_thread, CUgraph graph, CUstreamCaptureMode mode)
+static CUresult begin_capture(CUstream handle, bool per_thread, CUgraph graph, CUstreamCaptureMode mode)
 {
     struct fake_capture *capture;
     CUstream stream;
@@ -211,7 +211,7 @@ static CUresult begin(CUstream handle, bool per_thread, CUgraph graph, CUstreamC
     pthread_mutex_lock(&fake_execution_lock);
     result = stream->capture ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
-        join(stream, capture);
+        join_capture(stream, capture);
         capture->next = captures;
         captures = capture;
         atomic_fetch_add(&going, 1);
@@ -222,20 +222,20 @@ static CUresult begin(CUstream handle, bool per_thread, CUgraph graph, CUstreamC
 
 static CUresult do_cuStreamBeginCapture_v2(bool per_thread, CUstream stream, CUstreamCaptureMode mode)
 {
-    return begin(stream, per_thread, NULL, mode);
+    return begin_capture(stream, per_thread, NULL, mode);
 }
 FAKE_BOTH(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
 
 static CUresult do_cuStreamBeginCapture(bool per_thread, CUstream stream)
 {
-    return begin(stream, per_thread, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    return begin_capture(stream, per_thread, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 FAKE_BOTH(cuStreamBeginCapture, (CUstream stream), stream)
 
 static CUresult do_cuStreamBeginCaptureToGraph(bool per_thread, CUstream stream, CUgraph graph,
                                                CUstreamCaptureMode mode)
 {
-    return graph ? begin(stream, per_thread, graph, mode) : CUDA_ERROR_INVALID_VALUE;
+    return graph ? begin_capture(stream, per_thread, graph, mode) : CUDA_ERROR_INVALID_VALUE;
 }
 FAKE_BOTH(cuStreamBeginCaptureToGraph,
           (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
@@ -258,7 +258,7 @@ static bool release_streams(struct fake_capture *capture)
     return joined;
 }
 
-static CUresult end(struct fake_capture *capture)
+static CUresult end_capture(struct fake_capture *capture)
 {
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -291,7 +291,7 @@ static CUresult do_cuStreamEndCapture(bool per_thread, CUstream handle, CUgraph 
     else if (capture->origin != stream)
         result = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     else
-        result = end(capture);
+        result = end_capture(capture);
     if (result == CUDA_SUCCESS)
         *graph = capture->graph;
     pthread_mutex_unlock(&fake_execution_lock);
@@ -311,7 +311,7 @@ static CUresult do_cuStreamGetCaptureInfo(bool per_thread, CUstream handle, CUst
     *status = CU_STREAM_CAPTURE_STATUS_NONE;
     pthread_mutex_lock(&fake_execution_lock);
     for (struct fake_capture *capture = captures; capture; capture = capture->next)
-        if (implies(capture, stream))
+        if (captures_legacy(capture, stream))
             result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* says so, and ends nothing */
     if (stream->capture) {
         *status = stream->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;

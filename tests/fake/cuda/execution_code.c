@@ -32,7 +32,7 @@ bool fake_code_eager(void)
     return fake_model.eager || (mode && strcmp(mode, "EAGER") == 0);
 }
 
-static struct piece *find(CUmodule module, CUfunction function, CUcontext context)
+static struct piece *find_piece(CUmodule module, CUfunction function, CUcontext context)
 {
     struct piece *piece = pieces;
 
@@ -41,9 +41,9 @@ static struct piece *find(CUmodule module, CUfunction function, CUcontext contex
     return piece;
 }
 
-static struct piece *load(CUmodule module, CUfunction function, CUcontext context, uint64_t bytes)
+static struct piece *load_piece(CUmodule module, CUfunction function, CUcontext context, uint64_t bytes)
 {
-    struct piece *piece = find(module, function, context);
+    struct piece *piece = find_piece(module, function, context);
 
     if (piece)
         return piece;
@@ -65,7 +65,7 @@ static bool load_globals(CUmodule module, CUcontext context)
 
     if (fake_code_eager() && !module->listed)
         bytes += code_bytes();
-    return !bytes || load(module, NULL, context, bytes);
+    return !bytes || load_piece(module, NULL, context, bytes);
 }
 
 static bool load_function(CUfunction function, CUcontext context)
@@ -73,7 +73,7 @@ static bool load_function(CUfunction function, CUcontext context)
     bool with_module = fake_code_eager() && !function->module->listed;
 
     return load_globals(function->module, context) &&
-           (code_bytes() == 0 || with_module || load(function->module, function, context, code_bytes()));
+           (code_bytes() == 0 || with_module || load_piece(function->module, function, context, code_bytes()));
 }
 
 CUresult fake_code_load(CUfunction function, CUcontext context)
@@ -91,13 +91,13 @@ CUresult fake_code_globals(CUmodule module, CUcontext context, uint64_t *ret_add
     fake_memory_lock();
     bool loaded = load_globals(module, context);
     if (loaded)
-        *ret_address = find(module, NULL, context)->block->address;
+        *ret_address = find_piece(module, NULL, context)->block->address;
     fake_memory_unlock();
     return loaded ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Takes out the pieces of a module, or of a context; those of a module give their memory back. */
-static void forget(CUmodule module, CUcontext context)
+static void remove_pieces(CUmodule module, CUcontext context)
 {
     for (struct piece **at = &pieces; *at;) {
         struct piece *piece = *at;
@@ -118,7 +118,7 @@ static void forget(CUmodule module, CUcontext context)
 void fake_code_unload(CUmodule module)
 {
     fake_memory_lock();
-    forget(module, NULL);
+    remove_pieces(module, NULL);
     fake_memory_unlock();
 }
 
@@ -127,7 +127,7 @@ void fake_execution_context_ended(CUcontext context)
 {
     fake_sleep_until(atomic_load(&fake_execution_of(context)->all_ns));
     fake_memory_lock();
-    forget(NULL, context);
+    remove_pieces(NULL, context);
     fake_memory_unlock();
 }
 
@@ -138,7 +138,7 @@ CUresult fake_code_load_all(CUmodule module, CUcontext context)
     for (CUfunction function = module->functions; function && loaded; function = function->next)
         loaded = load_function(function, context);
     if (!loaded)
-        forget(module, NULL);
+        remove_pieces(module, NULL);
     fake_memory_unlock();
     return loaded ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

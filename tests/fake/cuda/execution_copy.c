@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: copies of rows and boxes, batches of them, decompressing, and moving managed memory, in stream order.
- * Never: looks into arrays, but as bytes; moves a part of a managed block: it goes as a whole.
+ * Never: reads arrays, except as bytes; moves a part of a managed block: it goes as a whole.
  */
 #include <string.h>
 
@@ -47,7 +47,7 @@ static bool is_usable(const struct side *side, const struct box *box)
     return usable;
 }
 
-static CUresult submit(CUstream handle, bool per_thread, uint64_t bytes, bool *ret_now)
+static CUresult submit_copy(CUstream handle, bool per_thread, uint64_t bytes, bool *ret_now)
 {
     CUstream stream;
     CUresult result = fake_stream(handle, per_thread, &stream);
@@ -65,7 +65,7 @@ static CUresult copy_box(CUstream stream, bool per_thread, const struct box *box
 
     if (linear && (!is_usable(&box->to, box) || !is_usable(&box->from, box)))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = submit(stream, per_thread, box->width * box->height * box->depth, &now);
+    CUresult result = submit_copy(stream, per_thread, box->width * box->height * box->depth, &now);
     for (size_t z = 0; result == CUDA_SUCCESS && linear && now && z < box->depth; z++)
         for (size_t y = 0; y < box->height; y++)
             memmove((void *)(uintptr_t)row_of(&box->to, y, z), (const void *)(uintptr_t)row_of(&box->from, y, z),
@@ -117,7 +117,7 @@ static CUresult copy_batch(bool per_thread, const CUdeviceptr *to, const CUdevic
     bool now = false;
 
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
-        result = submit(stream, per_thread, sizes[i], &now);
+        result = submit_copy(stream, per_thread, sizes[i], &now);
         if (result == CUDA_SUCCESS && now)
             memmove((void *)(uintptr_t)to[i], (const void *)(uintptr_t)from[i], sizes[i]);
     }
@@ -144,7 +144,7 @@ FAKE_BOTH(cuMemcpyBatchAsync,
            size_t *indices, size_t attribute_count, size_t *wrong, CUstream stream),
           to, from, sizes, count, stream)
 
-/* Takes the time of what goes in. */
+/* Takes the time of the bytes that go in. */
 static CUresult do_cuMemBatchDecompressAsync(bool per_thread, const CUmemDecompressParams *list, size_t count,
                                              CUstream stream)
 {
@@ -152,18 +152,18 @@ static CUresult do_cuMemBatchDecompressAsync(bool per_thread, const CUmemDecompr
     bool now;
 
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
-        result = submit(stream, per_thread, list[i].srcNumBytes, &now);
+        result = submit_copy(stream, per_thread, list[i].srcNumBytes, &now);
     return result;
 }
 FAKE_BOTH(cuMemBatchDecompressAsync,
           (CUmemDecompressParams * list, size_t count, unsigned flags, size_t *wrong, CUstream stream), list, count,
           stream)
 
-static CUresult move(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream)
+static CUresult move_managed(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream)
 {
     bool now;
     CUresult result =
-        fake_memory_usable(pointer, bytes) ? submit(stream, per_thread, bytes, &now) : CUDA_ERROR_INVALID_VALUE;
+        fake_memory_usable(pointer, bytes) ? submit_copy(stream, per_thread, bytes, &now) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         fake_managed_move(pointer, device);
@@ -173,7 +173,7 @@ static CUresult move(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevic
 static CUresult do_cuMemPrefetchAsync(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevice device,
                                       CUstream stream)
 {
-    return move(per_thread, pointer, bytes, device, stream);
+    return move_managed(per_thread, pointer, bytes, device, stream);
 }
 FAKE_BOTH(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream), pointer, bytes,
           device, stream)
@@ -181,7 +181,8 @@ FAKE_BOTH(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t bytes, CUdevice devic
 static CUresult do_cuMemPrefetchAsync_v2(bool per_thread, CUdeviceptr pointer, size_t bytes, CUmemLocation location,
                                          CUstream stream)
 {
-    return move(per_thread, pointer, bytes, location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : -1, stream);
+    return move_managed(per_thread, pointer, bytes, location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : -1,
+                        stream);
 }
 FAKE_BOTH(cuMemPrefetchAsync_v2,
           (CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream), pointer, bytes,

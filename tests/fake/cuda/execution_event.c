@@ -4,7 +4,7 @@
 
 #define NS_PER_MS 1e6
 
-static CUresult usable(CUevent event)
+static CUresult check_event(CUevent event)
 {
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -32,7 +32,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 
 CUresult cuEventDestroy_v2(CUevent event)
 {
-    CUresult result = usable(event);
+    CUresult result = check_event(event);
 
     if (result == CUDA_SUCCESS)
         event->dead = true;
@@ -50,7 +50,7 @@ static CUresult do_cuEventRecord(bool per_thread, CUevent event, CUstream handle
     CUresult result = fake_stream(handle, per_thread, &stream);
 
     if (result == CUDA_SUCCESS)
-        result = usable(event);
+        result = check_event(event);
     if (result == CUDA_SUCCESS && event->context != stream->context)
         result = CUDA_ERROR_INVALID_HANDLE;
     if (result != CUDA_SUCCESS || fake_capture_record(stream, event, &result))
@@ -70,9 +70,9 @@ static CUresult do_cuEventRecordWithFlags(bool per_thread, CUevent event, CUstre
 }
 FAKE_BOTH(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags), event, stream, flags)
 
-static CUresult answerable(CUevent event)
+static CUresult check_event_query(CUevent event)
 {
-    CUresult result = usable(event);
+    CUresult result = check_event(event);
 
     if (result == CUDA_SUCCESS)
         result = fake_capture_unsafe();
@@ -81,7 +81,7 @@ static CUresult answerable(CUevent event)
 
 CUresult cuEventQuery(CUevent event)
 {
-    CUresult result = answerable(event);
+    CUresult result = check_event_query(event);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -90,7 +90,7 @@ CUresult cuEventQuery(CUevent event)
 
 CUresult cuEventSynchronize(CUevent event)
 {
-    CUresult result = answerable(event);
+    CUresult result = check_event_query(event);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -108,10 +108,10 @@ static bool is_timed(const struct CUevent_st *event)
 CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
 {
     uint64_t now = fake_now();
-    CUresult result = usable(start);
+    CUresult result = check_event(start);
 
     if (result == CUDA_SUCCESS)
-        result = usable(end);
+        result = check_event(end);
     if (result != CUDA_SUCCESS)
         return result;
     if (!milliseconds)
@@ -136,7 +136,7 @@ static CUresult do_cuStreamWaitEvent(bool per_thread, CUstream handle, CUevent e
     CUresult result = fake_stream(handle, per_thread, &stream);
 
     if (result == CUDA_SUCCESS)
-        result = flags > 1 ? CUDA_ERROR_INVALID_VALUE : usable(event);
+        result = flags > 1 ? CUDA_ERROR_INVALID_VALUE : check_event(event);
     if (result != CUDA_SUCCESS || fake_capture_wait_event(stream, event, &result))
         return result;
     if (event->recorded)

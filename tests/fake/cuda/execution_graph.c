@@ -149,7 +149,7 @@ static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2 *parameters, struct
 }
 
 /* The newer structure begins with the older one. */
-static CUDA_KERNEL_NODE_PARAMS_v2 newer(const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+static CUDA_KERNEL_NODE_PARAMS_v2 newer_parameters(const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
 {
     CUDA_KERNEL_NODE_PARAMS_v2 result = {0};
 
@@ -171,7 +171,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 {
     if (!parameters)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v2 all = newer(parameters);
+    CUDA_KERNEL_NODE_PARAMS_v2 all = newer_parameters(parameters);
     return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &all);
 }
 
@@ -382,7 +382,7 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
 {
     if (!parameters)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v2 all = newer(parameters);
+    CUDA_KERNEL_NODE_PARAMS_v2 all = newer_parameters(parameters);
     return cuGraphExecKernelNodeSetParams_v2(executable, node, &all);
 }
 

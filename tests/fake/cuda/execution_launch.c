@@ -60,7 +60,8 @@ static bool is_block(struct shape block)
     return block.x && block.y && block.z && (uint64_t)block.x * block.y * block.z <= MAX_BLOCK;
 }
 
-static CUresult launch(CUfunction function, struct shape grid, struct shape block, CUstream handle, bool per_thread)
+static CUresult launch_kernel(CUfunction function, struct shape grid, struct shape block, CUstream handle,
+                              bool per_thread)
 {
     CUstream stream;
     CUresult result = fake_stream(handle, per_thread, &stream);
@@ -139,7 +140,7 @@ static CUresult do_cuLaunchKernel(bool per_thread, CUfunction function, struct s
                                   CUstream handle, void **parameters, void **extra)
 {
     CUstream stream;
-    CUresult result = launch(function, grid, block, handle, per_thread);
+    CUresult result = launch_kernel(function, grid, block, handle, per_thread);
 
     bool adds = result == CUDA_SUCCESS && strncmp(function->name, "add_words", 9) == 0;
     if (result != CUDA_SUCCESS || (!adds && strncmp(function->name, "store_words", 11) != 0))
@@ -155,8 +156,9 @@ static CUresult do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig *confi
 {
     if (!config)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(function, (struct shape){config->gridDimX, config->gridDimY, config->gridDimZ},
-                  (struct shape){config->blockDimX, config->blockDimY, config->blockDimZ}, config->hStream, per_thread);
+    return launch_kernel(function, (struct shape){config->gridDimX, config->gridDimY, config->gridDimZ},
+                         (struct shape){config->blockDimX, config->blockDimY, config->blockDimZ}, config->hStream,
+                         per_thread);
 }
 FAKE_BOTH(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra),
           config, function)
@@ -173,7 +175,7 @@ static CUresult do_cuLaunchCooperativeKernel(bool per_thread, CUfunction functio
     uint64_t room = (uint64_t)fake_state()->devices[stream->context->physical].units * function->blocks_per_unit;
     if ((uint64_t)grid.x * grid.y * grid.z > room)
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-    return launch(function, grid, block, handle, per_thread);
+    return launch_kernel(function, grid, block, handle, per_thread);
 }
 FAKE_BOTH(cuLaunchCooperativeKernel, (LAUNCH_PARAMETERS), function, LAUNCH_SHAPES, stream)
 
@@ -203,7 +205,8 @@ CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream 
 {
     if (!function || width <= 0 || height <= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(function, (struct shape){(unsigned)width, (unsigned)height, 1}, old_block(function), stream, false);
+    return launch_kernel(function, (struct shape){(unsigned)width, (unsigned)height, 1}, old_block(function), stream,
+                         false);
 }
 
 CUresult cuLaunchGrid(CUfunction function, int width, int height)
@@ -235,8 +238,8 @@ static CUresult begin_move(CUstream handle, bool per_thread, bool usable, uint64
     return fake_submit(stream, (struct fake_work){.cost_ns = cost_ns});
 }
 
-static CUresult copy(CUstream stream, bool per_thread, bool usable, bool within, uint64_t to, uint64_t from,
-                     size_t bytes)
+static CUresult queue_copy(CUstream stream, bool per_thread, bool usable, bool within, uint64_t to, uint64_t from,
+                           size_t bytes)
 {
     CUstream now = NULL;
     CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(bytes, within), &now);
@@ -255,7 +258,7 @@ struct fill {
     unsigned value, size;        /* of an element */
 };
 
-static CUresult fill(CUstream stream, bool per_thread, struct fill fill)
+static CUresult queue_fill(CUstream stream, bool per_thread, struct fill fill)
 {
     size_t row = fill.width * fill.size, span = fill.height ? fill.pitch * (fill.height - 1) + row : 0;
     bool usable = fill.pitch >= row && fake_memory_usable(fill.to, span);
@@ -279,29 +282,29 @@ static CUresult fill(CUstream stream, bool per_thread, struct fill fill)
         return function(stream, true, __VA_ARGS__);                                                                    \
     }
 
-BOTH(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), copy, to &&from, true, to, from,
-     bytes)
+BOTH(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), queue_copy, to &&from, true, to,
+     from, bytes)
 BOTH(cuMemcpyPeerAsync,
      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream),
-     copy, to_context &&from_context &&fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), true, to, from,
-     bytes)
-BOTH(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream), copy,
+     queue_copy, to_context &&from_context &&fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), true, to,
+     from, bytes)
+BOTH(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream), queue_copy,
      from &&fake_memory_usable(to, bytes), false, to, (uintptr_t)from, bytes)
-BOTH(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream), copy,
+BOTH(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream), queue_copy,
      to &&fake_memory_usable(from, bytes), false, (uintptr_t)to, from, bytes)
-BOTH(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), copy,
+BOTH(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), queue_copy,
      fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), true, to, from, bytes)
-BOTH(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream), fill,
+BOTH(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream), queue_fill,
      (struct fill){to, count, count, 1, value, 1})
-BOTH(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, size_t count, CUstream stream), fill,
+BOTH(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, size_t count, CUstream stream), queue_fill,
      (struct fill){to, 2 * count, count, 1, value, 2})
-BOTH(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream), fill,
+BOTH(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream), queue_fill,
      (struct fill){to, 4 * count, count, 1, value, 4})
 BOTH(cuMemsetD2D8Async,
-     (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream), fill,
+     (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream), queue_fill,
      (struct fill){to, pitch, width, height, value, 1})
 BOTH(cuMemsetD2D16Async,
-     (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream), fill,
+     (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream), queue_fill,
      (struct fill){to, pitch, width, height, value, 2})
 BOTH(cuMemsetD2D32Async, (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height, CUstream stream),
-     fill, (struct fill){to, pitch, width, height, value, 4})
+     queue_fill, (struct fill){to, pitch, width, height, value, 4})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: modules, libraries and their functions. Never: looks into an image that is not the fake's own.
+ * Owns: modules, libraries and their functions. Never: reads an image that is not the fake's own.
  *
  * An image of the fake's own is text. Its first line is "FAKE-CUDA"; each further one names a function, the nanoseconds
  * of a wave of its blocks, and how many blocks fit on a unit at a time (optional): "saxpy 12000 16". Functions that it
@@ -115,7 +115,7 @@ static bool is_image(const void *image)
     return is_text(text);
 }
 
-static void fill(CUmodule module, CUcontext context, const void *image)
+static void fill_module(CUmodule module, CUcontext context, const void *image)
 {
     module->context = context;
     module->listed = is_text(image);
@@ -137,7 +137,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     if (!is_image(image))
         return CUDA_ERROR_INVALID_IMAGE;
     CUmodule made = fake_execution_make(sizeof *made);
-    fill(made, context, image);
+    fill_module(made, context, image);
     if (fake_code_eager())
         result = fake_code_load_all(made, context);
     if (result == CUDA_SUCCESS)
@@ -293,7 +293,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, v
     if (!is_image(code))
         return CUDA_ERROR_INVALID_IMAGE;
     CUlibrary made = fake_execution_make(sizeof *made);
-    fill(&made->module, NULL, code);
+    fill_module(&made->module, NULL, code);
     struct loading loading = {&made->module, CUDA_SUCCESS};
     if (fake_code_eager())
         fake_contexts(load_into, &loading);

@@ -83,7 +83,7 @@ static CUstream own_stream(CUcontext context)
     pthread_mutex_unlock(&fake_execution_lock);
     if (!found) {
         found = stream_new(context, CU_STREAM_DEFAULT, 0);
-        pthread_mutex_lock(&fake_execution_lock); /* others look for theirs in the same list */
+        pthread_mutex_lock(&fake_execution_lock); /* others search the same list for theirs */
         found->thread = pthread_self();
         pthread_mutex_unlock(&fake_execution_lock);
     }
@@ -92,7 +92,7 @@ static CUstream own_stream(CUcontext context)
     return found;
 }
 
-static CUresult misused(CUresult result)
+static CUresult count_misuse(CUresult result)
 {
     atomic_fetch_add(&fake_execution_misuse, 1);
     return result;
@@ -111,11 +111,11 @@ CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream)
         return CUDA_SUCCESS;
     }
     if (__builtin_expect(handle->magic != FAKE_STREAM || handle->dead, 0))
-        return misused(CUDA_ERROR_INVALID_HANDLE);
+        return count_misuse(CUDA_ERROR_INVALID_HANDLE);
     if (__builtin_expect(atomic_load_explicit(&handle->context->dead, memory_order_relaxed), 0))
-        return misused(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        return count_misuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
     if (__builtin_expect(handle->green && fake_green_is_dead(handle->green), 0))
-        return misused(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        return count_misuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
     *ret_stream = handle;
     return fake_device_check(handle->context->physical);
 }
@@ -366,7 +366,7 @@ static CUresult do_cuStreamSynchronize(bool per_thread, CUstream handle)
 }
 FAKE_BOTH(cuStreamSynchronize, (CUstream stream), stream)
 
-static CUresult synchronize(CUcontext context)
+static CUresult synchronize_context(CUcontext context)
 {
     struct fake_execution *part = fake_execution_of(context);
     CUresult result = fake_capture_wait_context(context);
@@ -384,14 +384,14 @@ CUresult cuCtxSynchronize(void)
     CUcontext context;
     CUresult result = fake_enter(&context);
 
-    return result == CUDA_SUCCESS ? synchronize(context) : result;
+    return result == CUDA_SUCCESS ? synchronize_context(context) : result;
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
     CUresult result = context ? fake_context_check(context) : fake_enter(&context);
 
-    return result == CUDA_SUCCESS ? synchronize(context) : result;
+    return result == CUDA_SUCCESS ? synchronize_context(context) : result;
 }
 
 static CUresult do_cuStreamGetPriority(bool per_thread, CUstream handle, int *priority)

@@ -23,7 +23,7 @@ struct CUctx_st {
     uint32_t physical; /* index of the device in fake_state()->devices */
     unsigned flags;
     bool primary;
-    uint32_t attached;       /* by cuCtxAttach, besides who made it */
+    uint32_t attached;       /* by cuCtxAttach, besides the call that made it */
     uint32_t affinity_units; /* multiprocessors that it was made for; 0: all */
     struct fake_lane lane;   /* of those */
     _Atomic bool dead;
@@ -53,18 +53,18 @@ CUresult fake_context_check(CUcontext context);
 /* Each live context, until `visit` says false. With no lock held; a context that begins meanwhile may be missed. */
 void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
 
-/* Work on a device touched what was not there: everything answers CUDA_ERROR_ILLEGAL_ADDRESS from now on. */
+/* Work on a device touched memory that was not mapped: everything answers CUDA_ERROR_ILLEGAL_ADDRESS from now on. */
 extern _Atomic bool fake_faulted;
 void fake_fault(void);
 
 /* The answer of a lost device, or of one with such a fault. */
 CUresult fake_device_check(uint32_t physical);
 
-/* Called when a context has just died, before what it cost is given back; a part that is not there is not called. */
+/* Called when a context has just died, before its cost is given back; an absent part is not called. */
 __attribute__((weak)) void fake_execution_context_ended(CUcontext context);
 __attribute__((weak)) void fake_memory_context_ended(CUcontext context);
 
-/* Of memory: a stream, an event or a context was waited for, at which pools let go of what is above their threshold. */
+/* Of memory: a stream, an event or a context was waited for, at which pools free memory above their threshold. */
 void fake_pools_synchronized(void);
 
 /* green.c: the multiprocessors that a context is made for; *ret_units 0: all. */

@@ -2,7 +2,7 @@
 /*
  * Handles and descriptors of a fake library of mathematics.
  *
- * Owns: how many there are, of which a test wants none in the end. Never: is included by two files of a library, which
+ * Owns: their count, which a test expects to be 0 at its end. Never: is included by two files of a library, which
  * would count apart; is linked by anything that ships.
  */
 #ifndef FAKE_CUDA_LIVING_FAKE_H
@@ -14,7 +14,7 @@
 
 static _Atomic int living;
 
-static inline void *make(size_t size)
+static inline void *make_object(size_t size)
 {
     void *made = calloc(1, size);
 
@@ -25,7 +25,7 @@ static inline void *make(size_t size)
 }
 
 /* False: there is none. */
-static inline bool drop(void *object)
+static inline bool free_object(void *object)
 {
     living -= object != NULL;
     free(object);

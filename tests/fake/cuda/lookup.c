@@ -2,7 +2,7 @@
 /*
  * Owns: cuGetProcAddress, by the driver's rules: of a name's forms the newest that is not newer than the version asked
  * for; the per-thread form where it is asked for and there is one.
- * Never: answers with what this driver's version has not.
+ * Never: answers with a function that this driver's version lacks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static bool is_better(const struct fake_entry_point *entry, const struct fake_en
     return entry->version > best->version;
 }
 
-static void *find(const char *name, int version, bool per_thread, CUdriverProcAddressQueryResult *status)
+static void *find_function(const char *name, int version, bool per_thread, CUdriverProcAddressQueryResult *status)
 {
     int newest = (int)fake_state()->driver_version;
     const struct fake_entry_point *best = NULL;
@@ -49,7 +49,7 @@ static CUresult hidden_init(unsigned flags)
 }
 
 /* Some drivers answer so for cuInit; and any may have forms that came after all we know. */
-static void *special(const char *name, int version)
+static void *special_answer(const char *name, int version)
 {
     bool newer = getenv("FAKE_CUDA_NEWER") && version >= FAR_VERSION;
 
@@ -69,9 +69,9 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
 
     if (!is_request(symbol, function, version, flags))
         return CUDA_ERROR_INVALID_VALUE;
-    *function = find(symbol, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &found);
-    if (special(symbol, version))
-        *function = special(symbol, version);
+    *function = find_function(symbol, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &found);
+    if (special_answer(symbol, version))
+        *function = special_answer(symbol, version);
     if (status)
         *status = found;
     return CUDA_SUCCESS;

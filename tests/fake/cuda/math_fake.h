@@ -3,7 +3,7 @@
  * The fake libraries of mathematics: numbers of 16 bits, and a test's questions about the last call.
  *
  * Owns: reading and writing elements, rounded to nearest even. The libraries compute on the processor in plain loops,
- * as they are called: earlier than on a device, which no program may count on. They link to no driver: the fake's
+ * at the call, which is earlier than on a device; no program may rely on that. They link to no driver: the fake's
  * addresses are the process's own.
  * Never: is linked by anything that ships.
  */
@@ -82,7 +82,7 @@ static inline void fake_put(enum fake_type type, void *at, uint64_t index, float
 int fake_cublas_compute(void);
 int fake_hipblas_compute(void); /* hipblasComputeType_t */
 int fake_cudnn_math(void);
-/* How many handles and descriptors there are: none when a program is through. */
+/* The number of live handles and descriptors: 0 at the end of a program. */
 int fake_cublas_living(void);
 int fake_hipblas_living(void);
 int fake_miopen_living(void);

@@ -7,7 +7,7 @@
  * Never: touches a byte that the program did not touch: memory costs the machine only the pages that are written.
  *
  * As the driver does, memory is taken from the device in steps of 2 MiB from 1 MiB on, and less than that out of slabs
- * of 2 MiB that belong to a context. All of it is under one lock, which is given in the order of asking.
+ * of 2 MiB that belong to a context. A fair lock (FIFO) protects all of it.
  */
 #ifndef FAKE_CUDA_MEMORY_H
 #define FAKE_CUDA_MEMORY_H
@@ -74,14 +74,14 @@ void fake_memory_unlock(void);
 
 /* ---- memory_space.c: all under the lock ---- */
 
-/* A block with addresses and, except RESERVED and IMPORTED, memory behind them. NULL when addresses are out. */
+/* A block with addresses and, except RESERVED and IMPORTED, memory behind them. NULL when no addresses are left. */
 struct fake_block *fake_block_make(enum fake_sort sort, uint64_t bytes);
 void fake_block_free(struct fake_block *block);
 
 /* The block that has `address`, or NULL. */
 struct fake_block *fake_block_at(uint64_t address);
 
-/* Each block, in the order of addresses; `visit` may free the one that it is given. */
+/* Each block, in the order of addresses; `visit` may free its block. */
 void fake_blocks(void (*visit)(struct fake_block *block, void *argument), void *argument);
 
 /* The file behind it all, where in it a block begins, and pages of it that have no address yet. */
@@ -96,14 +96,14 @@ void fake_unmap(uint64_t address, uint64_t bytes);
 
 /* ---- memory_plain.c ---- */
 
-/* Takes memory of a device; pools give back what they hold unused before it is refused. Under the lock. */
+/* Takes memory of a device; pools give back their unused memory before it is refused. Under the lock. */
 bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes);
 
 /* A block of a sort that pays for itself, in the current context. Takes the lock. */
 CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t bytes, uint64_t take,
                           struct fake_block **ret_block);
 
-/* The same of the driver's own, in any context; NULL when the device has no room. Under the lock, as giving back is. */
+/* A block of the driver's own, in any context; NULL when the device has no room. Under the lock, as freeing it is. */
 struct fake_block *fake_memory_make_own(CUcontext context, enum fake_kind kind, uint64_t bytes);
 void fake_memory_release(struct fake_block *block);
 
@@ -129,12 +129,12 @@ void fake_slab_gone(struct fake_block *block);
 
 void fake_pool_give(struct fake_block *block);
 CUmemoryPool fake_pool_of(const struct fake_block *block);
-/* Gives back what the device's pools hold and do not use. True when that was something. */
+/* Gives back unused memory of the device's pools. True when there was some. */
 bool fake_pools_trim(uint32_t physical);
 
 /* ---- memory_graph.c: under the lock ---- */
 
-/* Frees what a graph allocated, from outside of it; false when it is not alive. */
+/* Frees memory that a graph allocated, from outside of it; false when it is not alive. */
 bool fake_allocation_give(struct fake_block *block);
 
 /* ---- memory_virtual.c: under the lock ---- */
@@ -155,7 +155,7 @@ void fake_held_array_gone(uint64_t array);
 
 /* Whether all of the range is mapped and may be reached. */
 bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint64_t bytes);
-/* Work that uses what is mapped there is complete then: to take a mapping away before is a fault. Takes the lock. */
+/* Work that uses the mapped memory is complete then: to take a mapping away before is a fault. Takes the lock. */
 void fake_virtual_touch(uint64_t address, uint64_t bytes, uint64_t until_ns);
 
 bool fake_virtual_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes);

@@ -8,12 +8,12 @@
 
 struct array {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
-    uint64_t bytes; /* also where none were taken: the size of a mapping */
+    uint64_t bytes; /* also without memory: the size of a mapping */
     uint32_t levels;
-    struct fake_block *level[LEVELS]; /* those that were asked for, which have no memory of their own */
+    struct fake_block *level[LEVELS]; /* requested levels, which have no memory of their own */
 };
 
-static uint64_t texel(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+static uint64_t texel_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
     switch (descriptor->Format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -43,18 +43,18 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t lev
     bool layered = descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
     uint64_t depth = layered ? or_one(descriptor->Depth) : or_one(or_one(descriptor->Depth) >> level);
 
-    return fake_round(or_one(descriptor->Width >> level) * texel(descriptor), FAKE_PITCH_STEP) *
+    return fake_round(or_one(descriptor->Width >> level) * texel_bytes(descriptor), FAKE_PITCH_STEP) *
            or_one(or_one(descriptor->Height) >> level) * depth;
 }
 
 static bool is_valid(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
     return descriptor->Width && descriptor->Width <= 131072 && descriptor->Height <= 65536 &&
-           descriptor->Depth <= 16384 && texel(descriptor) &&
+           descriptor->Depth <= 16384 && texel_bytes(descriptor) &&
            (descriptor->NumChannels == 1 || descriptor->NumChannels == 2 || descriptor->NumChannels == 4);
 }
 
-static CUresult make(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t levels, struct fake_block **ret_block)
+static CUresult make_array(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t levels, struct fake_block **ret_block)
 {
     bool later = descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING);
     struct array *array = is_valid(descriptor) ? calloc(1, sizeof *array) : NULL;
@@ -82,7 +82,7 @@ static struct fake_block *block_of(uintptr_t handle)
     return block && block->sort == FAKE_BLOCK_ARRAY && block->address == handle ? block : NULL;
 }
 
-static CUresult destroy(uintptr_t handle)
+static CUresult destroy_array(uintptr_t handle)
 {
     fake_memory_lock();
     struct fake_block *block = block_of(handle);
@@ -99,7 +99,7 @@ static CUresult destroy(uintptr_t handle)
     return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static CUresult describe(uintptr_t handle, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor)
+static CUresult describe_array(uintptr_t handle, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor)
 {
     fake_memory_lock();
     struct fake_block *block = block_of(handle);
@@ -112,7 +112,7 @@ static CUresult describe(uintptr_t handle, CUDA_ARRAY3D_DESCRIPTOR *ret_descript
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
     struct fake_block *block;
-    CUresult result = array && descriptor ? make(descriptor, 1, &block) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = array && descriptor ? make_array(descriptor, 1, &block) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         *array = (CUarray)(uintptr_t)block->address;
@@ -153,13 +153,13 @@ CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descripto
 
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array)
 {
-    return descriptor ? describe((uintptr_t)array, descriptor) : CUDA_ERROR_INVALID_VALUE;
+    return descriptor ? describe_array((uintptr_t)array, descriptor) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *descriptor, CUarray array)
 {
     CUDA_ARRAY3D_DESCRIPTOR whole;
-    CUresult result = descriptor ? describe((uintptr_t)array, &whole) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = descriptor ? describe_array((uintptr_t)array, &whole) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         *descriptor = (CUDA_ARRAY_DESCRIPTOR){
@@ -169,7 +169,7 @@ CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *descriptor, CUarray arra
 
 CUresult cuArrayDestroy(CUarray array)
 {
-    return destroy((uintptr_t)array);
+    return destroy_array((uintptr_t)array);
 }
 
 /* Only of arrays whose memory is mapped by the program. */
@@ -198,7 +198,7 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *r
     return requirements_of(requirements, (uintptr_t)array);
 }
 
-/* Levels beyond the last that there can be are left out. */
+/* Levels beyond the smallest possible one are left out. */
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
 {
     struct fake_block *block;
@@ -209,7 +209,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
     uint32_t most = 1;
     while (most < LEVELS && longest >> most)
         most++;
-    CUresult result = make(descriptor, levels < most ? levels : most, &block);
+    CUresult result = make_array(descriptor, levels < most ? levels : most, &block);
     if (result == CUDA_SUCCESS)
         *array = (CUmipmappedArray)(uintptr_t)block->address;
     return result;
@@ -250,5 +250,5 @@ CUresult cuMipmappedArrayGetLevel(CUarray *level, CUmipmappedArray array, unsign
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-    return destroy((uintptr_t)array);
+    return destroy_array((uintptr_t)array);
 }

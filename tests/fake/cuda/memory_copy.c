@@ -8,13 +8,13 @@
 #include "memory.h"
 
 /* In the order of the legacy stream, and waited for. */
-static CUresult spend(CUcontext context, uint64_t cost_ns)
+static CUresult spend_copy_time(CUcontext context, uint64_t cost_ns)
 {
     fake_sleep_until(fake_run(context->physical, fake_stream_ready_ns(&fake_execution_of(context)->legacy), cost_ns));
     return CUDA_SUCCESS;
 }
 
-static CUresult copy(uint64_t to, bool to_device, uint64_t from, bool from_device, size_t bytes)
+static CUresult copy_bytes(uint64_t to, bool to_device, uint64_t from, bool from_device, size_t bytes)
 {
     CUcontext context;
     CUresult result = fake_enter(&context);
@@ -24,7 +24,7 @@ static CUresult copy(uint64_t to, bool to_device, uint64_t from, bool from_devic
     if ((to_device && !fake_memory_usable(to, bytes)) || (from_device && !fake_memory_usable(from, bytes)))
         return CUDA_ERROR_INVALID_VALUE;
     memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    return spend(context, fake_copy_ns(bytes, to_device && from_device));
+    return spend_copy_time(context, fake_copy_ns(bytes, to_device && from_device));
 }
 
 static bool is_device(uint64_t address)
@@ -37,7 +37,7 @@ static bool is_device(uint64_t address)
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-    return copy(to, is_device(to), from, is_device(from), bytes);
+    return copy_bytes(to, is_device(to), from, is_device(from), bytes);
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes)
@@ -46,22 +46,22 @@ CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CU
 
     if (result == CUDA_SUCCESS)
         result = fake_context_check(from_context);
-    return result == CUDA_SUCCESS ? copy(to, true, from, true, bytes) : result;
+    return result == CUDA_SUCCESS ? copy_bytes(to, true, from, true, bytes) : result;
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 {
-    return copy(to, true, (uintptr_t)from, false, bytes);
+    return copy_bytes(to, true, (uintptr_t)from, false, bytes);
 }
 
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
-    return copy((uintptr_t)to, false, from, true, bytes);
+    return copy_bytes((uintptr_t)to, false, from, true, bytes);
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-    return copy(to, true, from, true, bytes);
+    return copy_bytes(to, true, from, true, bytes);
 }
 
 /* Where in an array an offset is; 0 when it or the bytes from there on are not in it. */
@@ -79,14 +79,14 @@ CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t byt
 {
     uint64_t place = in_array(to, offset, bytes);
 
-    return place ? copy(place, false, (uintptr_t)from, false, bytes) : CUDA_ERROR_INVALID_VALUE;
+    return place ? copy_bytes(place, false, (uintptr_t)from, false, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes)
 {
     uint64_t place = in_array(from, offset, bytes);
 
-    return place ? copy((uintptr_t)to, false, place, false, bytes) : CUDA_ERROR_INVALID_VALUE;
+    return place ? copy_bytes((uintptr_t)to, false, place, false, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
 struct side {
@@ -121,8 +121,8 @@ CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *rows)
                  &from))
         return rows ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < rows->Height && result == CUDA_SUCCESS; i++)
-        result = copy(to.address + i * to.pitch, to.on_device, from.address + i * from.pitch, from.on_device,
-                      rows->WidthInBytes);
+        result = copy_bytes(to.address + i * to.pitch, to.on_device, from.address + i * from.pitch, from.on_device,
+                            rows->WidthInBytes);
     return result;
 }
 
@@ -149,7 +149,7 @@ void fake_fill(uint64_t to, const void *value, size_t size, size_t count)
 }
 
 /* `count` times the `width` bytes of `value`. */
-static CUresult fill(CUdeviceptr to, const void *value, size_t width, size_t count)
+static CUresult fill_bytes(CUdeviceptr to, const void *value, size_t width, size_t count)
 {
     CUcontext context;
     CUresult result = fake_enter(&context);
@@ -159,22 +159,22 @@ static CUresult fill(CUdeviceptr to, const void *value, size_t width, size_t cou
     if (to % width || !fake_memory_usable(to, count * width))
         return CUDA_ERROR_INVALID_VALUE;
     fake_fill(to, value, width, count);
-    return spend(context, fake_copy_ns(count * width, true));
+    return spend_copy_time(context, fake_copy_ns(count * width, true));
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count)
 {
-    return fill(to, &value, sizeof value, count);
+    return fill_bytes(to, &value, sizeof value, count);
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count)
 {
-    return fill(to, &value, sizeof value, count);
+    return fill_bytes(to, &value, sizeof value, count);
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count)
 {
-    return fill(to, &value, sizeof value, count);
+    return fill_bytes(to, &value, sizeof value, count);
 }
 
 CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height)
@@ -182,7 +182,7 @@ CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size
     CUresult result = CUDA_SUCCESS;
 
     for (size_t i = 0; i < height && result == CUDA_SUCCESS; i++)
-        result = fill(to + i * pitch, &value, 1, width);
+        result = fill_bytes(to + i * pitch, &value, 1, width);
     return result;
 }
 

@@ -48,7 +48,7 @@ struct fake_allocation *fake_allocation_make(uint32_t physical, uint64_t bytes, 
     return made;
 }
 
-static struct fake_allocation *of(const struct fake_block *block)
+static struct fake_allocation *allocation_of(const struct fake_block *block)
 {
     return *(struct fake_allocation **)block->detail;
 }
@@ -59,7 +59,7 @@ struct fake_allocation *fake_allocation_at(uint64_t address)
     struct fake_block *block = fake_block_at(address);
     bool found = block && block->sort == FAKE_BLOCK_GRAPH && block->address == address;
     fake_memory_unlock();
-    return found ? of(block) : NULL;
+    return found ? allocation_of(block) : NULL;
 }
 
 uint64_t fake_allocation_address(const struct fake_allocation *allocation)
@@ -78,7 +78,7 @@ uint32_t fake_allocation_device(const struct fake_allocation *allocation)
 }
 
 /* Addresses last as long as a node may use them. */
-static void forget(struct fake_allocation *allocation)
+static void free_if_unused(struct fake_allocation *allocation)
 {
     if (allocation->holders || allocation->alive)
         return;
@@ -97,7 +97,7 @@ void fake_allocation_let_go(struct fake_allocation *allocation)
 {
     fake_memory_lock();
     allocation->holders--;
-    forget(allocation);
+    free_if_unused(allocation);
     fake_memory_unlock();
 }
 
@@ -109,16 +109,16 @@ static void end_life(struct fake_allocation *allocation)
 
 bool fake_allocation_give(struct fake_block *block)
 {
-    struct fake_allocation *allocation = of(block);
+    struct fake_allocation *allocation = allocation_of(block);
 
     if (!allocation->alive)
         return false;
     end_life(allocation);
-    forget(allocation);
+    free_if_unused(allocation);
     return true;
 }
 
-static bool grow(uint32_t physical, uint64_t needed)
+static bool grow_memory(uint32_t physical, uint64_t needed)
 {
     struct held *held = &all[physical];
     uint64_t reserved = fake_round(needed, FAKE_PAGE);
@@ -132,8 +132,8 @@ static bool grow(uint32_t physical, uint64_t needed)
     return true;
 }
 
-/* Whether the node before which we are frees what is there by then: it was, or one of those before has made it. */
-static bool frees(const struct fake_work *works, size_t at)
+/* Whether the node at `at` frees memory that is alive by then: it was before, or an earlier node allocated it. */
+static bool frees_living(const struct fake_work *works, size_t at)
 {
     bool there = works[at].gives && works[at].gives->alive;
 
@@ -153,7 +153,7 @@ static bool make_room(const struct fake_work *works, size_t count)
     for (size_t i = 0; i < count; i++) {
         uint32_t device = 0;
 
-        if (frees(works, i))
+        if (frees_living(works, i))
             used[works[i].gives->block->physical] -= size_of(works[i].gives);
         if (!works[i].takes)
             continue;
@@ -162,7 +162,7 @@ static bool make_room(const struct fake_work *works, size_t count)
         most[device] = used[device] > most[device] ? used[device] : most[device];
     }
     for (uint32_t i = 0; i < FAKE_DEVICES && fits; i++)
-        fits = grow(i, most[i]);
+        fits = grow_memory(i, most[i]);
     return fits;
 }
 
@@ -180,7 +180,7 @@ static bool is_left(const struct fake_work *works, size_t count, bool free_it)
     return any && !free_it;
 }
 
-static void run(const struct fake_work *works, size_t count)
+static void run_nodes(const struct fake_work *works, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (works[i].gives && works[i].gives->alive)
@@ -204,7 +204,7 @@ CUresult fake_allocations_run(const struct fake_work *works, size_t count, bool 
     else if (!make_room(works, count))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     else
-        run(works, count);
+        run_nodes(works, count);
     fake_memory_unlock();
     return result;
 }

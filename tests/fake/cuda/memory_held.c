@@ -17,7 +17,7 @@ struct held {
 static struct held *all;
 static uint64_t objects;
 
-static bool add(uint64_t by, uint64_t offset, void *memory)
+static bool add_held(uint64_t by, uint64_t offset, void *memory)
 {
     struct held *held = memory ? malloc(sizeof *held) : NULL;
 
@@ -29,7 +29,7 @@ static bool add(uint64_t by, uint64_t offset, void *memory)
 }
 
 /* `device`: UINT32_MAX is any. Whether there was something. */
-static bool drop(uint64_t by, uint64_t offset, uint64_t size, uint32_t device)
+static bool drop_held(uint64_t by, uint64_t offset, uint64_t size, uint32_t device)
 {
     bool found = false;
 
@@ -51,10 +51,10 @@ static bool drop(uint64_t by, uint64_t offset, uint64_t size, uint32_t device)
 
 void fake_held_array_gone(uint64_t array)
 {
-    drop(array, 0, UINT64_MAX, UINT32_MAX);
+    drop_held(array, 0, UINT64_MAX, UINT32_MAX);
 }
 
-static bool change(const CUarrayMapInfo *one)
+static bool apply_tile_map(const CUarrayMapInfo *one)
 {
     uint64_t array = (uintptr_t)one->resource.array;
     struct fake_block *block = fake_block_at(array);
@@ -62,8 +62,8 @@ static bool change(const CUarrayMapInfo *one)
     if (!block || block->sort != FAKE_BLOCK_ARRAY || block->address != array)
         return false;
     if (one->memOperationType == CU_MEM_OPERATION_TYPE_MAP)
-        return add(array, 0, fake_virtual_hold(one->memHandle.memHandle));
-    return drop(array, 0, UINT64_MAX, UINT32_MAX);
+        return add_held(array, 0, fake_virtual_hold(one->memHandle.memHandle));
+    return drop_held(array, 0, UINT64_MAX, UINT32_MAX);
 }
 
 static CUresult do_cuMemMapArrayAsync(bool per_thread, const CUarrayMapInfo *list, unsigned count, CUstream handle)
@@ -73,7 +73,7 @@ static CUresult do_cuMemMapArrayAsync(bool per_thread, const CUarrayMapInfo *lis
 
     fake_memory_lock();
     for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
-        result = change(&list[i]) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        result = apply_tile_map(&list[i]) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     return result;
 }
@@ -96,16 +96,16 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice devi
     return object > OBJECTS ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult bind(CUmemGenericAllocationHandle object, size_t offset, void *memory)
+static CUresult bind_held(CUmemGenericAllocationHandle object, size_t offset, void *memory)
 {
-    return object > OBJECTS && add(object, offset, memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return object > OBJECTS && add_held(object, offset, memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset, CUmemGenericAllocationHandle handle,
                             size_t from, size_t size, unsigned long long flags)
 {
     fake_memory_lock();
-    CUresult result = size && !flags ? bind(object, offset, fake_virtual_hold(handle)) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = size && !flags ? bind_held(object, offset, fake_virtual_hold(handle)) : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     (void)from;
     return result;
@@ -115,7 +115,8 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset,
                              unsigned long long flags)
 {
     fake_memory_lock();
-    CUresult result = size && !flags ? bind(object, offset, fake_virtual_hold_at(pointer)) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result =
+        size && !flags ? bind_held(object, offset, fake_virtual_hold_at(pointer)) : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     return result;
 }
@@ -127,7 +128,7 @@ CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device,
     if (fake_physical(device, &physical) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
     fake_memory_lock();
-    bool found = drop(object, offset, size, physical);
+    bool found = drop_held(object, offset, size, physical);
     fake_memory_unlock();
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

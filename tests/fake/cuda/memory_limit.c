@@ -29,7 +29,7 @@ static struct kept *kept_of(CUcontext context)
 }
 
 /* A context's first buffers are part of its cost. */
-static bool change(CUcontext context, CUlimit limit, size_t value)
+static bool change_limit(CUcontext context, CUlimit limit, size_t value)
 {
     struct kept *kept = kept_of(context);
     struct fake_block *block = NULL;
@@ -54,7 +54,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    bool changed = change(context, limit, value);
+    bool changed = change_limit(context, limit, value);
     fake_memory_unlock();
     return changed ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -33,20 +33,20 @@ static struct fake_block *make_in(CUcontext context, enum fake_sort sort, enum f
     return block;
 }
 
-static void nap(uint64_t ns)
+static void nap_ns(uint64_t ns)
 {
     if (ns)
         nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}, NULL);
 }
 
 /* As a real driver's calls for large memory take their time; with no lock held. */
-static void linger(uint64_t bytes)
+static void nap_for_large(uint64_t bytes)
 {
-    nap(bytes < LARGE ? 0 : fake_state()->linger_ns);
+    nap_ns(bytes < LARGE ? 0 : fake_state()->linger_ns);
 }
 
 /* Allocating and freeing may wait for the device, so they are not allowed during a capture. */
-static CUresult enter(CUcontext *ret_context)
+static CUresult enter_context(CUcontext *ret_context)
 {
     CUresult result = fake_enter(ret_context);
 
@@ -57,11 +57,11 @@ CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t byt
                           struct fake_block **ret_block)
 {
     CUcontext context;
-    CUresult result = enter(&context);
+    CUresult result = enter_context(&context);
 
     if (result != CUDA_SUCCESS)
         return result;
-    linger(bytes);
+    nap_for_large(bytes);
     fake_memory_lock();
     struct fake_block *block = make_in(context, sort, kind, bytes, take);
     fake_memory_unlock();
@@ -75,7 +75,7 @@ static CUresult make_small(CUdeviceptr *pointer, size_t bytes)
 {
     CUcontext context;
     uint64_t address;
-    CUresult result = enter(&context);
+    CUresult result = enter_context(&context);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -87,7 +87,7 @@ static CUresult make_small(CUdeviceptr *pointer, size_t bytes)
     return block ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult make(CUdeviceptr *pointer, size_t bytes)
+static CUresult make_block(CUdeviceptr *pointer, size_t bytes)
 {
     struct fake_block *block;
 
@@ -101,7 +101,7 @@ static CUresult make(CUdeviceptr *pointer, size_t bytes)
 
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 {
-    return pointer && bytes ? make(pointer, bytes) : CUDA_ERROR_INVALID_VALUE;
+    return pointer && bytes ? make_block(pointer, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -111,7 +111,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
     if (!pointer || !pitch || !width || !height || (element != 4 && element != 8 && element != 16) ||
         __builtin_mul_overflow(row, height, &bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = make(pointer, bytes);
+    CUresult result = make_block(pointer, bytes);
     if (result == CUDA_SUCCESS)
         *pitch = row;
     return result;
@@ -187,7 +187,7 @@ static CUresult free_at(CUdeviceptr pointer)
     uint64_t bytes = block && block->address == pointer ? block->taken : 0;
     bool given = give_back(pointer);
     fake_memory_unlock();
-    linger(bytes);
+    nap_for_large(bytes);
     return given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -196,8 +196,8 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     CUcontext context;
 
-    nap(fake_state()->late_ns);
-    CUresult result = enter(&context);
+    nap_ns(fake_state()->late_ns);
+    CUresult result = enter_context(&context);
     return result == CUDA_SUCCESS && pointer ? free_at(pointer) : result;
 }
 
@@ -221,7 +221,7 @@ static CUresult do_cuMemFreeAsync(bool per_thread, CUdeviceptr pointer, CUstream
 }
 FAKE_BOTH(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
 
-static CUresult info(uint64_t *free_bytes, uint64_t *total)
+static CUresult memory_info(uint64_t *free_bytes, uint64_t *total)
 {
     CUcontext context;
     CUresult result = fake_enter(&context);
@@ -238,7 +238,7 @@ static CUresult info(uint64_t *free_bytes, uint64_t *total)
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     uint64_t is_free = 0, is_there = 0;
-    CUresult result = info(&is_free, &is_there);
+    CUresult result = memory_info(&is_free, &is_there);
 
     if (result == CUDA_SUCCESS && free_bytes)
         *free_bytes = is_free;
@@ -255,7 +255,7 @@ static unsigned in_32_bits(uint64_t bytes)
 CUresult cuMemGetInfo(unsigned *free_bytes, unsigned *total)
 {
     uint64_t is_free = 0, is_there = 0;
-    CUresult result = info(&is_free, &is_there);
+    CUresult result = memory_info(&is_free, &is_there);
 
     if (result == CUDA_SUCCESS && free_bytes)
         *free_bytes = in_32_bits(is_free);

@@ -60,8 +60,8 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr po
         return CUDA_SUCCESS;                                                                                           \
     } while (0)
 
-static CUresult answer(void *data, CUpointer_attribute attribute, const struct fake_block *block, uint64_t base,
-                       uint64_t bytes, CUdeviceptr pointer)
+static CUresult answer_attribute(void *data, CUpointer_attribute attribute, const struct fake_block *block,
+                                 uint64_t base, uint64_t bytes, CUdeviceptr pointer)
 {
     bool on_host = block->sort == FAKE_BLOCK_HOST;
 
@@ -102,8 +102,9 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    result = fake_memory_range(pointer, &block, &base, &bytes) ? answer(data, attribute, block, base, bytes, pointer)
-                                                               : CUDA_ERROR_INVALID_VALUE;
+    result = fake_memory_range(pointer, &block, &base, &bytes)
+                 ? answer_attribute(data, attribute, block, base, bytes, pointer)
+                 : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     return result;
 }

@@ -26,7 +26,7 @@ static CUmemoryPool all; /* live and dead, so that a handle of a dead one is rec
 static CUmemoryPool defaults[FAKE_DEVICES], currents[FAKE_DEVICES];
 static CUmemoryPool managed[FAKE_DEVICES], of_host; /* cuMemGetDefaultMemPool's answers for other places */
 
-static CUmemoryPool make(CUdevice device, uint32_t physical)
+static CUmemoryPool make_pool(CUdevice device, uint32_t physical)
 {
     static uint64_t ids;
     CUmemoryPool pool = calloc(1, sizeof *pool);
@@ -56,7 +56,7 @@ static bool is_pool(CUmemoryPool pool)
 static CUmemoryPool default_of(CUdevice device, uint32_t physical)
 {
     if (!defaults[physical])
-        defaults[physical] = make(device, physical);
+        defaults[physical] = make_pool(device, physical);
     return defaults[physical];
 }
 
@@ -75,7 +75,7 @@ static CUmemoryPool default_for(const CUmemLocation *location, CUmemAllocationTy
         return default_of(location->id, physical);
     if (!there && (is_managed || location->type != CU_MEM_LOCATION_TYPE_HOST))
         return NULL;
-    if (!*place && (*place = make(there ? location->id : 0, physical))) {
+    if (!*place && (*place = make_pool(there ? location->id : 0, physical))) {
         (*place)->properties.allocType = type;
         (*place)->properties.location = *location;
         (*place)->on_host = !there;
@@ -83,7 +83,7 @@ static CUmemoryPool default_for(const CUmemLocation *location, CUmemAllocationTy
     return *place;
 }
 
-static bool grow(CUmemoryPool pool, uint64_t by)
+static bool grow_pool(CUmemoryPool pool, uint64_t by)
 {
     if (pool->properties.maxSize && pool->reserved + by > fake_round(pool->properties.maxSize, FAKE_PAGE))
         return false;
@@ -95,7 +95,7 @@ static bool grow(CUmemoryPool pool, uint64_t by)
     return true;
 }
 
-static bool trim(CUmemoryPool pool, uint64_t keep)
+static bool trim_pool(CUmemoryPool pool, uint64_t keep)
 {
     uint64_t least = fake_round(pool->used > keep ? pool->used : keep, FAKE_PAGE);
 
@@ -113,7 +113,7 @@ bool fake_pools_trim(uint32_t physical)
 
     for (CUmemoryPool pool = all; pool; pool = pool->next)
         if (pool->physical == physical && !pool->on_host)
-            any |= trim(pool, 0);
+            any |= trim_pool(pool, 0);
     return any;
 }
 
@@ -121,7 +121,7 @@ void fake_pools_synchronized(void)
 {
     fake_memory_lock();
     for (CUmemoryPool pool = all; pool; pool = pool->next)
-        trim(pool, pool->threshold);
+        trim_pool(pool, pool->threshold);
     fake_memory_unlock();
 }
 
@@ -130,15 +130,16 @@ static bool make_room(CUmemoryPool pool, uint64_t bytes)
     uint64_t spare = pool->reserved - pool->used;
     uint64_t missing = bytes > spare ? bytes - spare : 0;
 
-    if (!missing || grow(pool, fake_round(missing, FAKE_POOL_STEP)) || grow(pool, fake_round(missing, FAKE_PAGE)))
+    if (!missing || grow_pool(pool, fake_round(missing, FAKE_POOL_STEP)) ||
+        grow_pool(pool, fake_round(missing, FAKE_PAGE)))
         return true;
-    pool->used += spare; /* hold on to what is there while the others let go */
+    pool->used += spare; /* keep their memory while the others free theirs */
     bool freed = fake_pools_trim(pool->physical);
     pool->used -= spare;
-    return freed && grow(pool, fake_round(missing, FAKE_PAGE));
+    return freed && grow_pool(pool, fake_round(missing, FAKE_PAGE));
 }
 
-static struct fake_block *take(CUmemoryPool pool, uint64_t bytes)
+static struct fake_block *take_block(CUmemoryPool pool, uint64_t bytes)
 {
     uint64_t granted = fake_round(bytes, FAKE_SMALL_STEP);
     struct fake_block *block = make_room(pool, granted) ? fake_block_make(FAKE_BLOCK_POOLED, bytes) : NULL;
@@ -170,14 +171,14 @@ void fake_pool_give(struct fake_block *block)
     pool->live--;
     fake_block_free(block);
     if (pool->destroyed)
-        trim(pool, 0);
+        trim_pool(pool, 0);
 }
 
-static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool)
+static CUresult allocate_from_pool(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool)
 {
     fake_memory_lock();
     bool usable = is_pool(pool) && !pool->imported;
-    struct fake_block *block = usable ? take(pool, bytes) : NULL;
+    struct fake_block *block = usable ? take_block(pool, bytes) : NULL;
     fake_memory_unlock();
     if (!usable)
         return CUDA_ERROR_INVALID_VALUE;
@@ -220,7 +221,7 @@ static CUresult allocate_in_order(CUdeviceptr *pointer, size_t bytes, CUmemoryPo
     if (!pool)
         pool = current_of(stream->context->device, stream->context->physical);
     fake_memory_unlock();
-    return pool ? allocate(pointer, bytes, pool) : CUDA_ERROR_OUT_OF_MEMORY;
+    return pool ? allocate_from_pool(pointer, bytes, pool) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult do_cuMemAllocFromPoolAsync(bool per_thread, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
@@ -256,7 +257,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
     if (!anywhere && !on_host && fake_physical(properties->location.id, &physical) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    CUmemoryPool made = make(on_host || anywhere ? 0 : properties->location.id, physical);
+    CUmemoryPool made = make_pool(on_host || anywhere ? 0 : properties->location.id, physical);
     if (made) {
         made->properties = *properties;
         made->on_host = on_host;
@@ -276,7 +277,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
         pool->destroyed = true;
         if (currents[pool->physical] == pool)
             currents[pool->physical] = NULL;
-        trim(pool, 0);
+        trim_pool(pool, 0);
         result = CUDA_SUCCESS;
     }
     fake_memory_unlock();
@@ -288,7 +289,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     fake_memory_lock();
     bool known = is_pool(pool);
     if (known)
-        trim(pool, keep);
+        trim_pool(pool, keep);
     fake_memory_unlock();
     return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -311,7 +312,7 @@ static uint64_t *number_of(CUmemoryPool pool, CUmemPool_attribute attribute)
     }
 }
 
-static CUresult get(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+static CUresult get_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
     if (attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
         attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
@@ -324,7 +325,7 @@ static CUresult get(CUmemoryPool pool, CUmemPool_attribute attribute, void *valu
 }
 
 /* The amount in use cannot be set; the highest ever can be forgotten. */
-static CUresult set(CUmemoryPool pool, CUmemPool_attribute attribute, const void *value)
+static CUresult set_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, const void *value)
 {
     uint64_t number;
 
@@ -348,7 +349,7 @@ static CUresult set(CUmemoryPool pool, CUmemPool_attribute attribute, const void
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
     fake_memory_lock();
-    CUresult result = value && is_pool(pool) ? get(pool, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = value && is_pool(pool) ? get_attribute(pool, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     return result;
 }
@@ -356,7 +357,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
     fake_memory_lock();
-    CUresult result = value && is_pool(pool) ? set(pool, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = value && is_pool(pool) ? set_attribute(pool, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     return result;
 }
@@ -385,7 +386,7 @@ CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmem
     return CUDA_SUCCESS;
 }
 
-/* Nothing is allocated from it: it is what pointers are imported by. */
+/* Nothing is allocated from it: pointers are imported by it. */
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
                                             unsigned long long flags)
 {
@@ -395,7 +396,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CU
         !fake_shared_read((int)(intptr_t)handle, FAKE_SHARED_POOL, &shared))
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    CUmemoryPool made = make(0, shared.physical);
+    CUmemoryPool made = make_pool(0, shared.physical);
     if (made) {
         made->imported = true;
         *pool = made;

@@ -60,27 +60,27 @@ static void take_out(struct slab *slab)
         slab->next->previous = slab->previous;
 }
 
-static struct fake_process_device *account(const struct slab *slab)
+static struct fake_process_device *process_device(const struct slab *slab)
 {
     return &fake_process()->devices[slab->block->physical];
 }
 
 /* The part of it to be charged: the pieces in use, or all of it as soon as one is. */
-static uint64_t counted(const struct slab *slab)
+static uint64_t charged_bytes(const struct slab *slab)
 {
     return FAKE_WHOLE && slab->asked ? FAKE_PAGE : slab->asked;
 }
 
-/* So many bytes more are given out of it, or less. */
-static void count(struct slab *slab, int64_t more)
+/* Adds `more` bytes, or less than 0, to those given out of the slab. */
+static void count_bytes(struct slab *slab, int64_t more)
 {
-    uint64_t before = counted(slab);
+    uint64_t before = charged_bytes(slab);
 
     slab->asked += (uint64_t)more;
-    atomic_fetch_add(&account(slab)->small, counted(slab) - before);
+    atomic_fetch_add(&process_device(slab)->small, charged_bytes(slab) - before);
 }
 
-static struct slab *make(CUcontext context, uint32_t size_class)
+static struct slab *make_slab(CUcontext context, uint32_t size_class)
 {
     struct slab *slab;
     struct fake_block *block = NULL;
@@ -100,7 +100,7 @@ static struct slab *make(CUcontext context, uint32_t size_class)
     block->context = context;
     block->detail = slab;
     *slab = (struct slab){.block = block, .size_class = size_class, .count = PIECES >> size_class};
-    atomic_fetch_add(&account(slab)->slabs, FAKE_PAGE);
+    atomic_fetch_add(&process_device(slab)->slabs, FAKE_PAGE);
     link_in(slab);
     return slab;
 }
@@ -115,7 +115,7 @@ static struct slab *with_room(CUcontext context, uint32_t size_class)
     }
     if (!slabs)
         return NULL;
-    return slabs->with_room[size_class] ? slabs->with_room[size_class] : make(context, size_class);
+    return slabs->with_room[size_class] ? slabs->with_room[size_class] : make_slab(context, size_class);
 }
 
 struct fake_block *fake_slab_take(CUcontext context, uint64_t bytes, uint64_t *ret_address)
@@ -128,7 +128,7 @@ struct fake_block *fake_slab_take(CUcontext context, uint64_t bytes, uint64_t *r
         slab->cursor = (slab->cursor + 1) % slab->count;
     slab->bytes[slab->cursor] = (uint32_t)bytes;
     *ret_address = slab->block->address + slab->cursor * (FAKE_SMALL_STEP << slab->size_class);
-    count(slab, (int64_t)fake_granted(bytes));
+    count_bytes(slab, (int64_t)fake_granted(bytes));
     if (++slab->used == slab->count)
         take_out(slab);
     return slab->block;
@@ -155,8 +155,8 @@ void fake_slab_gone(struct fake_block *block)
 
     if (slab->used < slab->count)
         take_out(slab);
-    atomic_fetch_sub(&account(slab)->small, counted(slab));
-    atomic_fetch_sub(&account(slab)->slabs, FAKE_PAGE);
+    atomic_fetch_sub(&process_device(slab)->small, charged_bytes(slab));
+    atomic_fetch_sub(&process_device(slab)->slabs, FAKE_PAGE);
     fake_give(block->physical, FAKE_PLAIN, FAKE_PAGE);
     fake_block_free(block);
 }
@@ -169,7 +169,7 @@ bool fake_slab_give(struct fake_block *block, uint64_t address)
 
     if (address != block->address + piece * (FAKE_SMALL_STEP << slab->size_class) || !slab->bytes[piece])
         return false;
-    count(slab, -(int64_t)fake_granted(slab->bytes[piece]));
+    count_bytes(slab, -(int64_t)fake_granted(slab->bytes[piece]));
     slab->bytes[piece] = 0;
     if (slab->used-- == slab->count)
         link_in(slab);

@@ -15,7 +15,7 @@
 
 #define PAGES (UINT64_C(128) << 10) /* 256 GiB of addresses, and as much in the file beyond them */
 
-/* Runs of pages, each marked with what it belongs to. Searched from where the last search ended. */
+/* Runs of pages, each marked with its owner. Searched from where the last search ended. */
 struct runs {
     void *pages[PAGES];
     uint64_t cursor;
@@ -80,7 +80,7 @@ void fake_memory_unlock(void)
 /* ---- addresses ---- */
 
 /* Addresses of ours begin at a whole page, so that a page of the table is a page of addresses. */
-static void begin(void)
+static void begin_space(void)
 {
     void *mapped = mmap(NULL, (PAGES + 1) * FAKE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -93,7 +93,7 @@ static void begin(void)
 int fake_backing(void)
 {
     if (!base)
-        begin();
+        begin_space();
     return backing;
 }
 
@@ -111,7 +111,7 @@ static bool find_from(const struct runs *runs, uint64_t from, uint64_t to, uint6
     return false;
 }
 
-static bool find(struct runs *runs, uint64_t count, uint64_t *ret_first)
+static bool find_run(struct runs *runs, uint64_t count, uint64_t *ret_first)
 {
     if (count > PAGES ||
         (!find_from(runs, runs->cursor, PAGES, count, ret_first) && !find_from(runs, 0, PAGES, count, ret_first)))
@@ -120,7 +120,7 @@ static bool find(struct runs *runs, uint64_t count, uint64_t *ret_first)
     return true;
 }
 
-static void mark(struct runs *runs, uint64_t first, uint64_t count, void *owner)
+static void mark_run(struct runs *runs, uint64_t first, uint64_t count, void *owner)
 {
     for (uint64_t i = 0; i < count; i++)
         runs->pages[first + i] = owner;
@@ -143,7 +143,7 @@ void fake_unmap(uint64_t address, uint64_t bytes)
         die("fake CUDA: unmap");
 }
 
-static void punch(uint64_t offset, uint64_t bytes)
+static void punch_hole(uint64_t offset, uint64_t bytes)
 {
     if (fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0)
         die("fake CUDA: give back");
@@ -153,9 +153,9 @@ bool fake_backing_take(uint64_t bytes, uint64_t *ret_offset)
 {
     uint64_t first, count = fake_round(bytes, FAKE_PAGE) / FAKE_PAGE;
 
-    if (fake_backing() < 0 || !find(&behind, count, &first))
+    if (fake_backing() < 0 || !find_run(&behind, count, &first))
         return false;
-    mark(&behind, first, count, &behind);
+    mark_run(&behind, first, count, &behind);
     *ret_offset = (PAGES + first) * FAKE_PAGE;
     return true;
 }
@@ -164,8 +164,8 @@ void fake_backing_give(uint64_t offset, uint64_t bytes)
 {
     uint64_t count = fake_round(bytes, FAKE_PAGE) / FAKE_PAGE;
 
-    mark(&behind, offset / FAKE_PAGE - PAGES, count, NULL);
-    punch(offset, count * FAKE_PAGE);
+    mark_run(&behind, offset / FAKE_PAGE - PAGES, count, NULL);
+    punch_hole(offset, count * FAKE_PAGE);
 }
 
 uint64_t fake_backing_offset(const struct fake_block *block)
@@ -184,7 +184,7 @@ struct fake_block *fake_block_make(enum fake_sort sort, uint64_t bytes)
     struct fake_block *block = calloc(1, sizeof *block);
     uint64_t first, span = fake_round(bytes, FAKE_PAGE);
 
-    if (!block || fake_backing() < 0 || !find(&addresses, span / FAKE_PAGE, &first)) {
+    if (!block || fake_backing() < 0 || !find_run(&addresses, span / FAKE_PAGE, &first)) {
         free(block);
         return NULL;
     }
@@ -195,7 +195,7 @@ struct fake_block *fake_block_make(enum fake_sort sort, uint64_t bytes)
         free(block);
         return NULL;
     }
-    mark(&addresses, first, span / FAKE_PAGE, block);
+    mark_run(&addresses, first, span / FAKE_PAGE, block);
     return block;
 }
 
@@ -203,8 +203,8 @@ void fake_block_free(struct fake_block *block)
 {
     fake_unmap(block->address, block->span);
     if (has_memory(block->sort))
-        punch(fake_backing_offset(block), block->span);
-    mark(&addresses, page_of(block->address), block->span / FAKE_PAGE, NULL);
+        punch_hole(fake_backing_offset(block), block->span);
+    mark_run(&addresses, page_of(block->address), block->span / FAKE_PAGE, NULL);
     free(block->detail);
     free(block);
 }

@@ -45,7 +45,7 @@ static struct physical *by_handle(CUmemGenericAllocationHandle handle)
     return memory && memory->handles ? memory : NULL;
 }
 
-static struct physical *add(void)
+static struct physical *add_physical(void)
 {
     static uint64_t ids;
 
@@ -61,7 +61,7 @@ static struct physical *add(void)
     return NULL;
 }
 
-static void forget(struct physical *memory)
+static void forget_physical(struct physical *memory)
 {
     physicals[memory->index] = NULL;
     free(memory);
@@ -77,7 +77,7 @@ static void let_go(struct physical *memory)
         fake_backing_give(memory->offset, memory->bytes);
     if (memory->fd < 0 && !memory->on_host)
         fake_give(memory->device, FAKE_VIRTUAL, memory->bytes);
-    forget(memory);
+    forget_physical(memory);
 }
 
 void fake_virtual_sweep(void)
@@ -133,7 +133,7 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
 }
 
 /* Checks the properties, and returns the location that they ask for. */
-static CUresult judge(const CUmemAllocationProp *properties, uint32_t *ret_device, bool *ret_on_host)
+static CUresult check_properties(const CUmemAllocationProp *properties, uint32_t *ret_device, bool *ret_on_host)
 {
     if (!properties || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
         properties->location.type < CU_MEM_LOCATION_TYPE_DEVICE ||
@@ -144,18 +144,18 @@ static CUresult judge(const CUmemAllocationProp *properties, uint32_t *ret_devic
     return *ret_on_host ? CUDA_SUCCESS : fake_physical(properties->location.id, ret_device);
 }
 
-static CUresult create(CUmemGenericAllocationHandle *handle, const struct physical *wish)
+static CUresult create_physical(CUmemGenericAllocationHandle *handle, const struct physical *wish)
 {
-    struct physical *memory = add();
+    struct physical *memory = add_physical();
 
     if (!memory || !fake_backing_take(wish->bytes, &memory->offset)) {
         if (memory)
-            forget(memory);
+            forget_physical(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (!wish->on_host && !fake_memory_take(wish->device, FAKE_VIRTUAL, wish->bytes)) {
         fake_backing_give(memory->offset, wish->bytes);
-        forget(memory);
+        forget_physical(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memory->bytes = wish->bytes;
@@ -175,13 +175,13 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
     if (result == CUDA_SUCCESS && (!handle || !is_whole(bytes) || flags))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
-        result = judge(properties, &wish.device, &wish.on_host);
+        result = check_properties(properties, &wish.device, &wish.on_host);
     if (result != CUDA_SUCCESS)
         return result;
     wish.properties = *properties;
     fake_memory_lock();
     fake_virtual_sweep();
-    result = create(handle, &wish);
+    result = create_physical(handle, &wish);
     fake_memory_unlock();
     return result;
 }
@@ -218,7 +218,7 @@ bool fake_virtual_range(const struct fake_block *block, uint64_t address, uint64
     return true;
 }
 
-static uint64_t overlap(const struct mapping *mapping, uint64_t address, uint64_t bytes)
+static uint64_t overlap_bytes(const struct mapping *mapping, uint64_t address, uint64_t bytes)
 {
     uint64_t first = mapping->address > address ? mapping->address : address;
     uint64_t end = mapping->address + mapping->bytes, wanted = address + bytes;
@@ -232,7 +232,7 @@ bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint6
     uint64_t found = 0;
 
     for (const struct mapping *at = ((struct reserved *)block->detail)->first; at; at = at->next)
-        found += at->access != CU_MEM_ACCESS_FLAGS_PROT_NONE ? overlap(at, address, bytes) : 0;
+        found += at->access != CU_MEM_ACCESS_FLAGS_PROT_NONE ? overlap_bytes(at, address, bytes) : 0;
     return found == bytes;
 }
 
@@ -242,7 +242,7 @@ void fake_virtual_touch(uint64_t address, uint64_t bytes, uint64_t until_ns)
     struct fake_block *block = fake_block_at(address);
     bool reserved = block && block->sort == FAKE_BLOCK_RESERVED;
     for (struct mapping *at = reserved ? ((struct reserved *)block->detail)->first : NULL; at; at = at->next)
-        if (overlap(at, address, bytes) && at->used_until_ns < until_ns)
+        if (overlap_bytes(at, address, bytes) && at->used_until_ns < until_ns)
             at->used_until_ns = until_ns;
     fake_memory_unlock();
 }
@@ -261,7 +261,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static void *hold(struct physical *memory)
+static void *hold_physical(struct physical *memory)
 {
     if (memory)
         memory->mappings++;
@@ -270,7 +270,7 @@ static void *hold(struct physical *memory)
 
 void *fake_virtual_hold(CUmemGenericAllocationHandle handle)
 {
-    return hold(by_handle(handle));
+    return hold_physical(by_handle(handle));
 }
 
 void *fake_virtual_hold_at(uint64_t address)
@@ -278,7 +278,7 @@ void *fake_virtual_hold_at(uint64_t address)
     struct fake_block *block = fake_block_at(address);
     struct mapping *mapping = block && block->sort == FAKE_BLOCK_RESERVED ? mapping_at(block, address) : NULL;
 
-    return hold(mapping ? mapping->memory : NULL);
+    return hold_physical(mapping ? mapping->memory : NULL);
 }
 
 void fake_virtual_let_go(void *memory)
@@ -311,7 +311,7 @@ static bool is_taken(const struct fake_block *block, uint64_t address, uint64_t 
     return false;
 }
 
-static CUresult map(uint64_t address, uint64_t bytes, uint64_t offset, CUmemGenericAllocationHandle handle)
+static CUresult map_range(uint64_t address, uint64_t bytes, uint64_t offset, CUmemGenericAllocationHandle handle)
 {
     struct fake_block *block = reserved_for(address, bytes);
     struct physical *memory = by_handle(handle);
@@ -340,7 +340,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
-    result = map(pointer, bytes, offset, handle);
+    result = map_range(pointer, bytes, offset, handle);
     fake_memory_unlock();
     return result;
 }
@@ -351,7 +351,7 @@ static bool is_inside(const struct mapping *mapping, uint64_t address, uint64_t 
 }
 
 /* Whether whole mappings fill the range without a gap. */
-static bool covers(const struct fake_block *block, uint64_t address, uint64_t bytes)
+static bool covers_range(const struct fake_block *block, uint64_t address, uint64_t bytes)
 {
     uint64_t covered = 0;
 
@@ -360,7 +360,7 @@ static bool covers(const struct fake_block *block, uint64_t address, uint64_t by
     return covered == bytes;
 }
 
-static void unmap(struct fake_block *block, uint64_t address, uint64_t bytes)
+static void unmap_range(struct fake_block *block, uint64_t address, uint64_t bytes)
 {
     struct mapping **at = &((struct reserved *)block->detail)->first;
 
@@ -385,9 +385,9 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
     fake_memory_lock();
     struct fake_block *block = reserved_for(pointer, bytes);
-    bool whole = block && covers(block, pointer, bytes);
+    bool whole = block && covers_range(block, pointer, bytes);
     if (whole)
-        unmap(block, pointer, bytes);
+        unmap_range(block, pointer, bytes);
     fake_memory_unlock();
     return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -408,7 +408,7 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
 {
     fake_memory_lock();
     struct fake_block *block = list && count ? reserved_for(pointer, bytes) : NULL;
-    bool done = block && covers(block, pointer, bytes);
+    bool done = block && covers_range(block, pointer, bytes);
     for (struct mapping *at = done ? ((struct reserved *)block->detail)->first : NULL; at; at = at->next)
         done = done && (!is_inside(at, pointer, bytes) || set_access(at, list[count - 1].flags));
     fake_memory_unlock();
@@ -434,7 +434,7 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
 
     if (!bytes || option < CU_MEM_ALLOC_GRANULARITY_MINIMUM || option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = judge(properties, &device, &on_host);
+    CUresult result = check_properties(properties, &device, &on_host);
     if (result == CUDA_SUCCESS)
         *bytes = FAKE_PAGE;
     return result;
@@ -478,7 +478,7 @@ CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle
     return CUDA_SUCCESS;
 }
 
-static struct physical *own(uint64_t id)
+static struct physical *own_physical(uint64_t id)
 {
     for (uint32_t i = 0; i < HANDLES; i++)
         if (physicals[i] && physicals[i]->id == id && physicals[i]->fd < 0)
@@ -487,16 +487,16 @@ static struct physical *own(uint64_t id)
 }
 
 /* Importing memory that this process created, even if it released its handles, only adds a handle. */
-static struct physical *import(const struct fake_shared *shared)
+static struct physical *import_physical(const struct fake_shared *shared)
 {
     if (shared->pid == getpid()) {
-        struct physical *memory = own(shared->id);
+        struct physical *memory = own_physical(shared->id);
         if (memory)
             memory->handles++;
         return memory;
     }
     int fd = fake_shared_open(shared);
-    struct physical *memory = fd >= 0 ? add() : NULL;
+    struct physical *memory = fd >= 0 ? add_physical() : NULL;
     if (!memory) {
         if (fd >= 0)
             close(fd);
@@ -520,7 +520,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
         !fake_shared_read(fd, FAKE_SHARED_VIRTUAL, &token))
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    struct physical *memory = import(&token);
+    struct physical *memory = import_physical(&token);
     if (memory)
         *handle = memory->index + 1;
     fake_memory_unlock();

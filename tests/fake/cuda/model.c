@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-static void describe(struct fake_device *device, uint32_t index)
+static void describe_device(struct fake_device *device, uint32_t index)
 {
     device->major = 9;
     device->pci_bus = index + 1;
@@ -23,5 +23,5 @@ const struct fake_model fake_model = {
     .memory_bytes = UINT64_C(8) << 30,
     .context_bytes = UINT64_C(300) << 20,
     .code_bytes = UINT64_C(64) << 10,
-    .describe = describe,
+    .describe = describe_device,
 };

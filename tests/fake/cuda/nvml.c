@@ -4,7 +4,7 @@
  *
  * Owns: the count of initialisations, the tables of handles. With FAKE_OLD it is a library of years ago, without the
  * functions that came later, here and in the other parts.
- * Never: looks at real hardware.
+ * Never: uses real hardware.
  */
 #include "nvml_fake.h"
 
@@ -246,8 +246,8 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
 }
 
 /* The first device, GPU or MIG, that `matches` says it is. */
-static nvmlReturn_t find(bool (*matches)(nvmlDevice_t handle, const void *wanted), const void *wanted,
-                         nvmlDevice_t *ret_device)
+static nvmlReturn_t find_handle(bool (*matches)(nvmlDevice_t handle, const void *wanted), const void *wanted,
+                                nvmlDevice_t *ret_device)
 {
     for (uint32_t d = 0; d < fake_state()->device_count; d++) {
         nvmlDevice_t found = matches(&gpus[d], wanted) ? &gpus[d] : NULL;
@@ -288,7 +288,7 @@ static bool has_uuid(nvmlDevice_t handle, const void *wanted)
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
     nvmlReturn_t result = fake_initialised(uuid && device);
-    return result ? result : find(has_uuid, uuid, device);
+    return result ? result : find_handle(has_uuid, uuid, device);
 }
 
 #ifndef FAKE_OLD
@@ -306,7 +306,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *de
     if (uuid->type != NVML_UUID_TYPE_BINARY)
         return NVML_ERROR_INVALID_ARGUMENT;
     fake_uuid_text("GPU-", (const char *)uuid->value.bytes, text);
-    return find(has_uuid, text, device);
+    return find_handle(has_uuid, text, device);
 }
 #endif
 
@@ -321,7 +321,7 @@ static bool has_serial(nvmlDevice_t handle, const void *wanted)
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
 {
     nvmlReturn_t result = fake_initialised(serial && device);
-    return result ? result : find(has_serial, serial, device);
+    return result ? result : find_handle(has_serial, serial, device);
 }
 
 struct place {
@@ -346,7 +346,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *
         return result;
     if (sscanf(bus_id, "%x:%x:%x", &place.domain, &place.bus, &place.device) != 3)
         return NVML_ERROR_INVALID_ARGUMENT;
-    return find(has_place, &place, device);
+    return find_handle(has_place, &place, device);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t *device)

@@ -2,7 +2,7 @@
 /*
  * Owns: event sets of the fake libnvidia-ml.so.1. An event is one that fake_raise() put into the shared state after the
  * set was registered for its device and type; each set sees each of them once.
- * Never: sees an event that was there before.
+ * Never: sees an earlier event.
  */
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
      nvmlEventTypeXidCriticalError | nvmlEventTypeClock | nvmlEventMigConfigChange)
 
 struct nvmlEventSet_st {
-    uint32_t next;                /* number of the first event that was not looked at */
+    uint32_t next;                /* number of the first unread event */
     uint64_t types[FAKE_DEVICES]; /* registered */
     uint32_t from[FAKE_DEVICES];  /* number of the first event after the registration */
 };

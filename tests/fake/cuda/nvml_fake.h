@@ -61,7 +61,7 @@ uint64_t fake_energy_mj(uint32_t device);
 unsigned fake_power_mw(uint32_t device);
 unsigned fake_celsius(uint32_t device);
 
-/* MIG: whether a device can be cut at all, and is; whether an instance is there. */
+/* MIG: whether a device can be cut at all, and is; whether an instance exists. */
 bool fake_mig_capable(uint32_t device);
 bool fake_mig_enabled(uint32_t device);
 bool fake_compute_instance_exists(uint32_t device, uint32_t gpu_instance, uint32_t compute_instance);

@@ -95,7 +95,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t handle, unsigned link,
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t tell(nvmlDevice_t handle, unsigned *ret_value, unsigned value)
+static nvmlReturn_t answer_value(nvmlDevice_t handle, unsigned *ret_value, unsigned value)
 {
     FAKE_ENTER_GPU(handle, ret_value, device);
     (void)device;
@@ -105,22 +105,22 @@ static nvmlReturn_t tell(nvmlDevice_t handle, unsigned *ret_value, unsigned valu
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t handle, unsigned *generation)
 {
-    return tell(handle, generation, PCIE_GENERATION);
+    return answer_value(handle, generation, PCIE_GENERATION);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t handle, unsigned *generation)
 {
-    return tell(handle, generation, PCIE_GENERATION);
+    return answer_value(handle, generation, PCIE_GENERATION);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t handle, unsigned *width)
 {
-    return tell(handle, width, PCIE_WIDTH);
+    return answer_value(handle, width, PCIE_WIDTH);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t handle, unsigned *width)
 {
-    return tell(handle, width, PCIE_WIDTH);
+    return answer_value(handle, width, PCIE_WIDTH);
 }
 
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t handle, int counter, unsigned *kib_per_second)

@@ -7,8 +7,8 @@
 
 #define MPS_DAEMON false /* there is none, so no process computes through one */
 
-/* NVML's total has what the driver keeps for itself, which no program can allocate and cuDeviceTotalMem() does not
- * have: 480 MiB on an H100. The first form of the call counts it as used, the second apart. */
+/* NVML's total includes memory that the driver keeps for itself, which no program can allocate and cuDeviceTotalMem()
+ * does not have: 480 MiB on an H100. The first form of the call counts it as used, the second apart. */
 #define RESERVED_BYTES (4ull << 20)
 
 static void memory_of(nvmlDevice_t handle, uint32_t device, nvmlMemory_t *ret_memory)

@@ -49,7 +49,7 @@ static void begin_period(struct fake_sample *sample, uint64_t busy_ns, uint64_t 
 }
 
 /* Ends the period when it is long enough. A count that went back is another process's: its first period begins. */
-static void step(struct fake_sample *sample, uint64_t busy_ns, uint64_t now)
+static void step_sample(struct fake_sample *sample, uint64_t busy_ns, uint64_t now)
 {
     uint64_t period = now - sample->taken_ns;
 
@@ -71,7 +71,7 @@ struct fake_sample fake_sample_device(uint32_t device)
 
     fake_lock();
     uint64_t now = fake_now();
-    step(sample, busy_until(device, now), now);
+    step_sample(sample, busy_until(device, now), now);
     struct fake_sample copy = *sample;
     fake_unlock();
     return copy;
@@ -83,7 +83,7 @@ struct fake_sample fake_sample_process(uint32_t slot, uint32_t device)
     struct fake_sample *sample = &state->management.process_samples[slot][device];
 
     fake_lock();
-    step(sample, atomic_load(&state->processes[slot].devices[device].busy_ns), fake_now());
+    step_sample(sample, atomic_load(&state->processes[slot].devices[device].busy_ns), fake_now());
     struct fake_sample copy = *sample;
     fake_unlock();
     return copy;

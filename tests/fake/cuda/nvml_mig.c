@@ -239,8 +239,8 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle, unsi
 
 /* Without a placement the last that is free is taken, so that the large ones at the beginning stay possible; where the
  * real driver puts it is the driver's own. */
-static nvmlReturn_t create(nvmlDevice_t handle, unsigned profile_id, const nvmlGpuInstancePlacement_t *placement,
-                           nvmlGpuInstance_t *ret_instance)
+static nvmlReturn_t create_instance(nvmlDevice_t handle, unsigned profile_id,
+                                    const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *ret_instance)
 {
     uint32_t place;
     const struct fake_gpu_profile *profile = fake_gpu_profile_by_id(profile_id, &place);
@@ -272,14 +272,14 @@ static nvmlReturn_t create(nvmlDevice_t handle, unsigned profile_id, const nvmlG
 
 nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t handle, unsigned profile_id, nvmlGpuInstance_t *instance)
 {
-    return create(handle, profile_id, NULL, instance);
+    return create_instance(handle, profile_id, NULL, instance);
 }
 
 nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t handle, unsigned profile_id,
                                                       const nvmlGpuInstancePlacement_t *placement,
                                                       nvmlGpuInstance_t *instance)
 {
-    return placement ? create(handle, profile_id, placement, instance) : NVML_ERROR_INVALID_ARGUMENT;
+    return placement ? create_instance(handle, profile_id, placement, instance) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle)

@@ -3,7 +3,7 @@
  * The rules by which a GPU of the fake is cut, as those of H100 (80 GB) and H200 (141 GB).
  *
  * Owns: profiles and where their instances may lie.
- * Never: knows what is there already.
+ * Never: knows existing instances.
  */
 #ifndef FAKE_CUDA_NVML_MIG_H
 #define FAKE_CUDA_NVML_MIG_H
@@ -27,7 +27,7 @@ struct fake_gpu_profile {
 const struct fake_gpu_profile *fake_gpu_profile(uint32_t place);
 const struct fake_gpu_profile *fake_gpu_profile_by_id(uint32_t id, uint32_t *ret_place);
 
-/* The number that an instance gets: it says where it lies, so that two that can be there together never share one. */
+/* The number that an instance gets: it says where it lies, so that two that can exist together never share one. */
 uint32_t fake_gpu_instance_id(uint32_t start, uint32_t memory_slices);
 
 /* Compute instances of `slices` (the profile's place says how many) in a GPU instance of `whole`: a bit for each start;

@@ -123,8 +123,8 @@ static uint32_t free_id(const struct fake_gpu_instance *instance)
     return id;
 }
 
-static nvmlReturn_t create(nvmlGpuInstance_t handle, unsigned profile_id,
-                           const nvmlComputeInstancePlacement_t *placement, nvmlComputeInstance_t *ret_compute)
+static nvmlReturn_t create_instance(nvmlGpuInstance_t handle, unsigned profile_id,
+                                    const nvmlComputeInstancePlacement_t *placement, nvmlComputeInstance_t *ret_compute)
 {
     uint32_t slices = fake_compute_slices(profile_id);
 
@@ -151,14 +151,14 @@ static nvmlReturn_t create(nvmlGpuInstance_t handle, unsigned profile_id,
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t handle, unsigned profile_id,
                                                   nvmlComputeInstance_t *compute)
 {
-    return create(handle, profile_id, NULL, compute);
+    return create_instance(handle, profile_id, NULL, compute);
 }
 
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t handle, unsigned profile_id,
                                                                const nvmlComputeInstancePlacement_t *placement,
                                                                nvmlComputeInstance_t *compute)
 {
-    return placement ? create(handle, profile_id, placement, compute) : NVML_ERROR_INVALID_ARGUMENT;
+    return placement ? create_instance(handle, profile_id, placement, compute) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 static nvmlReturn_t enter_compute(nvmlComputeInstance_t handle, bool sane)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tables of nvml_mig.h. Never: looks at the state. */
+/* Owns: the tables of nvml_mig.h. Never: reads the state. */
 #include "nvml_mig.h"
 
 #include <stddef.h>

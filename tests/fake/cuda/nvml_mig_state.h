@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: how the parts of the fake's MIG reach instances: handles, and their entries in the shared state.
+ * Owns: handles of instances, and their entries in the shared state.
  * Never: is needed outside of them.
  */
 #ifndef FAKE_CUDA_NVML_MIG_STATE_H

@@ -18,7 +18,7 @@
 /* Written by tests. */
 struct fake_health {
     _Atomic uint64_t throttle;               /* nvmlClocksThrottleReason* */
-    _Atomic uint32_t celsius;                /* instead of what the load makes of it */
+    _Atomic uint32_t celsius;                /* instead of the load's number */
     _Atomic uint64_t corrected, uncorrected; /* memory errors since the driver was loaded */
     _Atomic uint32_t rows_corrected, rows_uncorrected, rows_pending, rows_failed; /* remapped */
     _Atomic uint32_t pcie_replays;
@@ -45,7 +45,7 @@ struct fake_compute_instance {
 struct fake_gpu_instance {
     _Atomic uint32_t profile_plus_one; /* 0: free */
     _Atomic uint32_t start;
-    _Atomic uint32_t made; /* counts what was ever made in this place: a new one has a new UUID */
+    _Atomic uint32_t made; /* counts the instances ever made in this place: a new one has a new UUID */
     struct fake_compute_instance computes[FAKE_SLICES];
 };
 

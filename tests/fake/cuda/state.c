@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the file that the processes share. Never: frees what a live process holds, or keeps what a dead one held. */
+/* Owns: the file that the processes share. Never: frees memory of a live process, or keeps memory of a dead one. */
 #include "state.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static uint64_t bytes_of(const char *text, uint64_t otherwise)
 }
 
 /* A variable of this machine's: "MEMORY" is FAKE_CUDA_MEMORY, or FAKE_HIP_MEMORY. */
-static const char *variable(const char *name)
+static const char *machine_variable(const char *name)
 {
     char whole[64];
 
@@ -55,11 +55,11 @@ static const char *variable(const char *name)
 
 static uint32_t number_of(const char *name, uint32_t otherwise, uint32_t most)
 {
-    uint64_t value = bytes_of(variable(name), otherwise);
+    uint64_t value = bytes_of(machine_variable(name), otherwise);
     return value > most ? most : (uint32_t)value;
 }
 
-static void describe(struct fake_device *device, uint32_t index, uint64_t memory)
+static void describe_device(struct fake_device *device, uint32_t index, uint64_t memory)
 {
     device->memory_bytes = memory;
     device->units = number_of("UNITS", fake_model.units, 1024);
@@ -67,25 +67,25 @@ static void describe(struct fake_device *device, uint32_t index, uint64_t memory
     fake_model.describe(device, index);
 }
 
-static void make(struct fake_state *made)
+static void make_state(struct fake_state *made)
 {
-    const char *memory = variable("MEMORY");
+    const char *memory = machine_variable("MEMORY");
     uint64_t each = fake_model.memory_bytes;
 
     made->size = sizeof *made;
     made->device_count = number_of("DEVICES", fake_model.devices, FAKE_DEVICES);
     made->driver_version = number_of("VERSION", fake_model.version, 99999999);
-    made->context_bytes = bytes_of(variable("CONTEXT"), fake_model.context_bytes);
-    made->code_bytes = bytes_of(variable("CODE"), fake_model.code_bytes);
-    made->copy_bytes_s = bytes_of(variable("COPY"), DEFAULT_COPY);
-    made->linger_ns = bytes_of(variable("LINGER"), 0);
-    made->late_ns = bytes_of(variable("LATE"), 0);
-    made->host_bytes = bytes_of(variable("HOST"), DEFAULT_HOST);
+    made->context_bytes = bytes_of(machine_variable("CONTEXT"), fake_model.context_bytes);
+    made->code_bytes = bytes_of(machine_variable("CODE"), fake_model.code_bytes);
+    made->copy_bytes_s = bytes_of(machine_variable("COPY"), DEFAULT_COPY);
+    made->linger_ns = bytes_of(machine_variable("LINGER"), 0);
+    made->late_ns = bytes_of(machine_variable("LATE"), 0);
+    made->host_bytes = bytes_of(machine_variable("HOST"), DEFAULT_HOST);
     made->trusts = number_of("TRUST", 0, 1);
     for (uint32_t i = 0; i < made->device_count; i++) {
         made->management.mig[i].mode = made->management.mig[i].pending = number_of("MIG", 0, 1);
         each = bytes_of(memory, each);
-        describe(&made->devices[i], i, each);
+        describe_device(&made->devices[i], i, each);
         memory = memory ? strchr(memory, ',') : NULL;
         memory = memory ? memory + 1 : NULL;
     }
@@ -112,7 +112,7 @@ bool fake_lives(uint32_t slot)
     return fcntl(state_fd, F_OFD_GETLK, &request) == 0 && request.l_type != F_UNLCK;
 }
 
-static void clear(struct fake_process *gone)
+static void clear_process(struct fake_process *gone)
 {
     atomic_store(&gone->checkpoint, 0);
     for (uint32_t i = 0; i < FAKE_DEVICES; i++) {
@@ -130,13 +130,13 @@ static void clear(struct fake_process *gone)
     atomic_store(&gone->pid, 0);
 }
 
-static struct fake_process *claim(void)
+static struct fake_process *claim_process(void)
 {
     for (uint32_t i = 0; i < FAKE_PROCESSES; i++) {
         if (!set_lock(F_OFD_SETLK, F_WRLCK, 1 + (off_t)i, 1))
             continue;
-        clear(&state->processes[i]);
-        atomic_store(&state->processes[i].pid, (uint32_t)getpid() + (uint32_t)bytes_of(variable("PIDS"), 0));
+        clear_process(&state->processes[i]);
+        atomic_store(&state->processes[i].pid, (uint32_t)getpid() + (uint32_t)bytes_of(machine_variable("PIDS"), 0));
         return &state->processes[i];
     }
     errno = EUSERS;
@@ -145,7 +145,7 @@ static struct fake_process *claim(void)
 
 static int open_state(void)
 {
-    const char *path = variable("STATE");
+    const char *path = machine_variable("STATE");
     int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : memfd_create("fake-machine", MFD_CLOEXEC);
 
     if (fd < 0)
@@ -154,7 +154,7 @@ static int open_state(void)
 }
 
 /* The slot is the parent's; the child's next call joins anew. */
-static void forked(void)
+static void state_forked(void)
 {
     owner = 0;
     pthread_mutex_init(&lock, NULL);
@@ -163,10 +163,10 @@ static void forked(void)
 /* At load: a handler that came with the first call would miss a fork in the middle of it. */
 __attribute__((constructor)) static void handle_fork(void)
 {
-    pthread_atfork(NULL, NULL, forked);
+    pthread_atfork(NULL, NULL, state_forked);
 }
 
-static void join(void)
+static void join_state(void)
 {
     if (state) {
         munmap(state, sizeof *state);
@@ -183,7 +183,7 @@ static void join(void)
         die("map");
     state = mapped;
     if (atomic_load(&state->magic) != fake_model.magic)
-        make(state);
+        make_state(state);
     set_lock(F_OFD_SETLK, F_UNLCK, 0, 1);
     owner = getpid();
 }
@@ -196,7 +196,7 @@ struct fake_state *fake_state(void)
         return state;
     pthread_mutex_lock(&lock);
     if (!state || owner != getpid())
-        join();
+        join_state();
     seen = owner;
     pthread_mutex_unlock(&lock);
     return state;
@@ -210,7 +210,7 @@ struct fake_process *fake_process(void)
         return process;
     pthread_mutex_lock(&lock);
     if (!process)
-        process = claim();
+        process = claim_process();
     pthread_mutex_unlock(&lock);
     return process;
 }
@@ -320,7 +320,7 @@ uint64_t fake_held(uint32_t device, enum fake_kind kind)
     return sum;
 }
 
-static void changed(uint32_t device)
+static void report_change(uint32_t device)
 {
     if (fake_model.changed)
         fake_model.changed(device, fake_belongings(fake_process(), device));
@@ -336,7 +336,7 @@ bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes)
     atomic_fetch_add(mine, bytes);
     /* Most often there is room even with the dead; the locks are asked only when they would make the difference. */
     if (sum_used(device, NULL) <= size || sum_used(device, fake_lives) <= size) {
-        changed(device);
+        report_change(device);
         return true;
     }
     atomic_fetch_sub(mine, bytes);
@@ -351,7 +351,7 @@ void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes)
         errno = ERANGE;
         die("more memory was given than taken");
     }
-    changed(device);
+    report_change(device);
 }
 
 bool fake_pin(uint64_t bytes)

@@ -27,8 +27,8 @@
  *   FAKE_CUDA_MIG        1: GPUs that can be cut (80 GB and more) begin in MIG mode; default 0
  *   FAKE_CUDA_SYSFS      unset, or a folder that stands for the root of /proc in NVML's answers
  *
- * A process holds the open-file-description lock of its slot's byte. A process that sums looks at the locks first and
- * takes the memory of the dead away, as the real driver does when a process ends.
+ * A process holds the open-file-description lock of its slot's byte. A process that sums checks the locks first
+ * and releases the memory of dead processes, as the real driver does when a process ends.
  */
 #ifndef FAKE_CUDA_STATE_H
 #define FAKE_CUDA_STATE_H
@@ -118,7 +118,8 @@ struct fake_state {
 };
 
 /*
- * The differences between vendors' machines; one definition in each library, and in each test that looks at the truth.
+ * The differences between vendors' machines; one definition in each library, and in each test that reads the true
+ * numbers.
  */
 struct fake_model {
     const char *prefix; /* of the variables: "FAKE_CUDA_" */
@@ -145,7 +146,7 @@ void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes);
 bool fake_pin(uint64_t bytes);
 void fake_unpin(uint64_t bytes);
 
-/* The memory of a device that live processes hold, and the part of `pid` (0 when it is not there). */
+/* The memory of a device that live processes hold, and the part of `pid` (0 when it is absent). */
 uint64_t fake_used(uint32_t device);
 uint64_t fake_used_by(uint32_t device, uint32_t pid);
 

@@ -20,7 +20,7 @@ static hipError_t device_of(hipCtx_t context, int *ret_device)
     return hipSuccess;
 }
 
-static hipError_t make(hipCtx_t *context, int device)
+static hipError_t make_context(hipCtx_t *context, int device)
 {
     uint32_t physical;
     hipError_t result = context ? fake_physical(device, &physical) : hipErrorInvalidValue;
@@ -30,7 +30,7 @@ static hipError_t make(hipCtx_t *context, int device)
     return result;
 }
 
-static hipError_t use(hipCtx_t context)
+static hipError_t use_context(hipCtx_t context)
 {
     int device;
     hipError_t result = device_of(context, &device);
@@ -38,21 +38,21 @@ static hipError_t use(hipCtx_t context)
     return result == hipSuccess ? fake_hip_choose(device) : result;
 }
 
-static hipError_t create(hipCtx_t *context, int device)
+static hipError_t create_context(hipCtx_t *context, int device)
 {
-    hipError_t result = make(context, device);
+    hipError_t result = make_context(context, device);
 
     return result == hipSuccess ? fake_hip_choose(device) : result;
 }
 
-static hipError_t check(hipCtx_t context)
+static hipError_t check_context(hipCtx_t context)
 {
     int device;
 
     return device_of(context, &device);
 }
 
-static hipError_t reset(int device)
+static hipError_t reset_device(int device)
 {
     uint32_t physical;
     hipError_t result = fake_physical(device, &physical);
@@ -72,7 +72,7 @@ static hipError_t get_state(int device, unsigned *flags, int *active)
     return result;
 }
 
-static hipError_t tell(hipDevice_t *device)
+static hipError_t answer_device(hipDevice_t *device)
 {
     if (!device)
         return hipErrorInvalidValue;
@@ -80,7 +80,7 @@ static hipError_t tell(hipDevice_t *device)
     return hipSuccess;
 }
 
-static hipError_t release(int device)
+static hipError_t release_device(int device)
 {
     uint32_t physical;
 
@@ -88,17 +88,17 @@ static hipError_t release(int device)
 }
 
 FAKE_HIP_ASKS(hipCtxCreate, (hipCtx_t * context, unsigned flags, hipDevice_t device),
-              flags > 31 ? hipErrorInvalidValue : create(context, device))
-FAKE_HIP_ASKS(hipCtxDestroy, (hipCtx_t context), check(context))
-FAKE_HIP_ASKS(hipCtxPushCurrent, (hipCtx_t context), use(context))
-FAKE_HIP_ASKS(hipCtxSetCurrent, (hipCtx_t context), use(context))
-FAKE_HIP_ASKS(hipCtxGetCurrent, (hipCtx_t * context), make(context, fake_hip_device()))
-FAKE_HIP_ASKS(hipCtxPopCurrent, (hipCtx_t * context), make(context, fake_hip_device()))
-FAKE_HIP_ASKS(hipCtxGetDevice, (hipDevice_t * device), tell(device))
-FAKE_HIP_ASKS(hipDevicePrimaryCtxRetain, (hipCtx_t * context, hipDevice_t device), make(context, device))
-FAKE_HIP_ASKS(hipDevicePrimaryCtxRelease, (hipDevice_t device), release(device))
-FAKE_HIP_ASKS(hipDevicePrimaryCtxReset, (hipDevice_t device), reset(device))
+              flags > 31 ? hipErrorInvalidValue : create_context(context, device))
+FAKE_HIP_ASKS(hipCtxDestroy, (hipCtx_t context), check_context(context))
+FAKE_HIP_ASKS(hipCtxPushCurrent, (hipCtx_t context), use_context(context))
+FAKE_HIP_ASKS(hipCtxSetCurrent, (hipCtx_t context), use_context(context))
+FAKE_HIP_ASKS(hipCtxGetCurrent, (hipCtx_t * context), make_context(context, fake_hip_device()))
+FAKE_HIP_ASKS(hipCtxPopCurrent, (hipCtx_t * context), make_context(context, fake_hip_device()))
+FAKE_HIP_ASKS(hipCtxGetDevice, (hipDevice_t * device), answer_device(device))
+FAKE_HIP_ASKS(hipDevicePrimaryCtxRetain, (hipCtx_t * context, hipDevice_t device), make_context(context, device))
+FAKE_HIP_ASKS(hipDevicePrimaryCtxRelease, (hipDevice_t device), release_device(device))
+FAKE_HIP_ASKS(hipDevicePrimaryCtxReset, (hipDevice_t device), reset_device(device))
 FAKE_HIP_ASKS(hipDevicePrimaryCtxSetFlags, (hipDevice_t device, unsigned flags),
-              flags > 31 ? hipErrorInvalidValue : release(device))
+              flags > 31 ? hipErrorInvalidValue : release_device(device))
 FAKE_HIP_ASKS(hipDevicePrimaryCtxGetState, (hipDevice_t device, unsigned *flags, int *active),
               get_state(device, flags, active))

@@ -8,7 +8,7 @@
 
 #define STREAM(stream) ((CUstream)(stream))
 
-static CUdeviceptr at(const void *pointer)
+static CUdeviceptr device_address(const void *pointer)
 {
     return (uintptr_t)pointer;
 }
@@ -26,9 +26,9 @@ static CUDA_MEMCPY2D plain_rows(const void *to, size_t to_pitch, const void *fro
 {
     CUDA_MEMCPY2D rows = rows_of(width, height);
 
-    rows.dstDevice = at(to);
+    rows.dstDevice = device_address(to);
     rows.dstPitch = to_pitch;
-    rows.srcDevice = at(from);
+    rows.srcDevice = device_address(from);
     rows.srcPitch = from_pitch;
     return rows;
 }
@@ -39,7 +39,7 @@ static CUDA_MEMCPY2D rows_to_array(hipArray_t to, const void *from, size_t from_
 
     rows.dstMemoryType = CU_MEMORYTYPE_ARRAY;
     rows.dstArray = (CUarray)to;
-    rows.srcDevice = at(from);
+    rows.srcDevice = device_address(from);
     rows.srcPitch = from_pitch;
     return rows;
 }
@@ -50,7 +50,7 @@ static CUDA_MEMCPY2D rows_from_array(const void *to, size_t to_pitch, hipArray_t
 
     rows.srcMemoryType = CU_MEMORYTYPE_ARRAY;
     rows.srcArray = (CUarray)from;
-    rows.dstDevice = at(to);
+    rows.dstDevice = device_address(to);
     rows.dstPitch = to_pitch;
     return rows;
 }
@@ -61,12 +61,12 @@ static hipError_t copy_box(const hipMemcpy3DParms *copy, hipStream_t stream, boo
         return hipErrorInvalidValue;
     CUDA_MEMCPY3D box = {.srcMemoryType = copy->srcArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
                          .srcArray = (CUarray)copy->srcArray,
-                         .srcDevice = at(copy->srcPtr.ptr),
+                         .srcDevice = device_address(copy->srcPtr.ptr),
                          .srcPitch = copy->srcPtr.pitch,
                          .srcHeight = copy->srcPtr.ysize,
                          .dstMemoryType = copy->dstArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
                          .dstArray = (CUarray)copy->dstArray,
-                         .dstDevice = at(copy->dstPtr.ptr),
+                         .dstDevice = device_address(copy->dstPtr.ptr),
                          .dstPitch = copy->dstPtr.pitch,
                          .dstHeight = copy->dstPtr.ysize,
                          .WidthInBytes = copy->extent.width,
@@ -93,7 +93,7 @@ static hipError_t copy_boxes(size_t count, const hipMemcpy3DBatchOp *list, hipSt
     return result;
 }
 
-static hipError_t submit(CUDA_MEMCPY2D rows, hipStream_t stream)
+static hipError_t submit_rows(CUDA_MEMCPY2D rows, hipStream_t stream)
 {
     return cuMemcpy2DAsync_v2(&rows, STREAM(stream));
 }
@@ -104,13 +104,13 @@ static hipError_t submit_spt(CUDA_MEMCPY2D rows, hipStream_t stream)
 }
 
 FAKE_HIP(hipMemcpy2DAsync, (VENDOR_HIP_ROWS, hipStream_t stream),
-         submit(plain_rows(to, to_pitch, from, from_pitch, width, height), stream))
+         submit_rows(plain_rows(to, to_pitch, from, from_pitch, width, height), stream))
 FAKE_HIP(hipMemcpy2DAsync_spt, (VENDOR_HIP_ROWS, hipStream_t stream),
          submit_spt(plain_rows(to, to_pitch, from, from_pitch, width, height), stream))
 FAKE_HIP(hipMemcpy2DToArrayAsync, (VENDOR_HIP_ROWS_TO_ARRAY, hipStream_t stream),
-         submit(rows_to_array(to, from, from_pitch, width, height), stream))
+         submit_rows(rows_to_array(to, from, from_pitch, width, height), stream))
 FAKE_HIP(hipMemcpy2DFromArrayAsync, (VENDOR_HIP_ROWS_FROM_ARRAY, hipStream_t stream),
-         submit(rows_from_array(to, to_pitch, from, width, height), stream))
+         submit_rows(rows_from_array(to, to_pitch, from, width, height), stream))
 FAKE_HIP(hipMemcpy3DAsync, (const hipMemcpy3DParms *copy, hipStream_t stream), copy_box(copy, stream, false))
 FAKE_HIP(hipMemcpy3DAsync_spt, (const hipMemcpy3DParms *copy, hipStream_t stream), copy_box(copy, stream, true))
 FAKE_HIP(hipMemcpyBatchAsync,
@@ -127,8 +127,8 @@ FAKE_HIP(hipDrvMemcpy3D, (const HIP_MEMCPY3D *copy),
 FAKE_HIP(hipDrvMemcpy3DAsync, (const HIP_MEMCPY3D *copy, hipStream_t stream),
          cuMemcpy3DAsync_v2((const CUDA_MEMCPY3D *)(const void *)copy, STREAM(stream)))
 FAKE_HIP(hipMemPrefetchAsync, (const void *pointer, size_t size, int device, hipStream_t stream),
-         cuMemPrefetchAsync(at(pointer), size, device, STREAM(stream)))
+         cuMemPrefetchAsync(device_address(pointer), size, device, STREAM(stream)))
 FAKE_HIP(hipMemPrefetchAsync_v2,
          (const void *pointer, size_t size, hipMemLocation location, unsigned flags, hipStream_t stream),
-         cuMemPrefetchAsync_v2(at(pointer), size, (CUmemLocation){.type = location.type, .id = location.id}, flags,
-                               STREAM(stream)))
+         cuMemPrefetchAsync_v2(device_address(pointer), size, (CUmemLocation){.type = location.type, .id = location.id},
+                               flags, STREAM(stream)))

@@ -24,7 +24,7 @@ CUresult fake_device_check(uint32_t physical)
                                                                                              : hipSuccess;
 }
 
-static hipError_t find(int device, const void *output, const struct fake_device **ret_device)
+static hipError_t find_device(int device, const void *output, const struct fake_device **ret_device)
 {
     uint32_t physical;
     hipError_t result = output ? fake_physical(device, &physical) : hipErrorInvalidValue;
@@ -48,7 +48,7 @@ hipError_t hipGetDeviceCount(int *count)
 hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)
 {
     const struct fake_device *found;
-    hipError_t result = find(ordinal, device, &found);
+    hipError_t result = find_device(ordinal, device, &found);
 
     if (result == hipSuccess)
         *device = ordinal;
@@ -58,7 +58,7 @@ hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)
 hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, length > 0 ? name : NULL, &found);
+    hipError_t result = find_device(device, length > 0 ? name : NULL, &found);
 
     if (result == hipSuccess)
         snprintf(name, (size_t)length, "%s", found->name);
@@ -68,7 +68,7 @@ hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device)
 hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, uuid, &found);
+    hipError_t result = find_device(device, uuid, &found);
 
     if (result == hipSuccess)
         memcpy(uuid->bytes, found->uuid, sizeof uuid->bytes);
@@ -78,7 +78,7 @@ hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
 hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, bytes, &found);
+    hipError_t result = find_device(device, bytes, &found);
 
     if (result == hipSuccess)
         *bytes = found->memory_bytes;
@@ -88,7 +88,7 @@ hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
 hipError_t hipDeviceComputeCapability(int *major, int *minor, hipDevice_t device)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, major && minor ? major : NULL, &found);
+    hipError_t result = find_device(device, major && minor ? major : NULL, &found);
 
     if (result == hipSuccess) {
         *major = (int)found->major;
@@ -156,7 +156,7 @@ static int attribute_of(const struct fake_device *device, int attribute)
 hipError_t hipDeviceGetAttribute(int *value, int attribute, int device)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, attribute >= 0 ? value : NULL, &found);
+    hipError_t result = find_device(device, attribute >= 0 ? value : NULL, &found);
 
     if (result == hipSuccess)
         *value = attribute_of(found, attribute);
@@ -166,7 +166,7 @@ hipError_t hipDeviceGetAttribute(int *value, int attribute, int device)
 hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int device)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, properties, &found);
+    hipError_t result = find_device(device, properties, &found);
 
     if (result != hipSuccess)
         return fake_hip_done(result);
@@ -201,7 +201,7 @@ hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int dev
 hipError_t hipGetDevicePropertiesR0000(hipDeviceProp_tR0000 *properties, int device)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, properties, &found);
+    hipError_t result = find_device(device, properties, &found);
 
     if (result != hipSuccess)
         return fake_hip_done(result);
@@ -239,7 +239,7 @@ hipError_t hipGetDeviceProperties(hipDeviceProp_tR0000 *properties, int device)
 hipError_t hipDeviceGetPCIBusId(char *text, int length, int device)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, length > 0 ? text : NULL, &found);
+    hipError_t result = find_device(device, length > 0 ? text : NULL, &found);
 
     if (result == hipSuccess)
         snprintf(text, (size_t)length, "%04x:%02x:%02x.0", found->pci_domain, found->pci_bus, found->pci_device);
@@ -253,7 +253,7 @@ hipError_t hipDeviceGetByPCIBusId(int *device, const char *text)
 
     if (!device || !text || sscanf(text, "%x:%x:%x", &domain, &bus, &number) != 3)
         return fake_hip_done(hipErrorInvalidValue);
-    for (int i = 0; find(i, device, &found) == hipSuccess; i++)
+    for (int i = 0; find_device(i, device, &found) == hipSuccess; i++)
         if (found->pci_domain == domain && found->pci_bus == bus && found->pci_device == number) {
             *device = i;
             return hipSuccess;
@@ -264,10 +264,10 @@ hipError_t hipDeviceGetByPCIBusId(int *device, const char *text)
 hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer)
 {
     const struct fake_device *found;
-    hipError_t result = find(device, can, &found);
+    hipError_t result = find_device(device, can, &found);
 
     if (result == hipSuccess)
-        result = find(peer, can, &found);
+        result = find_device(peer, can, &found);
     if (result == hipSuccess)
         *can = device != peer;
     return fake_hip_done(result);

@@ -69,7 +69,7 @@ static CUresult make_masked(CUstream *ret_stream, uint32_t words, const uint32_t
     return CUDA_SUCCESS;
 }
 
-static CUdeviceptr at(const void *pointer)
+static CUdeviceptr device_address(const void *pointer)
 {
     return (uintptr_t)pointer;
 }
@@ -131,31 +131,32 @@ FAKE_HIP(hipEventRecordWithFlags, (hipEvent_t event, hipStream_t stream, unsigne
          cuEventRecordWithFlags(EVENT(event), STREAM(stream), flags))
 
 BOTH(hipMemcpyAsync, cuMemcpyAsync, (void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream),
-     ((void)kind, at(to)), at(from), bytes, STREAM(stream))
+     ((void)kind, device_address(to)), device_address(from), bytes, STREAM(stream))
 FAKE_HIP(hipMemcpyWithStream, (void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream),
          (hipMemcpyAsync(to, from, bytes, kind, stream) == hipSuccess) ? cuStreamSynchronize(STREAM(stream))
                                                                        : hipPeekAtLastError())
 FAKE_HIP(hipMemcpyHtoDAsync, (hipDeviceptr_t to, void *from, size_t bytes, hipStream_t stream),
-         cuMemcpyHtoDAsync_v2(at(to), from, bytes, STREAM(stream)))
+         cuMemcpyHtoDAsync_v2(device_address(to), from, bytes, STREAM(stream)))
 FAKE_HIP(hipMemcpyDtoHAsync, (void *to, hipDeviceptr_t from, size_t bytes, hipStream_t stream),
-         cuMemcpyDtoHAsync_v2(to, at(from), bytes, STREAM(stream)))
+         cuMemcpyDtoHAsync_v2(to, device_address(from), bytes, STREAM(stream)))
 FAKE_HIP(hipMemcpyDtoDAsync, (hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes, hipStream_t stream),
-         cuMemcpyDtoDAsync_v2(at(to), at(from), bytes, STREAM(stream)))
+         cuMemcpyDtoDAsync_v2(device_address(to), device_address(from), bytes, STREAM(stream)))
 FAKE_HIP(hipMemcpyPeerAsync,
          (void *to, int to_device, const void *from, int from_device, size_t bytes, hipStream_t stream),
-         to_device < 0 || from_device < 0 ? hipErrorInvalidDevice
-                                          : cuMemcpyAsync(at(to), at(from), bytes, STREAM(stream)))
-BOTH(hipMemsetAsync, cuMemsetD8Async, (void *to, int value, size_t bytes, hipStream_t stream), at(to),
+         to_device < 0 || from_device < 0
+             ? hipErrorInvalidDevice
+             : cuMemcpyAsync(device_address(to), device_address(from), bytes, STREAM(stream)))
+BOTH(hipMemsetAsync, cuMemsetD8Async, (void *to, int value, size_t bytes, hipStream_t stream), device_address(to),
      (unsigned char)value, bytes, STREAM(stream))
 BOTH(hipMemset2DAsync, cuMemsetD2D8Async,
-     (void *to, size_t pitch, int value, size_t width, size_t height, hipStream_t stream), at(to), pitch,
+     (void *to, size_t pitch, int value, size_t width, size_t height, hipStream_t stream), device_address(to), pitch,
      (unsigned char)value, width, height, STREAM(stream))
 FAKE_HIP(hipMemsetD8Async, (hipDeviceptr_t to, unsigned char value, size_t count, hipStream_t stream),
-         cuMemsetD8Async(at(to), value, count, STREAM(stream)))
+         cuMemsetD8Async(device_address(to), value, count, STREAM(stream)))
 FAKE_HIP(hipMemsetD16Async, (hipDeviceptr_t to, unsigned short value, size_t count, hipStream_t stream),
-         cuMemsetD16Async(at(to), value, count, STREAM(stream)))
+         cuMemsetD16Async(device_address(to), value, count, STREAM(stream)))
 FAKE_HIP(hipMemsetD32Async, (hipDeviceptr_t to, int value, size_t count, hipStream_t stream),
-         cuMemsetD32Async(at(to), (unsigned)value, count, STREAM(stream)))
+         cuMemsetD32Async(device_address(to), (unsigned)value, count, STREAM(stream)))
 
 static hipError_t add_kernel(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
                              const hipKernelNodeParams *parameters)
@@ -193,7 +194,7 @@ FAKE_HIP(hipGraphAddKernelNode,
 FAKE_HIP(hipGraphAddEmptyNode,
          (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count),
          cuGraphAddEmptyNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count))
-static hipError_t instantiate(CUgraphExec *executable, CUgraph graph, hipGraphInstantiateParams *parameters)
+static hipError_t instantiate_graph(CUgraphExec *executable, CUgraph graph, hipGraphInstantiateParams *parameters)
 {
     if (!parameters)
         return hipErrorInvalidValue;
@@ -216,7 +217,7 @@ _Static_assert(sizeof(hipMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAM
 
 FAKE_HIP(hipGraphInstantiateWithParams,
          (hipGraphExec_t * executable, hipGraph_t graph, hipGraphInstantiateParams *parameters),
-         instantiate((CUgraphExec *)executable, GRAPH(graph), parameters))
+         instantiate_graph((CUgraphExec *)executable, GRAPH(graph), parameters))
 FAKE_HIP(hipGraphAddMemAllocNode,
          (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
           hipMemAllocNodeParams *parameters),
@@ -224,7 +225,8 @@ FAKE_HIP(hipGraphAddMemAllocNode,
                                 (CUDA_MEM_ALLOC_NODE_PARAMS_v1 *)parameters))
 FAKE_HIP(hipGraphAddMemFreeNode,
          (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count, void *pointer),
-         cuGraphAddMemFreeNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count, at(pointer)))
+         cuGraphAddMemFreeNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count,
+                               device_address(pointer)))
 FAKE_HIP(hipGraphAddNode,
          (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
           hipGraphNodeParams *parameters),

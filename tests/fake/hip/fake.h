@@ -23,7 +23,7 @@
 #include "vendor/cuda/execution.h"
 #include "vendor/hip/execution.h"
 
-/* The runtime is there, as any function makes it on its first call. A child of a process that had it stays outside. */
+/* Starts the runtime, as the first call of any function does. A child of a process that had it stays outside. */
 hipError_t fake_hip_init(void);
 
 /* The same, and the calling thread's device has begun, with a context that is current. */

@@ -18,7 +18,7 @@
 #define GPU_ID 1001u /* the first device's */
 
 /* With the folders on the way to it. */
-static void put(const char *name, const char *text)
+static void put_file(const char *name, const char *text)
 {
     char path[1024];
 
@@ -44,15 +44,15 @@ void fake_kernel_files_describe(const struct fake_device *device, uint32_t index
     if (!getenv("FAKE_HIP_KFD"))
         return;
     memcpy(digits, device->uuid, sizeof device->uuid);
-    put(KFD "/topology/nodes/0/gpu_id", "0\n");
-    put(KFD "/topology/nodes/0/properties", "cpu_cores_count 96\nsimd_count 0\n");
+    put_file(KFD "/topology/nodes/0/gpu_id", "0\n");
+    put_file(KFD "/topology/nodes/0/properties", "cpu_cores_count 96\nsimd_count 0\n");
     snprintf(name, sizeof name, KFD "/topology/nodes/%" PRIu32 "/gpu_id", index + 1);
     snprintf(text, sizeof text, "%" PRIu32 "\n", GPU_ID + index);
-    put(name, text);
+    put_file(name, text);
     snprintf(name, sizeof name, KFD "/topology/nodes/%" PRIu32 "/properties", index + 1);
     snprintf(text, sizeof text, "simd_count %" PRIu32 "\nunique_id %llu\n", device->units * 4,
              strtoull(digits, NULL, 16));
-    put(name, text);
+    put_file(name, text);
 }
 
 void fake_kernel_files_changed(uint32_t device, uint64_t bytes)
@@ -63,5 +63,5 @@ void fake_kernel_files_changed(uint32_t device, uint64_t bytes)
         return;
     snprintf(name, sizeof name, KFD "/proc/%d/vram_%" PRIu32, (int)getpid(), GPU_ID + device);
     snprintf(text, sizeof text, "%" PRIu64 "\n", bytes);
-    put(name, text);
+    put_file(name, text);
 }

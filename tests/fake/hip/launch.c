@@ -15,7 +15,8 @@ struct call {
 /* The configuration that __hipPushCallConfiguration and hipConfigureCall leave for the thread's next launch. */
 static _Thread_local struct call pushed;
 
-static hipError_t launch(CUfunction function, const struct call *call, void **arguments, void **extra, bool per_thread)
+static hipError_t launch_call(CUfunction function, const struct call *call, void **arguments, void **extra,
+                              bool per_thread)
 {
     CUresult (*one)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,
                     void **) = per_thread ? cuLaunchKernel_ptsz : cuLaunchKernel;
@@ -31,12 +32,12 @@ static hipError_t launch_host(const void *host, struct call call, void **argumen
     CUfunction function;
     hipError_t result = fake_hip_function(host, &function);
 
-    return result == hipSuccess ? launch(function, &call, arguments, NULL, per_thread) : result;
+    return result == hipSuccess ? launch_call(function, &call, arguments, NULL, per_thread) : result;
 }
 
 /* Events around a launch, where a program gives some. */
-static hipError_t between(hipError_t (*run)(void *argument), void *argument, hipStream_t stream, hipEvent_t start,
-                          hipEvent_t stop)
+static hipError_t run_between_events(hipError_t (*run)(void *argument), void *argument, hipStream_t stream,
+                                     hipEvent_t start, hipEvent_t stop)
 {
     hipError_t result = start ? cuEventRecord((CUevent)start, STREAM(stream)) : hipSuccess;
 
@@ -68,10 +69,10 @@ static hipError_t run_module(void *argument)
 {
     const struct module_launch *one = argument;
 
-    return launch((CUfunction)one->function, &one->call, one->arguments, one->extra, false);
+    return launch_call((CUfunction)one->function, &one->call, one->arguments, one->extra, false);
 }
 
-static uint32_t blocks(uint32_t threads, uint32_t block)
+static uint32_t block_count(uint32_t threads, uint32_t block)
 {
     return block ? (threads + block - 1) / block : 0;
 }
@@ -93,8 +94,8 @@ FAKE_HIP(hipExtLaunchKernel,
           hipEvent_t start, hipEvent_t stop, int flags),
          flags & ~hipExtAnyOrderLaunch
              ? hipErrorInvalidValue
-             : between(run_host, &(struct host_launch){host, {grid, block, shared, stream}, arguments}, stream, start,
-                       stop))
+             : run_between_events(run_host, &(struct host_launch){host, {grid, block, shared, stream}, arguments},
+                                  stream, start, stop))
 FAKE_HIP(hipLaunchKernelExC, (const hipLaunchConfig_t *config, const void *host, void **arguments),
          config
              ? launch_host(host,
@@ -103,38 +104,39 @@ FAKE_HIP(hipLaunchKernelExC, (const hipLaunchConfig_t *config, const void *host,
              : hipErrorInvalidValue)
 FAKE_HIP(hipDrvLaunchKernelEx,
          (const HIP_LAUNCH_CONFIG *config, hipFunction_t function, void **parameters, void **extra),
-         config ? launch((CUfunction)function,
-                         &(struct call){{config->gridDimX, config->gridDimY, config->gridDimZ},
-                                        {config->blockDimX, config->blockDimY, config->blockDimZ},
-                                        config->sharedMemBytes,
-                                        config->hStream},
-                         parameters, extra, false)
+         config ? launch_call((CUfunction)function,
+                              &(struct call){{config->gridDimX, config->gridDimY, config->gridDimZ},
+                                             {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                             config->sharedMemBytes,
+                                             config->hStream},
+                              parameters, extra, false)
                 : hipErrorInvalidValue)
 FAKE_HIP(hipModuleLaunchKernel,
          (hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
           unsigned block_z, unsigned shared, hipStream_t stream, void **parameters, void **extra),
-         launch((CUfunction)function,
-                &(struct call){{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream}, parameters,
-                extra, false))
+         launch_call((CUfunction)function,
+                     &(struct call){{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream}, parameters,
+                     extra, false))
 FAKE_HIP(hipModuleLaunchCooperativeKernel,
          (hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
           unsigned block_z, unsigned shared, hipStream_t stream, void **parameters),
-         launch((CUfunction)function,
-                &(struct call){{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream}, parameters, NULL,
-                false))
+         launch_call((CUfunction)function,
+                     &(struct call){{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream}, parameters,
+                     NULL, false))
 FAKE_HIP(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags),
          flags & ~(uint32_t)hipExtAnyOrderLaunch
              ? hipErrorInvalidValue
-             : between(run_module,
-                       &(struct module_launch){
-                           function,
-                           {{blocks(threads_x, block_x), blocks(threads_y, block_y), blocks(threads_z, block_z)},
-                            {block_x, block_y, block_z},
-                            shared,
-                            stream},
-                           parameters,
-                           extra},
-                       stream, start, stop))
+             : run_between_events(run_module,
+                                  &(struct module_launch){
+                                      function,
+                                      {{block_count(threads_x, block_x), block_count(threads_y, block_y),
+                                        block_count(threads_z, block_z)},
+                                       {block_x, block_y, block_z},
+                                       shared,
+                                       stream},
+                                      parameters,
+                                      extra},
+                                  stream, start, stop))
 
 hipError_t
 _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(VENDOR_HIP_EXT_LAUNCH,
@@ -192,7 +194,7 @@ static hipError_t launch_many_functions(hipFunctionLaunchParams *launches, unsig
         fake_hip_choose(hipGetStreamDeviceId(one->hStream));
         result = fake_hip_enter();
         if (result == hipSuccess)
-            result = launch((CUfunction)one->function, &call, one->kernelParams, NULL, false);
+            result = launch_call((CUfunction)one->function, &call, one->kernelParams, NULL, false);
     }
     fake_hip_choose(own);
     return result;

@@ -2,7 +2,7 @@
 /*
  * Owns: hipGetProcAddress and hipGetDriverEntryPoint: by exported name; the form for the per-thread default stream
  * where that is asked for and there is one.
- * Never: answers with what this runtime's version has not.
+ * Never: answers with a function that this runtime's version lacks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static int node_of(int version)
     return version / 10000000 * 100 + version / 100000 % 100;
 }
 
-static void *find(const char *symbol, int version, int *status)
+static void *find_function(const char *symbol, int version, int *status)
 {
     *status = HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     for (size_t i = 0; i < fake_entry_point_count; i++) {
@@ -30,7 +30,7 @@ static void *find(const char *symbol, int version, int *status)
     return NULL;
 }
 
-static hipError_t look(const char *symbol, void **function, int version, bool per_thread, int *ret_status)
+static hipError_t look_up(const char *symbol, void **function, int version, bool per_thread, int *ret_status)
 {
     char name[128];
     int status = HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -40,9 +40,9 @@ static hipError_t look(const char *symbol, void **function, int version, bool pe
     *function = NULL;
     snprintf(name, sizeof name, "%s_spt", symbol);
     if (per_thread)
-        *function = find(name, version, &status);
+        *function = find_function(name, version, &status);
     if (!*function)
-        *function = find(symbol, version, &status);
+        *function = find_function(symbol, version, &status);
     if (ret_status)
         *ret_status = status;
     return *function ? hipSuccess : hipErrorInvalidValue;
@@ -51,10 +51,10 @@ static hipError_t look(const char *symbol, void **function, int version, bool pe
 FAKE_HIP_ASKS(hipGetProcAddress,
               (const char *symbol, void **function, int version, uint64_t flags,
                hipDriverProcAddressQueryResult *status),
-              look(symbol, function, version, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
+              look_up(symbol, function, version, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
 FAKE_HIP_ASKS(hipGetDriverEntryPoint,
               (const char *symbol, void **function, unsigned long long flags, hipDriverProcAddressQueryResult *status),
-              look(symbol, function, INT32_MAX, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
+              look_up(symbol, function, INT32_MAX, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
 FAKE_HIP_ASKS(hipGetDriverEntryPoint_spt,
               (const char *symbol, void **function, unsigned long long flags, hipDriverProcAddressQueryResult *status),
-              look(symbol, function, INT32_MAX, flags != HIP_GET_PROC_ADDRESS_LEGACY_STREAM, status))
+              look_up(symbol, function, INT32_MAX, flags != HIP_GET_PROC_ADDRESS_LEGACY_STREAM, status))

@@ -6,13 +6,13 @@
 
 _Static_assert(sizeof(hipIpcMemHandle_t) == sizeof(CUipcMemHandle), "handles of one size");
 
-static CUdeviceptr at(const void *pointer)
+static CUdeviceptr device_address(const void *pointer)
 {
     return (uintptr_t)pointer;
 }
 
 /* Nothing is allocated for 0 bytes, which is no fault. */
-static hipError_t plain(void **pointer, uint64_t bytes)
+static hipError_t allocate_plain(void **pointer, uint64_t bytes)
 {
     CUdeviceptr address = 0;
 
@@ -24,16 +24,16 @@ static hipError_t plain(void **pointer, uint64_t bytes)
     return result;
 }
 
-static hipError_t flagged(void **pointer, size_t bytes, unsigned flags)
+static hipError_t allocate_flagged(void **pointer, size_t bytes, unsigned flags)
 {
     if (flags > hipDeviceMallocContiguous)
         return hipErrorInvalidValue;
     if (flags != hipMallocSignalMemory)
-        return plain(pointer, bytes);
+        return allocate_plain(pointer, bytes);
     return pointer && bytes == sizeof(uint64_t) ? cuMemHostAlloc(pointer, bytes, 0) : hipErrorInvalidValue;
 }
 
-static hipError_t managed(void **pointer, size_t bytes, unsigned flags)
+static hipError_t allocate_managed(void **pointer, size_t bytes, unsigned flags)
 {
     CUdeviceptr address;
 
@@ -45,7 +45,7 @@ static hipError_t managed(void **pointer, size_t bytes, unsigned flags)
     return result;
 }
 
-static hipError_t pitched(void **pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+static hipError_t allocate_rows(void **pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
     CUdeviceptr address = 0;
 
@@ -58,20 +58,20 @@ static hipError_t pitched(void **pointer, size_t *pitch, size_t width, size_t he
     return result;
 }
 
-static hipError_t block(hipPitchedPtr *made, hipExtent extent)
+static hipError_t allocate_pitched(hipPitchedPtr *made, hipExtent extent)
 {
     size_t rows;
 
     if (!made || __builtin_mul_overflow(extent.height, extent.depth, &rows))
         return hipErrorInvalidValue;
     *made = (hipPitchedPtr){.xsize = extent.width, .ysize = extent.height};
-    return pitched(&made->ptr, &made->pitch, extent.width, rows, 4);
+    return allocate_rows(&made->ptr, &made->pitch, extent.width, rows, 4);
 }
 
 /* Signal memory is the host's, and is freed as any. */
-static hipError_t release(void *pointer)
+static hipError_t release_pointer(void *pointer)
 {
-    hipError_t result = pointer ? cuMemFree_v2(at(pointer)) : hipSuccess;
+    hipError_t result = pointer ? cuMemFree_v2(device_address(pointer)) : hipSuccess;
 
     return result == hipErrorInvalidValue ? cuMemFreeHost(pointer) : result;
 }
@@ -93,31 +93,32 @@ static hipError_t size_of(void *pointer, size_t *size)
 {
     CUdeviceptr base;
 
-    return size ? cuMemGetAddressRange_v2(&base, size, at(pointer)) : hipErrorInvalidValue;
+    return size ? cuMemGetAddressRange_v2(&base, size, device_address(pointer)) : hipErrorInvalidValue;
 }
 
 static hipError_t range_of(hipDeviceptr_t *base, size_t *size, hipDeviceptr_t pointer)
 {
     CUdeviceptr begin;
-    hipError_t result = cuMemGetAddressRange_v2(&begin, size, at(pointer));
+    hipError_t result = cuMemGetAddressRange_v2(&begin, size, device_address(pointer));
 
     if (result == hipSuccess && base)
         *base = (hipDeviceptr_t)(uintptr_t)begin;
     return result;
 }
 
-static hipError_t describe(hipPointerAttribute_t *attributes, const void *pointer)
+static hipError_t describe_pointer(hipPointerAttribute_t *attributes, const void *pointer)
 {
     CUmemorytype type = 0;
     unsigned is_managed = 0;
     int device = 0;
-    hipError_t result =
-        attributes ? cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at(pointer)) : hipErrorInvalidValue;
+    hipError_t result = attributes
+                            ? cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device_address(pointer))
+                            : hipErrorInvalidValue;
 
     if (result != hipSuccess)
         return result;
-    cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at(pointer));
-    cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at(pointer));
+    cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, device_address(pointer));
+    cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, device_address(pointer));
     bool host = type == CU_MEMORYTYPE_HOST;
     *attributes = (hipPointerAttribute_t){.type = is_managed ? hipMemoryTypeManaged
                                                   : host     ? hipMemoryTypeHost
@@ -151,20 +152,20 @@ static hipError_t open_shared(void **pointer, hipIpcMemHandle_t handle, unsigned
     return result;
 }
 
-static hipError_t copy(void *to, const void *from, size_t bytes, hipMemcpyKind kind)
+static hipError_t copy_bytes(void *to, const void *from, size_t bytes, hipMemcpyKind kind)
 {
     if (kind < hipMemcpyHostToHost || kind > hipMemcpyDefault)
         return hipErrorInvalidMemcpyDirection;
-    return bytes ? cuMemcpy(at(to), at(from), bytes) : hipSuccess;
+    return bytes ? cuMemcpy(device_address(to), device_address(from), bytes) : hipSuccess;
 }
 
 static hipError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height)
 {
     CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-                          .srcDevice = at(from),
+                          .srcDevice = device_address(from),
                           .srcPitch = from_pitch,
                           .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                          .dstDevice = at(to),
+                          .dstDevice = device_address(to),
                           .dstPitch = to_pitch,
                           .WidthInBytes = width,
                           .Height = height};
@@ -172,28 +173,28 @@ static hipError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t 
     return width > to_pitch || width > from_pitch ? hipErrorInvalidPitchValue : cuMemcpy2D_v2(&rows);
 }
 
-static hipError_t fill(void *to, int value, size_t bytes)
+static hipError_t fill_bytes(void *to, int value, size_t bytes)
 {
-    return bytes ? cuMemsetD8_v2(at(to), (unsigned char)value, bytes) : hipSuccess;
+    return bytes ? cuMemsetD8_v2(device_address(to), (unsigned char)value, bytes) : hipSuccess;
 }
 
-FAKE_HIP(hipMalloc, (void **pointer, size_t bytes), plain(pointer, bytes))
-FAKE_HIP(hipExtMallocWithFlags, (void **pointer, size_t bytes, unsigned flags), flagged(pointer, bytes, flags))
-FAKE_HIP(hipMallocManaged, (void **pointer, size_t bytes, unsigned flags), managed(pointer, bytes, flags))
+FAKE_HIP(hipMalloc, (void **pointer, size_t bytes), allocate_plain(pointer, bytes))
+FAKE_HIP(hipExtMallocWithFlags, (void **pointer, size_t bytes, unsigned flags), allocate_flagged(pointer, bytes, flags))
+FAKE_HIP(hipMallocManaged, (void **pointer, size_t bytes, unsigned flags), allocate_managed(pointer, bytes, flags))
 FAKE_HIP(hipMallocPitch, (void **pointer, size_t *pitch, size_t width, size_t height),
-         pitched(pointer, pitch, width, height, 4))
+         allocate_rows(pointer, pitch, width, height, 4))
 FAKE_HIP(hipMemAllocPitch, (hipDeviceptr_t * pointer, size_t *pitch, size_t width, size_t height, unsigned element),
-         (width && height) ? pitched(pointer, pitch, width, height, element) : hipErrorInvalidValue)
-FAKE_HIP(hipMalloc3D, (hipPitchedPtr * pointer, hipExtent extent), block(pointer, extent))
-FAKE_HIP(hipFree, (void *pointer), release(pointer))
+         (width && height) ? allocate_rows(pointer, pitch, width, height, element) : hipErrorInvalidValue)
+FAKE_HIP(hipMalloc3D, (hipPitchedPtr * pointer, hipExtent extent), allocate_pitched(pointer, extent))
+FAKE_HIP(hipFree, (void *pointer), release_pointer(pointer))
 FAKE_HIP_ASKS(hipMemGetInfo, (size_t * is_free, size_t *total), free_and_total(is_free, total))
 FAKE_HIP(hipMemPtrGetInfo, (void *pointer, size_t *size), size_of(pointer, size))
 FAKE_HIP(hipMemGetAddressRange, (hipDeviceptr_t * base, size_t *size, hipDeviceptr_t pointer),
          range_of(base, size, pointer))
 FAKE_HIP(hipPointerGetAttributes, (hipPointerAttribute_t * attributes, const void *pointer),
-         describe(attributes, pointer))
+         describe_pointer(attributes, pointer))
 FAKE_HIP(hipPointerGetAttribute, (void *data, hipPointer_attribute attribute, hipDeviceptr_t pointer),
-         cuPointerGetAttribute(data, attribute, at(pointer)))
+         cuPointerGetAttribute(data, attribute, device_address(pointer)))
 
 FAKE_HIP(hipHostMalloc, (void **pointer, size_t bytes, unsigned flags), cuMemHostAlloc(pointer, bytes, flags & 7))
 FAKE_HIP(hipHostAlloc, (void **pointer, size_t bytes, unsigned flags), cuMemHostAlloc(pointer, bytes, flags & 7))
@@ -209,28 +210,34 @@ FAKE_HIP(hipHostGetDevicePointer, (void **device, void *pointer, unsigned flags)
 FAKE_HIP(hipHostGetFlags, (unsigned *flags, void *pointer), cuMemHostGetFlags(flags, pointer))
 
 FAKE_HIP(hipIpcGetMemHandle, (hipIpcMemHandle_t * handle, void *pointer),
-         cuIpcGetMemHandle((CUipcMemHandle *)handle, at(pointer)))
+         cuIpcGetMemHandle((CUipcMemHandle *)handle, device_address(pointer)))
 FAKE_HIP(hipIpcOpenMemHandle, (void **pointer, hipIpcMemHandle_t handle, unsigned flags),
          open_shared(pointer, handle, flags))
-FAKE_HIP(hipIpcCloseMemHandle, (void *pointer), cuIpcCloseMemHandle(at(pointer)))
+FAKE_HIP(hipIpcCloseMemHandle, (void *pointer), cuIpcCloseMemHandle(device_address(pointer)))
 
-FAKE_HIP(hipMemcpy, (void *to, const void *from, size_t bytes, hipMemcpyKind kind), copy(to, from, bytes, kind))
-FAKE_HIP(hipMemcpy_spt, (void *to, const void *from, size_t bytes, hipMemcpyKind kind), copy(to, from, bytes, kind))
-FAKE_HIP(hipMemcpyHtoD, (hipDeviceptr_t to, void *from, size_t bytes), copy(to, from, bytes, hipMemcpyHostToDevice))
-FAKE_HIP(hipMemcpyDtoH, (void *to, hipDeviceptr_t from, size_t bytes), copy(to, from, bytes, hipMemcpyDeviceToHost))
+FAKE_HIP(hipMemcpy, (void *to, const void *from, size_t bytes, hipMemcpyKind kind), copy_bytes(to, from, bytes, kind))
+FAKE_HIP(hipMemcpy_spt, (void *to, const void *from, size_t bytes, hipMemcpyKind kind),
+         copy_bytes(to, from, bytes, kind))
+FAKE_HIP(hipMemcpyHtoD, (hipDeviceptr_t to, void *from, size_t bytes),
+         copy_bytes(to, from, bytes, hipMemcpyHostToDevice))
+FAKE_HIP(hipMemcpyDtoH, (void *to, hipDeviceptr_t from, size_t bytes),
+         copy_bytes(to, from, bytes, hipMemcpyDeviceToHost))
 FAKE_HIP(hipMemcpyDtoD, (hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes),
-         copy(to, from, bytes, hipMemcpyDeviceToDevice))
+         copy_bytes(to, from, bytes, hipMemcpyDeviceToDevice))
 FAKE_HIP(hipMemcpyPeer, (void *to, int to_device, const void *from, int from_device, size_t bytes),
-         to_device < 0 || from_device < 0 ? hipErrorInvalidDevice : copy(to, from, bytes, hipMemcpyDefault))
+         to_device < 0 || from_device < 0 ? hipErrorInvalidDevice : copy_bytes(to, from, bytes, hipMemcpyDefault))
 FAKE_HIP(hipMemcpy2D,
          (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
           hipMemcpyKind kind),
          kind > hipMemcpyDefault ? hipErrorInvalidMemcpyDirection
                                  : copy_rows(to, to_pitch, from, from_pitch, width, height))
-FAKE_HIP(hipMemset, (void *to, int value, size_t bytes), fill(to, value, bytes))
-FAKE_HIP(hipMemset_spt, (void *to, int value, size_t bytes), fill(to, value, bytes))
+FAKE_HIP(hipMemset, (void *to, int value, size_t bytes), fill_bytes(to, value, bytes))
+FAKE_HIP(hipMemset_spt, (void *to, int value, size_t bytes), fill_bytes(to, value, bytes))
 FAKE_HIP(hipMemset2D, (void *to, size_t pitch, int value, size_t width, size_t height),
-         cuMemsetD2D8_v2(at(to), pitch, (unsigned char)value, width, height))
-FAKE_HIP(hipMemsetD8, (hipDeviceptr_t to, unsigned char value, size_t count), cuMemsetD8_v2(at(to), value, count))
-FAKE_HIP(hipMemsetD16, (hipDeviceptr_t to, unsigned short value, size_t count), cuMemsetD16_v2(at(to), value, count))
-FAKE_HIP(hipMemsetD32, (hipDeviceptr_t to, int value, size_t count), cuMemsetD32_v2(at(to), (unsigned)value, count))
+         cuMemsetD2D8_v2(device_address(to), pitch, (unsigned char)value, width, height))
+FAKE_HIP(hipMemsetD8, (hipDeviceptr_t to, unsigned char value, size_t count),
+         cuMemsetD8_v2(device_address(to), value, count))
+FAKE_HIP(hipMemsetD16, (hipDeviceptr_t to, unsigned short value, size_t count),
+         cuMemsetD16_v2(device_address(to), value, count))
+FAKE_HIP(hipMemsetD32, (hipDeviceptr_t to, int value, size_t count),
+         cuMemsetD32_v2(device_address(to), (unsigned)value, count))

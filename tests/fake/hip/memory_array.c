@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: arrays and mipmapped arrays, by descriptor and by channels. Never: changes what the machine makes of them. */
+/* Owns: arrays and mipmapped arrays, by descriptor and by channels. Never: changes how the machine handles them. */
 #include "fake.h"
 #include "vendor/cuda/memory.h"
 
@@ -44,7 +44,7 @@ static CUDA_ARRAY3D_DESCRIPTOR as_machine(const HIP_ARRAY3D_DESCRIPTOR *descript
                                      .Flags = descriptor->Flags};
 }
 
-static hipError_t make(hipArray_t *array, const HIP_ARRAY3D_DESCRIPTOR *descriptor)
+static hipError_t make_array(hipArray_t *array, const HIP_ARRAY3D_DESCRIPTOR *descriptor)
 {
     if (!array || !descriptor)
         return hipErrorInvalidValue;
@@ -57,7 +57,7 @@ static hipError_t make_of(hipArray_t *array, const hipChannelFormatDesc *channel
     if (!array || !channels)
         return hipErrorInvalidValue;
     HIP_ARRAY3D_DESCRIPTOR descriptor = of_channels(channels, extent, flags);
-    return make(array, &descriptor);
+    return make_array(array, &descriptor);
 }
 
 static hipError_t make_flat(hipArray_t *array, const HIP_ARRAY_DESCRIPTOR *flat)
@@ -66,7 +66,7 @@ static hipError_t make_flat(hipArray_t *array, const HIP_ARRAY_DESCRIPTOR *flat)
         return hipErrorInvalidValue;
     HIP_ARRAY3D_DESCRIPTOR descriptor = {
         .Width = flat->Width, .Height = flat->Height, .Format = flat->Format, .NumChannels = flat->NumChannels};
-    return make(array, &descriptor);
+    return make_array(array, &descriptor);
 }
 
 static hipError_t make_levels(hipMipmappedArray_t *array, const HIP_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
@@ -86,7 +86,7 @@ static hipError_t make_levels_of(hipMipmappedArray_t *array, const hipChannelFor
     return make_levels(array, &descriptor, levels);
 }
 
-static hipError_t end(hipArray_t array)
+static hipError_t end_array(hipArray_t array)
 {
     return array ? cuArrayDestroy((CUarray)array) : hipErrorInvalidValue;
 }
@@ -102,9 +102,10 @@ FAKE_HIP(hipMallocArray,
 FAKE_HIP(hipMalloc3DArray, (hipArray_t * array, const hipChannelFormatDesc *channels, hipExtent extent, unsigned flags),
          make_of(array, channels, extent, flags))
 FAKE_HIP(hipArrayCreate, (hipArray_t * array, const HIP_ARRAY_DESCRIPTOR *descriptor), make_flat(array, descriptor))
-FAKE_HIP(hipArray3DCreate, (hipArray_t * array, const HIP_ARRAY3D_DESCRIPTOR *descriptor), make(array, descriptor))
-FAKE_HIP(hipFreeArray, (hipArray_t array), array ? end(array) : hipSuccess)
-FAKE_HIP(hipArrayDestroy, (hipArray_t array), end(array))
+FAKE_HIP(hipArray3DCreate, (hipArray_t * array, const HIP_ARRAY3D_DESCRIPTOR *descriptor),
+         make_array(array, descriptor))
+FAKE_HIP(hipFreeArray, (hipArray_t array), array ? end_array(array) : hipSuccess)
+FAKE_HIP(hipArrayDestroy, (hipArray_t array), end_array(array))
 FAKE_HIP(hipMallocMipmappedArray,
          (hipMipmappedArray_t * array, const hipChannelFormatDesc *channels, hipExtent extent, unsigned levels,
           unsigned flags),

@@ -15,12 +15,12 @@ _Static_assert((int)hipMemPoolAttrReservedMemCurrent == (int)CU_MEMPOOL_ATTR_RES
 #define POOL(pool)     ((CUmemoryPool)(pool))
 #define HANDLE(handle) ((CUmemGenericAllocationHandle)(uintptr_t)(handle))
 
-static CUdeviceptr at(const void *pointer)
+static CUdeviceptr device_address(const void *pointer)
 {
     return (uintptr_t)pointer;
 }
 
-static hipError_t pooled(void **pointer, size_t bytes, CUmemoryPool pool, hipStream_t stream)
+static hipError_t allocate_pooled(void **pointer, size_t bytes, CUmemoryPool pool, hipStream_t stream)
 {
     CUdeviceptr address = 0;
 
@@ -33,11 +33,12 @@ static hipError_t pooled(void **pointer, size_t bytes, CUmemoryPool pool, hipStr
     return result;
 }
 
-static hipError_t reserve(void **pointer, size_t bytes, size_t alignment, const void *wish, unsigned long long flags)
+static hipError_t reserve_addresses(void **pointer, size_t bytes, size_t alignment, const void *wish,
+                                    unsigned long long flags)
 {
     CUdeviceptr address;
     hipError_t result =
-        pointer ? cuMemAddressReserve(&address, bytes, alignment, at(wish), flags) : hipErrorInvalidValue;
+        pointer ? cuMemAddressReserve(&address, bytes, alignment, device_address(wish), flags) : hipErrorInvalidValue;
 
     if (result == hipSuccess)
         *pointer = (void *)(uintptr_t)address;
@@ -51,8 +52,8 @@ static CUmemAllocationProp as_machine(const hipMemAllocationProp *properties)
                                  .location = {.type = properties->location.type, .id = properties->location.id}};
 }
 
-static hipError_t create(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *properties,
-                         unsigned long long flags)
+static hipError_t create_handle(hipMemGenericAllocationHandle_t *handle, size_t bytes,
+                                const hipMemAllocationProp *properties, unsigned long long flags)
 {
     CUmemGenericAllocationHandle made;
 
@@ -65,7 +66,7 @@ static hipError_t create(hipMemGenericAllocationHandle_t *handle, size_t bytes, 
     return result;
 }
 
-static hipError_t granularity(size_t *bytes, const hipMemAllocationProp *properties, int option)
+static hipError_t granularity_of(size_t *bytes, const hipMemAllocationProp *properties, int option)
 {
     if (!bytes || !properties)
         return hipErrorInvalidValue;
@@ -86,27 +87,28 @@ static hipError_t properties_of(hipMemAllocationProp *properties, hipMemGenericA
     return result;
 }
 
-static hipError_t kept(hipError_t result, CUmemGenericAllocationHandle found, hipMemGenericAllocationHandle_t *handle)
+static hipError_t return_handle(hipError_t result, CUmemGenericAllocationHandle found,
+                                hipMemGenericAllocationHandle_t *handle)
 {
     if (result == hipSuccess)
         *handle = (hipMemGenericAllocationHandle_t)(uintptr_t)found;
     return result;
 }
 
-static hipError_t retain(hipMemGenericAllocationHandle_t *handle, void *address)
+static hipError_t retain_handle(hipMemGenericAllocationHandle_t *handle, void *address)
 {
     CUmemGenericAllocationHandle found = 0;
     hipError_t result = handle ? cuMemRetainAllocationHandle(&found, address) : hipErrorInvalidValue;
 
-    return kept(result, found, handle);
+    return return_handle(result, found, handle);
 }
 
-static hipError_t import(hipMemGenericAllocationHandle_t *handle, void *shared, int type)
+static hipError_t import_handle(hipMemGenericAllocationHandle_t *handle, void *shared, int type)
 {
     CUmemGenericAllocationHandle found = 0;
     hipError_t result = handle ? cuMemImportFromShareableHandle(&found, shared, type) : hipErrorInvalidValue;
 
-    return kept(result, found, handle);
+    return return_handle(result, found, handle);
 }
 
 static hipError_t import_pointer(void **pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data)
@@ -119,11 +121,12 @@ static hipError_t import_pointer(void **pointer, CUmemoryPool pool, CUmemPoolPtr
     return result;
 }
 
-FAKE_HIP(hipMallocAsync, (void **pointer, size_t bytes, hipStream_t stream), pooled(pointer, bytes, NULL, stream))
+FAKE_HIP(hipMallocAsync, (void **pointer, size_t bytes, hipStream_t stream),
+         allocate_pooled(pointer, bytes, NULL, stream))
 FAKE_HIP(hipMallocFromPoolAsync, (void **pointer, size_t bytes, hipMemPool_t pool, hipStream_t stream),
-         pool ? pooled(pointer, bytes, POOL(pool), stream) : hipErrorInvalidValue)
+         pool ? allocate_pooled(pointer, bytes, POOL(pool), stream) : hipErrorInvalidValue)
 FAKE_HIP(hipFreeAsync, (void *pointer, hipStream_t stream),
-         pointer ? cuMemFreeAsync(at(pointer), STREAM(stream)) : hipErrorInvalidValue)
+         pointer ? cuMemFreeAsync(device_address(pointer), STREAM(stream)) : hipErrorInvalidValue)
 FAKE_HIP(hipMemPoolCreate, (hipMemPool_t * pool, const hipMemPoolProps *properties),
          cuMemPoolCreate((CUmemoryPool *)pool, (const CUmemPoolProps *)properties))
 FAKE_HIP(hipMemPoolDestroy, (hipMemPool_t pool), cuMemPoolDestroy(POOL(pool)))
@@ -139,7 +142,7 @@ FAKE_HIP(hipMemPoolImportFromShareableHandle,
          (hipMemPool_t * pool, void *shared, hipMemAllocationHandleType type, unsigned flags),
          cuMemPoolImportFromShareableHandle((CUmemoryPool *)pool, shared, type, flags))
 FAKE_HIP(hipMemPoolExportPointer, (hipMemPoolPtrExportData * data, void *pointer),
-         cuMemPoolExportPointer((CUmemPoolPtrExportData *)data, at(pointer)))
+         cuMemPoolExportPointer((CUmemPoolPtrExportData *)data, device_address(pointer)))
 FAKE_HIP(hipMemPoolImportPointer, (void **pointer, hipMemPool_t pool, hipMemPoolPtrExportData *data),
          import_pointer(pointer, POOL(pool), (CUmemPoolPtrExportData *)data))
 FAKE_HIP(hipDeviceGetDefaultMemPool, (hipMemPool_t * pool, int device),
@@ -148,26 +151,26 @@ FAKE_HIP(hipDeviceGetMemPool, (hipMemPool_t * pool, int device), cuDeviceGetMemP
 FAKE_HIP(hipDeviceSetMemPool, (int device, hipMemPool_t pool), cuDeviceSetMemPool(device, POOL(pool)))
 
 FAKE_HIP(hipMemAddressReserve, (void **pointer, size_t bytes, size_t alignment, void *wish, unsigned long long flags),
-         reserve(pointer, bytes, alignment, wish, flags))
-FAKE_HIP(hipMemAddressFree, (void *pointer, size_t bytes), cuMemAddressFree(at(pointer), bytes))
+         reserve_addresses(pointer, bytes, alignment, wish, flags))
+FAKE_HIP(hipMemAddressFree, (void *pointer, size_t bytes), cuMemAddressFree(device_address(pointer), bytes))
 FAKE_HIP(hipMemCreate,
          (hipMemGenericAllocationHandle_t * handle, size_t bytes, const hipMemAllocationProp *properties,
           unsigned long long flags),
-         create(handle, bytes, properties, flags))
+         create_handle(handle, bytes, properties, flags))
 FAKE_HIP(hipMemRelease, (hipMemGenericAllocationHandle_t handle), cuMemRelease(HANDLE(handle)))
 FAKE_HIP(hipMemRetainAllocationHandle, (hipMemGenericAllocationHandle_t * handle, void *address),
-         retain(handle, address))
+         retain_handle(handle, address))
 FAKE_HIP(hipMemMap,
          (void *pointer, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle, unsigned long long flags),
-         cuMemMap(at(pointer), bytes, offset, HANDLE(handle), flags))
-FAKE_HIP(hipMemUnmap, (void *pointer, size_t bytes), cuMemUnmap(at(pointer), bytes))
+         cuMemMap(device_address(pointer), bytes, offset, HANDLE(handle), flags))
+FAKE_HIP(hipMemUnmap, (void *pointer, size_t bytes), cuMemUnmap(device_address(pointer), bytes))
 FAKE_HIP(hipMemSetAccess, (void *pointer, size_t bytes, const hipMemAccessDesc *list, size_t count),
-         cuMemSetAccess(at(pointer), bytes, (const CUmemAccessDesc *)list, count))
+         cuMemSetAccess(device_address(pointer), bytes, (const CUmemAccessDesc *)list, count))
 FAKE_HIP(hipMemGetAccess, (unsigned long long *flags, const hipMemLocation *location, void *pointer),
-         cuMemGetAccess(flags, (const CUmemLocation *)location, at(pointer)))
+         cuMemGetAccess(flags, (const CUmemLocation *)location, device_address(pointer)))
 FAKE_HIP(hipMemGetAllocationGranularity,
          (size_t * bytes, const hipMemAllocationProp *properties, hipMemAllocationGranularity_flags option),
-         granularity(bytes, properties, option))
+         granularity_of(bytes, properties, option))
 FAKE_HIP(hipMemGetAllocationPropertiesFromHandle,
          (hipMemAllocationProp * properties, hipMemGenericAllocationHandle_t handle), properties_of(properties, handle))
 FAKE_HIP(hipMemExportToShareableHandle,
@@ -176,4 +179,4 @@ FAKE_HIP(hipMemExportToShareableHandle,
          cuMemExportToShareableHandle(shared, HANDLE(handle), type, flags))
 FAKE_HIP(hipMemImportFromShareableHandle,
          (hipMemGenericAllocationHandle_t * handle, void *shared, hipMemAllocationHandleType type),
-         import(handle, shared, type))
+         import_handle(handle, shared, type))

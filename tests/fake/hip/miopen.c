@@ -40,12 +40,12 @@ int fake_miopen_living(void)
 #define MAKE(name, type)                                                                                               \
     miopenStatus_t miopenCreate##name(type *object)                                                                    \
     {                                                                                                                  \
-        *object = make(sizeof **object);                                                                               \
+        *object = make_object(sizeof **object);                                                                        \
         return miopenStatusSuccess;                                                                                    \
     }                                                                                                                  \
     miopenStatus_t miopenDestroy##name(type object)                                                                    \
     {                                                                                                                  \
-        return drop(object) ? miopenStatusSuccess : miopenStatusBadParm;                                               \
+        return free_object(object) ? miopenStatusSuccess : miopenStatusBadParm;                                        \
     }
 MAKE(, miopenHandle_t)
 MAKE(TensorDescriptor, miopenTensorDescriptor_t)
@@ -76,7 +76,7 @@ miopenStatus_t miopenSet4dTensorDescriptor(miopenTensorDescriptor_t tensor, miop
     return miopenStatusSuccess;
 }
 
-static size_t elements(miopenTensorDescriptor_t tensor)
+static size_t element_count(miopenTensorDescriptor_t tensor)
 {
     const int *sizes = tensor->sizes;
 
@@ -88,8 +88,8 @@ static bool same_shape(miopenTensorDescriptor_t one, miopenTensorDescriptor_t ot
     return memcmp(one, other, sizeof *one) == 0;
 }
 
-static void combine(int operation, float a_factor, const float *a, float b_factor, const float *b, float *c,
-                    size_t count)
+static void combine_tensors(int operation, float a_factor, const float *a, float b_factor, const float *b, float *c,
+                            size_t count)
 {
     for (size_t i = 0; i < count; i++)
         c[i] = operation == miopenTensorOpMul ? a_factor * a[i] * (b_factor * b[i]) : a_factor * a[i] + b_factor * b[i];
@@ -107,14 +107,14 @@ miopenStatus_t miopenOpTensor(miopenHandle_t handle, int operation, const void *
         !same_shape(a_tensor, c_tensor) || *(const float *)beta != 0)
         return miopenStatusBadParm;
     if (same_shape(b_tensor, c_tensor)) {
-        combine(operation, *(const float *)alpha1, a, *(const float *)alpha2, b, c, elements(c_tensor));
+        combine_tensors(operation, *(const float *)alpha1, a, *(const float *)alpha2, b, c, element_count(c_tensor));
         return miopenStatusSuccess;
     }
     if (operation != miopenTensorOpAdd || *(const float *)alpha1 != 1 || from[0] != 1 || from[2] != 1 || from[3] != 1 ||
         from[1] != c_tensor->sizes[1])
         return miopenStatusBadParm;
     if (a != c)
-        memcpy(c, a, elements(c_tensor) * sizeof(float));
+        memcpy(c, a, element_count(c_tensor) * sizeof(float));
     fake_add_channels(c_tensor->sizes, b, *(const float *)alpha2, c);
     return miopenStatusSuccess;
 }
@@ -128,7 +128,7 @@ miopenStatus_t miopenSetActivationDescriptor(miopenActivationDescriptor_t activa
     return miopenStatusSuccess;
 }
 
-static float apply(const struct miopenActivationDescriptor *it, float x)
+static float apply_activation(const struct miopenActivationDescriptor *it, float x)
 {
     float alpha = (float)it->alpha, beta = (float)it->beta, base = alpha + beta * x;
 
@@ -159,8 +159,8 @@ miopenStatus_t miopenActivationForward(miopenHandle_t handle, miopenActivationDe
     if (!handle || !handle->stream || !same_shape(x_tensor, y_tensor) || *(const float *)alpha != 1 ||
         *(const float *)beta != 0)
         return miopenStatusBadParm;
-    for (size_t i = 0; i < elements(x_tensor); i++)
-        ((float *)y)[i] = apply(activation, ((const float *)x)[i]);
+    for (size_t i = 0; i < element_count(x_tensor); i++)
+        ((float *)y)[i] = apply_activation(activation, ((const float *)x)[i]);
     return miopenStatusSuccess;
 }
 
@@ -170,7 +170,7 @@ miopenStatus_t miopenSetTensor(miopenHandle_t handle, miopenTensorDescriptor_t t
 {
     if (!handle || !handle->stream)
         return miopenStatusBadParm;
-    for (size_t i = 0; i < elements(tensor); i++)
+    for (size_t i = 0; i < element_count(tensor); i++)
         ((float *)to)[i] = *(const float *)value;
     return miopenStatusSuccess;
 }
@@ -209,7 +209,7 @@ miopenStatus_t miopenReduceTensor(miopenHandle_t handle, miopenReduceTensorDescr
                                   miopenTensorDescriptor_t c_tensor, void *c)
 {
     size_t channels = (size_t)a_tensor->sizes[1], places = (size_t)a_tensor->sizes[2] * (size_t)a_tensor->sizes[3];
-    size_t count = elements(a_tensor) / channels;
+    size_t count = element_count(a_tensor) / channels;
 
     if (!handle || !handle->stream || reduction->operation != MIOPEN_REDUCE_TENSOR_AVG || indices || indices_bytes ||
         !workspace || workspace_bytes < WORKSPACE || !is_vector_of(c_tensor, a_tensor) || count < 2 ||
@@ -237,7 +237,7 @@ miopenStatus_t miopenBatchNormalizationForwardInference(miopenHandle_t handle, i
     if (!handle || !handle->stream || mode != miopenBNSpatial || *(float *)alpha != 1 || *(float *)beta != 0 ||
         !same_shape(x_tensor, y_tensor) || x == y || !is_vector_of(vector, x_tensor) || !scale || !bias)
         return miopenStatusBadParm;
-    for (size_t i = 0; i < elements(x_tensor); i++) {
+    for (size_t i = 0; i < element_count(x_tensor); i++) {
         size_t channel = i / places % channels;
         float factor = scales[channel] / sqrtf(variances[channel] + (float)epsilon);
 

@@ -5,7 +5,7 @@
 #include "kernel_files.h"
 
 /* The uuid is the 16 digits that hipDeviceGetUuid() gives: text, as the runtime has it. */
-static void describe(struct fake_device *device, uint32_t index)
+static void describe_device(struct fake_device *device, uint32_t index)
 {
     char digits[17];
 
@@ -27,6 +27,6 @@ const struct fake_model fake_model = {
     .memory_bytes = UINT64_C(192) << 30,
     .context_bytes = UINT64_C(300) << 20,
     .eager = true,
-    .describe = describe,
+    .describe = describe_device,
     .changed = fake_kernel_files_changed,
 };

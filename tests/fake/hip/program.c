@@ -24,7 +24,7 @@ struct binary {
     } loaded[FAKE_DEVICES];
 };
 
-/* A managed variable, which is there from its registration on. */
+/* A managed variable, which exists from its registration on. */
 struct managed {
     struct managed *next;
     const void *modules;
@@ -146,7 +146,7 @@ void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const c
     pthread_mutex_unlock(&lock);
 }
 
-/* Loads what is not loaded in the context, which is a new one after a reset. Under the lock. */
+/* Loads the parts that are not loaded in the context, which is a new one after a reset. Under the lock. */
 static hipError_t load_in(struct binary *binary, CUcontext context, CUmodule *ret_module)
 {
     int device = context->device;
@@ -174,7 +174,7 @@ static hipError_t find_in(struct kernel *kernel, CUcontext context, CUfunction *
     return result;
 }
 
-static struct kernel *find(const void *host)
+static struct kernel *find_kernel(const void *host)
 {
     struct kernel *kernel = kernels;
 
@@ -191,7 +191,7 @@ hipError_t fake_hip_function(const void *host, CUfunction *ret_function)
     if (result != hipSuccess)
         return result;
     pthread_mutex_lock(&lock);
-    struct kernel *kernel = find(host);
+    struct kernel *kernel = find_kernel(host);
     result = kernel ? find_in(kernel, context, ret_function) : hipErrorInvalidDeviceFunction;
     pthread_mutex_unlock(&lock);
     return result;
@@ -207,7 +207,7 @@ static hipError_t find_variable(const void *host, void **address, size_t *size)
     if (result != hipSuccess)
         return result;
     pthread_mutex_lock(&lock);
-    struct kernel *variable = find(host);
+    struct kernel *variable = find_kernel(host);
     result = variable ? load_in(variable->binary, context, &module) : hipErrorInvalidValue;
     if (result == hipSuccess)
         result = cuModuleGetGlobal_v2(&found, size, module, variable->name);

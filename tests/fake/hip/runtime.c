@@ -17,7 +17,7 @@ static _Thread_local int device;
 static _Thread_local CUcontext bound;
 static _Thread_local hipError_t last;
 
-static void forked(void)
+static void runtime_forked(void)
 {
     if (atomic_load(&state) == READY)
         atomic_store(&state, INHERITED);
@@ -27,7 +27,7 @@ static void forked(void)
 /* At load: a handler that came with the first call would miss a fork in the middle of it. */
 __attribute__((constructor)) static void handle_fork(void)
 {
-    pthread_atfork(NULL, NULL, forked);
+    pthread_atfork(NULL, NULL, runtime_forked);
 }
 
 hipError_t fake_hip_init(void)
@@ -81,7 +81,7 @@ static void take_time(void)
     nanosleep(&(struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000}, NULL);
 }
 
-static hipError_t begin(CUcontext *ret_context)
+static hipError_t begin_call(CUcontext *ret_context)
 {
     hipError_t result = hipSuccess;
 
@@ -107,7 +107,7 @@ hipError_t fake_hip_enter(void)
         return result;
     context = atomic_load_explicit(&contexts[device], memory_order_acquire);
     if (!context)
-        result = begin(&context);
+        result = begin_call(&context);
     if (result == hipSuccess && bound != context) {
         result = cuCtxSetCurrent(context);
         bound = result == hipSuccess ? context : NULL;

@@ -21,7 +21,7 @@ static uint32_t find_uuid(const char *item, const uint32_t *from, uint32_t count
     return count;
 }
 
-static uint32_t find(const char *item, const uint32_t *from, uint32_t count)
+static uint32_t find_item(const char *item, const uint32_t *from, uint32_t count)
 {
     char *end;
 
@@ -31,7 +31,7 @@ static uint32_t find(const char *item, const uint32_t *from, uint32_t count)
     return end != item && !*end && index < count ? (uint32_t)index : count;
 }
 
-static uint32_t choose(const char *list, uint32_t visible[FAKE_DEVICES], uint32_t count)
+static uint32_t choose_devices(const char *list, uint32_t visible[FAKE_DEVICES], uint32_t count)
 {
     uint32_t chosen[FAKE_DEVICES], found = 0;
     char copy[1024], *rest = copy, *item;
@@ -39,7 +39,7 @@ static uint32_t choose(const char *list, uint32_t visible[FAKE_DEVICES], uint32_
     strncpy(copy, list, sizeof copy - 1);
     copy[sizeof copy - 1] = 0;
     while ((item = strsep(&rest, ",")) && found < FAKE_DEVICES) {
-        uint32_t one = find(item, visible, count);
+        uint32_t one = find_item(item, visible, count);
         if (one == count)
             break;
         for (uint32_t i = 0; i < found; i++)
@@ -60,6 +60,6 @@ uint32_t fake_hip_visible(uint32_t visible[FAKE_DEVICES])
     for (uint32_t i = 0; i < count; i++)
         visible[i] = i;
     if (rocr)
-        count = choose(rocr, visible, count);
-    return hip ? choose(hip, visible, count) : count;
+        count = choose_devices(rocr, visible, count);
+    return hip ? choose_devices(hip, visible, count) : count;
 }

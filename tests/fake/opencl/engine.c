@@ -70,7 +70,7 @@ static bool is_ready(const struct _cl_event *event)
     return true;
 }
 
-static void act(cl_event event)
+static void run_event(cl_event event)
 {
     if (event->target && event->source)
         memcpy(event->target, event->source, event->bytes);
@@ -90,7 +90,7 @@ static void call_back(cl_event event, struct fake_callback *due)
     }
 }
 
-static struct fake_callback *finish(cl_event event, cl_int status)
+static struct fake_callback *finish_event(cl_event event, cl_int status)
 {
     struct fake_callback *due = event->callbacks;
 
@@ -131,16 +131,16 @@ static void run_command(cl_event event)
                                     .tv_nsec = (long)(event->duration_ns % 1000000000u)};
         nanosleep(&duration, NULL);
     }
-    act(event);
+    run_event(event);
     pthread_mutex_lock(&lock);
-    struct fake_callback *due = finish(event, CL_COMPLETE);
+    struct fake_callback *due = finish_event(event, CL_COMPLETE);
     pthread_mutex_unlock(&lock);
     call_back(event, due);
     release_event(event);
     pthread_mutex_lock(&lock);
 }
 
-static void *work(void *unused)
+static void *engine_main(void *unused)
 {
     pthread_mutex_lock(&lock);
     for (;;) {
@@ -158,7 +158,7 @@ static void make_worker(void)
 {
     pthread_t thread;
 
-    if (!worker_made && pthread_create(&thread, NULL, work, NULL) == 0) {
+    if (!worker_made && pthread_create(&thread, NULL, engine_main, NULL) == 0) {
         pthread_detach(thread);
         worker_made = true;
     }
@@ -187,8 +187,8 @@ cl_int fake_submit(cl_event event, cl_bool blocking, cl_event *event_ret)
         *event_ret = retain(event);
     if (!event->duration_ns && is_ready(event)) {
         event->start_ns = fake_now_ns();
-        act(event);
-        due = finish(event, CL_COMPLETE);
+        run_event(event);
+        due = finish_event(event, CL_COMPLETE);
         pthread_mutex_unlock(&lock);
         call_back(event, due);
         release_event(event);
@@ -252,7 +252,7 @@ static cl_event create_user_event(cl_context context, cl_int *errcode_ret)
 static cl_int set_user_event_status(cl_event event, cl_int status)
 {
     pthread_mutex_lock(&lock);
-    struct fake_callback *due = finish(event, status);
+    struct fake_callback *due = finish_event(event, status);
     pthread_mutex_unlock(&lock);
     call_back(event, due);
     return CL_SUCCESS;

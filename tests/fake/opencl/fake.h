@@ -4,7 +4,7 @@
  * kernels that take as long as their argument says.
  *
  * Owns: the objects and their honest life: reference counts, destructor callbacks, events, profiling times.
- * Never: ships, computes anything, or does what the tests do not look at.
+ * Never: ships, computes anything, or does work that no test checks.
  *
  * Kernels: "noop" is done when it is enqueued; "sleep" takes as many microseconds as its argument 0 (cl_uint) says.
  * Sources: "GLOBAL=<n>" gives a program n bytes of global variables.
@@ -81,7 +81,7 @@ struct _cl_mem {
     cl_mem parent; /* of a sub-buffer or an image over a buffer; owned */
     cl_mem_object_type type;
     size_t size, element;
-    char *data; /* NULL for what is never read */
+    char *data; /* NULL for memory that is never read */
     struct fake_destructor *destructors;
 };
 
@@ -139,7 +139,7 @@ uint64_t fake_now_ns(void);
 /* True when this was the last reference. */
 bool fake_unref(struct fake_object *object);
 
-/* engine.c: a command of `queue`; the caller fills in what it does and submits it. */
+/* engine.c: a command of `queue`; the caller fills in its action and submits it. */
 cl_event fake_command(cl_command_queue queue, cl_command_type type, cl_uint num_waits, const cl_event *waits);
 cl_int fake_submit(cl_event event, cl_bool blocking, cl_event *event_ret);
 void fake_install_engine(cl_icd_dispatch *dispatch);

@@ -153,7 +153,7 @@ static void *get_extension_for_platform(cl_platform_id platform, const char *nam
     return get_extension(name);
 }
 
-static void install(void)
+static void install_dispatch(void)
 {
     if (fake_dispatch.clGetPlatformInfo)
         return;
@@ -175,19 +175,19 @@ static void install(void)
 
 static cl_int icd_get_platform_ids(cl_uint count, cl_platform_id *platforms, cl_uint *ret)
 {
-    install();
+    install_dispatch();
     return get_platform_ids(count, platforms, ret);
 }
 
 EXPORTED cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info name, size_t size, void *value, size_t *ret)
 {
-    install();
+    install_dispatch();
     return get_platform_info(platform, name, size, value, ret);
 }
 
 EXPORTED void *clGetExtensionFunctionAddress(const char *name)
 {
-    install();
+    install_dispatch();
     if (strcmp(name, "clIcdGetPlatformIDsKHR") == 0)
         return (void *)(uintptr_t)icd_get_platform_ids;
     if (strcmp(name, "clGetPlatformInfo") == 0)

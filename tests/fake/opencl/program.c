@@ -37,8 +37,8 @@ static cl_program create_with_il(cl_context context, const void *il, size_t leng
     return NULL;
 }
 
-static cl_int build(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
-                    void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
+static cl_int build_program(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
+                            void(CL_CALLBACK *notify)(cl_program, void *), void *user_data)
 {
     program->built = true;
     if (notify)
@@ -142,7 +142,7 @@ void fake_install_program(cl_icd_dispatch *dispatch)
 {
     dispatch->clCreateProgramWithSource = create_with_source;
     dispatch->clCreateProgramWithIL = create_with_il;
-    dispatch->clBuildProgram = build;
+    dispatch->clBuildProgram = build_program;
     dispatch->clRetainProgram = retain_program;
     dispatch->clReleaseProgram = release_program;
     dispatch->clGetProgramInfo = get_program_info;

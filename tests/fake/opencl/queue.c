@@ -77,8 +77,8 @@ static cl_int get_queue_info(cl_command_queue queue, cl_command_queue_info name,
     }
 }
 
-static cl_int launch(cl_command_queue queue, cl_kernel kernel, cl_command_type type, cl_uint num_waits,
-                     const cl_event *waits, cl_event *event_ret)
+static cl_int queue_kernel(cl_command_queue queue, cl_kernel kernel, cl_command_type type, cl_uint num_waits,
+                           const cl_event *waits, cl_event *event_ret)
 {
     if (!queue)
         return CL_INVALID_COMMAND_QUEUE;
@@ -95,17 +95,17 @@ static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint d
 {
     if (dimensions < 1 || dimensions > 3)
         return CL_INVALID_WORK_DIMENSION;
-    return launch(queue, kernel, CL_COMMAND_NDRANGE_KERNEL, num_waits, waits, event_ret);
+    return queue_kernel(queue, kernel, CL_COMMAND_NDRANGE_KERNEL, num_waits, waits, event_ret);
 }
 
 static cl_int enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint num_waits, const cl_event *waits,
                            cl_event *event_ret)
 {
-    return launch(queue, kernel, CL_COMMAND_TASK, num_waits, waits, event_ret);
+    return queue_kernel(queue, kernel, CL_COMMAND_TASK, num_waits, waits, event_ret);
 }
 
-static cl_int copy(cl_command_queue queue, cl_command_type type, char *target, const char *source, size_t bytes,
-                   cl_bool blocking, cl_uint num_waits, const cl_event *waits, cl_event *event_ret)
+static cl_int queue_copy(cl_command_queue queue, cl_command_type type, char *target, const char *source, size_t bytes,
+                         cl_bool blocking, cl_uint num_waits, const cl_event *waits, cl_event *event_ret)
 {
     if (!queue)
         return CL_INVALID_COMMAND_QUEUE;
@@ -119,26 +119,26 @@ static cl_int copy(cl_command_queue queue, cl_command_type type, char *target, c
 static cl_int enqueue_read(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
                            void *pointer, cl_uint num_waits, const cl_event *waits, cl_event *event_ret)
 {
-    return copy(queue, CL_COMMAND_READ_BUFFER, pointer, buffer->data ? buffer->data + offset : NULL, size, blocking,
-                num_waits, waits, event_ret);
+    return queue_copy(queue, CL_COMMAND_READ_BUFFER, pointer, buffer->data ? buffer->data + offset : NULL, size,
+                      blocking, num_waits, waits, event_ret);
 }
 
 static cl_int enqueue_write(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
                             const void *pointer, cl_uint num_waits, const cl_event *waits, cl_event *event_ret)
 {
-    return copy(queue, CL_COMMAND_WRITE_BUFFER, buffer->data ? buffer->data + offset : NULL, pointer, size, blocking,
-                num_waits, waits, event_ret);
+    return queue_copy(queue, CL_COMMAND_WRITE_BUFFER, buffer->data ? buffer->data + offset : NULL, pointer, size,
+                      blocking, num_waits, waits, event_ret);
 }
 
 static cl_int enqueue_fill(cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,
                            size_t offset, size_t size, cl_uint num_waits, const cl_event *waits, cl_event *event_ret)
 {
-    return copy(queue, CL_COMMAND_FILL_BUFFER, NULL, NULL, size, CL_FALSE, num_waits, waits, event_ret);
+    return queue_copy(queue, CL_COMMAND_FILL_BUFFER, NULL, NULL, size, CL_FALSE, num_waits, waits, event_ret);
 }
 
 static cl_int enqueue_marker(cl_command_queue queue, cl_uint num_waits, const cl_event *waits, cl_event *event_ret)
 {
-    return copy(queue, CL_COMMAND_MARKER, NULL, NULL, 0, CL_FALSE, num_waits, waits, event_ret);
+    return queue_copy(queue, CL_COMMAND_MARKER, NULL, NULL, 0, CL_FALSE, num_waits, waits, event_ret);
 }
 
 static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *pointers[],
