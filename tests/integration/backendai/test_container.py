@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program in a mount namespace made from the Docker arguments: Docker's effects of them, and no more.
 
-Owns: that a fraction is really held. Never: needs Docker, or an accelerator where there is an OpenCL device.
+Owns: the proof that a fraction is really held. Never: needs Docker, or an accelerator where there is an OpenCL device.
 """
 import asyncio
 import json

@@ -122,7 +122,7 @@ def all_is_granted_or_nothing():
 
 
 @test
-def what_is_granted_is_what_was_asked_for():
+def granted_amounts_equal_the_request():
     exact = make({"a": "1", "b": "1"}, quantum=D("0.1"))
     equal(exact.allocate({"facet.shares": D("1.5")}), {"facet.shares": {"a": D("0.8"), "b": D("0.7")}})
     rounded = make({"a": "1", "b": "1"}, quantum=D("0.1"), rules=ROUND_DOWN)
@@ -229,7 +229,7 @@ def pruned(allocation):
 
 
 class Replay:
-    """One vector; `check` says what came of a step."""
+    """One vector; `check` judges the result of a step."""
 
     def __init__(self, vector, rules, check):
         self.vector, self.check = vector, check
@@ -423,7 +423,7 @@ def threads_never_take_more_than_there_is():
 
 
 @test
-def what_is_made_is_ended():
+def maps_and_grants_are_ended():
     gc.collect()  # objects that other tests left end here
     with world.counted() as count:
         for _ in range(20):

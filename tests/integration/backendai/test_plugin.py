@@ -116,7 +116,7 @@ def without_enforcing_arguments_are_those_of_the_device():
 
 
 @test
-def a_container_is_given_what_facet_run_gives_a_process():
+def a_container_gets_the_environment_of_facet_run():
     async def look():
         plugin = await ready()
         alloc_map = await plugin.create_alloc_map()
@@ -200,7 +200,7 @@ def resource_txt_comes_back_as_it_was():
 
 
 @test
-def errors_name_what_is_wrong_and_leave_nothing():
+def errors_name_the_fault_and_leave_nothing():
     async def look():
         plugin = await ready(socket=NO_DAEMON)
         devices = list(plugin._devices)
@@ -263,7 +263,7 @@ def many_coroutines_at_once_are_each_given_their_own():
 
 
 @test
-def what_is_made_is_ended():
+def objects_of_a_plugin_are_ended():
     async def look():
         plugin = await ready()
         alloc_map = await plugin.create_alloc_map()

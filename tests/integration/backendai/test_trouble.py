@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults around the plugin: settings that are texts, calls that are cancelled, images and daemons that lie.
 
-Owns: that nothing is left behind, granted without a wall, or counted as zero. Never: asserts how long anything takes.
+Owns: proofs that nothing is left behind, granted without a wall, or counted as zero. Never: asserts a time.
 """
 import asyncio
 import copy
@@ -247,7 +247,7 @@ def a_vgpu_whose_processes_were_not_counted_is_not_left_over():
 
 
 @test
-def what_is_damaged_keeps_its_vgpu_and_takes_nothing_else():
+def a_damaged_container_keeps_its_vgpu_and_takes_nothing_else():
     async def look():
         plugin = await ready(reap_after_s="1e-9")
         alloc_map = await plugin.create_alloc_map()
@@ -315,7 +315,7 @@ def the_end_of_the_loop_leaves_nothing():
 
 
 @test
-def whatever_fails_after_the_vgpu_was_made_takes_it_back():
+def a_failure_after_the_vgpu_was_made_removes_it():
     async def look():
         plugin = await ready()
         for answer in ({}, {"segment": "/x", "environment": {"A_VISIBLE_DEVICES": "1\0"}}, {"segment": 7, "environment": 7}):
@@ -394,7 +394,7 @@ def a_container_is_given_no_variable_that_facet_does_not_define():
 # --- lifecycle ---
 
 @test
-def a_daemon_that_is_away_defers_and_what_cannot_be_denies():
+def an_absent_daemon_defers_and_an_impossible_request_denies():
     async def look():
         plugin = FacetPlugin({"socket": os.path.join(world.FOLDER.name, "nobody.sock")}, {})
         await plugin.init()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapter beside the stand-in of Backend.AI, installed as a package is: importing this comes first.
 
-Owns: where modules are found, a simulated machine, a daemon of its own. Never: tests anything.
+Owns: the places of modules, a simulated machine, a daemon of its own. Never: tests anything.
 """
 import os
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place whose tenants run examples/opencl_burn, with kernels of about a millisecond.
 
-Owns: how it is started, and reading what it says. Never: tests anything.
+Owns: starting it, and reading its output. Never: tests anything.
 """
 import json
 import subprocess

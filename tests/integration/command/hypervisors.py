@@ -147,7 +147,7 @@ class _Api(http.server.BaseHTTPRequestHandler):
 
 
 class CloudHypervisor(Served):
-    """`refuse` is the number of the change that it refuses; `slow`: how often a device is still there when asked for."""
+    """`refuse` is the number of the change that it refuses; `slow`: the queries that still list a removed device."""
 
     def __init__(self, path, refuse=None, slow=2, info=None):
         super().__init__(path, _Api)

@@ -2,7 +2,7 @@
 """A place to compile kernels in.
 
 Owns: the choice between the stand-in for the compiler and the real one, and saxpy, which both know.
-Never: asserts what a compile makes.
+Never: asserts the result of a compile.
 """
 import os
 

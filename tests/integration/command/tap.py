@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test functions in, TAP out.
 
-Owns: the list of tests of one file and their report. Never: knows what is tested.
+Owns: the list of tests of one file and their report. Never: knows the subjects of tests.
 """
 import sys
 import traceback

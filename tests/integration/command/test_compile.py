@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`facet compile` and `facet kernel`, with the stand-in for the compiler, and with the real one where it was built.
 
-The stand-in (tests/unit/kernel/fake_backend.c) knows no language: words in the source say what it does.
+The stand-in (tests/unit/kernel/fake_backend.c) knows no language: words in the source choose its action.
 """
 import json
 import os
@@ -33,7 +33,7 @@ def an_image_is_named_after_its_source_and_target():
 
 
 @test
-def what_was_compiled_is_found_again():
+def a_compiled_image_is_found_again():
     with Kernels() as place:
         place.write("k.cl", "ok")
         hits = [place.json("compile", *more, "k.cl", "--json")["statistics"]["cache_hit"]
@@ -199,7 +199,7 @@ def an_image_replaces_an_older_one_whole_or_not_at_all():
 
 
 @test
-def without_a_compiler_it_is_said_what_to_install():
+def without_a_compiler_the_message_names_the_package():
     with Kernels() as place:
         place.write("k.cl", "ok")
         os.mkdir(place.path("lib"))
@@ -309,7 +309,7 @@ def numbers_of_dimensions_that_there_are_not_are_refused():
 
 
 @test
-def messages_begin_with_what_was_typed():
+def messages_begin_with_the_typed_word():
     with Kernels("real") as place:
         run_saxpy(place)
         place.write("bad.cl", "kernel void k(global int *x) { x[0] = nowhere; }\n")

@@ -99,7 +99,7 @@ def the_generator_s_words_do_not_speak_to_a_terminal():
 
 
 @test
-def what_a_killed_compile_left_in_memory_goes_with_the_next_one():
+def folders_of_a_killed_compile_go_with_the_next_one():
     with Kernels("real") as place:
         folders = [tempfile.mkdtemp(prefix="facet-compile-", dir="/dev/shm") for _ in range(3)]
         try:

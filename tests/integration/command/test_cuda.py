@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet run on NVIDIA GPUs: the whole road from the command to a limited program, over the fake driver and NVML."""
+"""facet run on NVIDIA GPUs: the whole path from the command to a limited program, over the fake driver and NVML."""
 import json
 import os
 import shlex
@@ -161,7 +161,7 @@ def vgpus_that_do_not_go_together_are_refused():
 
 
 @test
-def a_quota_below_what_a_context_costs_is_refused_clearly():
+def a_quota_below_the_cost_of_a_context_is_refused_clearly():
     with CudaPlace() as place:
         place.facet("vgpu", "create", "--name", "small", "-d", "cuda:0", "-m", "100M")
         done = place.facet("run", "-v", "--vgpu", "small", "--", TENANT, "store")
@@ -251,7 +251,7 @@ def a_part_of_a_gpu_in_mig_mode_is_entered_by_its_name():
 
 
 @test
-def wrong_devices_are_named_with_what_there_is():
+def wrong_devices_are_named_with_the_present_ones():
     with CudaPlace() as place:
         for wrong in ("cuda:7", "nvidia", "GPU-0"):
             done = place.facet("run", "-d", wrong, "true")
@@ -271,7 +271,7 @@ def a_machine_without_the_driver_says_what_is_missing():
         done = place.facet("run", "-d", "cuda:0", "true")
         equal(done.returncode != 0, True, done.stderr)
         contains(done.stderr, "libnvidia-ml.so.1 and libcuda.so.1) finds no device on this machine")
-    # The same where nothing else is there, and where only the management library is missing.
+    # So also where no other driver is present, and where only the management library is missing.
     for kept in ((), ("libcuda.so.1",)):
         with CudaPlace() as place:
             os.mkdir(place.path("lib"))
@@ -386,7 +386,7 @@ def page_commands():
 
 
 @test
-def every_command_of_the_page_does_what_it_says():
+def every_command_of_the_page_works():
     commands = list(page_commands())
     equal(len(commands) > 10, True, "the page has commands")
     with CudaPlace() as place, CudaPlace(FAKE_CUDA_MEMORY="80G,80G", FAKE_CUDA_MIG="1") as cut:

@@ -134,7 +134,7 @@ WRONG = (
 
 
 @test
-def config_shows_what_is_refused():
+def config_shows_refused_values():
     with Place() as place:
         for variable, value, reason in WRONG:
             done = place.facet("config", "--json", env={variable: value})
@@ -168,7 +168,7 @@ def config_asks_the_simulation():
 
 
 @test
-def provider_cpu_refuses_what_config_refuses():
+def provider_cpu_refuses_the_values_that_config_refuses():
     cpu = os.path.join(BUILD, "facet-provider-cpu.so")
     with Place() as place:
         for variable, values in (("FACET_CPU_COMMIT", ("0", "1", "2", "x")), ("FACET_CPU_UNITS", ("0", "1", "256", "257")),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A device that runs kernels and takes no programs: it is shown, and never what is meant by none.
+"""A device that runs kernels and takes no programs: it is shown, and is never the default device.
 
 Owns: the rule that a device without an isolation mode is not for programs. Never: runs a kernel.
 """
@@ -16,7 +16,7 @@ KERNELS = os.path.join(os.environ["FACET_TEST_FIXTURES"], "command_kernels_only.
 
 
 class Machine(Real):
-    """With these providers. The very first look at the machine is made by the constructor."""
+    """With these providers. The constructor reads the machine for the first time."""
 
     def __init__(self, *providers):
         self.providers = providers
@@ -47,14 +47,14 @@ def it_stands_behind_all_others():
 
 
 @test
-def what_is_meant_by_none_is_a_device_for_programs():
+def the_default_device_takes_programs():
     with Machine(KERNELS, SIMULATED) as place:
         equal(place.json("vgpu", "create", "--json")["device"], "sim:0")
         equal(place.json("vgpu", "create", "-d", "0", "--json")["device"], "sim:0")
 
 
 @test
-def programs_are_refused_with_what_to_do():
+def refusals_of_programs_say_what_to_do():
     with Machine(KERNELS, SIMULATED) as place:
         for arguments in (["run", "-d", "kernels:0", "--", "true"], ["run", "-d", "1", "-m", "50%", "--", "true"],
                           ["vgpu", "create", "-d", "kernels-0"], ["vgpu", "create", "-d", "kernels:0", "--mode", "shared"]):

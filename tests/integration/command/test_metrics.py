@@ -71,7 +71,7 @@ def one_look_has_no_rates():
 
 
 @test
-def a_device_is_what_its_provider_measures():
+def a_device_is_measured_by_its_provider():
     with Place() as place:
         simulate(place, {"kind": "ecc_corrected", "count": 7})
         uuid = place.json("devices", "--json")["devices"][0]["uuid"]
@@ -91,7 +91,7 @@ def a_device_is_what_its_provider_measures():
 
 
 @test
-def what_a_provider_cannot_tell_is_absent_and_not_zero():
+def values_unknown_to_a_provider_are_absent_and_not_zero():
     with Place() as place:
         simulate(place, providers=("cpu",))  # it works in its own process, and here nothing does
         found = by_key(place.json("metrics", "--json", "-d", "cpu:0", "--interval", "0.1")["subjects"][0])
@@ -123,7 +123,7 @@ def a_device_that_is_lost_is_refused_and_later_gone():
 
 
 @test
-def the_json_is_what_the_schema_says():
+def the_json_keeps_to_its_schema():
     try:
         import jsonschema
     except ImportError as error:

@@ -167,7 +167,7 @@ def there_are_machines_of_all_kinds():
 
 
 @test
-def the_json_is_what_the_schema_says():
+def the_json_keeps_to_its_schema():
     try:
         import jsonschema
     except ImportError as missing:
@@ -188,7 +188,7 @@ def the_json_is_what_the_schema_says():
 
 
 @test
-def one_function_says_what_the_list_says():
+def one_function_equals_its_entry_in_the_list():
     with Place() as place:
         for name in NAMES:
             with machine(name) as root:
@@ -224,7 +224,7 @@ def the_errors_that_users_hit_are_told_before():
 
 
 @test
-def types_of_virtual_gpus_say_what_can_be_made_now():
+def types_of_virtual_gpus_say_how_many_can_be_made_now():
     with Place() as place, machine("vgpu") as root:
         older = show(place, root, "81:00.0")["types"]
         equal([(kind["id"], kind["available"], kind["made_as"]) for kind in older],
@@ -294,7 +294,7 @@ def hanging(root, address):
 
 
 @test
-def what_is_stuck_is_named_and_the_others_are_whole():
+def a_stuck_function_is_named_and_the_others_are_whole():
     why = "is stuck: its driver, or a reset, has not come back, and keeps its lock in the kernel"
     with Place() as place, machine("laptop") as root:
         before = {function["address"]: function for function in scan(place, root)["functions"]}
@@ -324,7 +324,7 @@ def nothing_is_written():
 
 
 @test
-def what_sleeps_is_not_woken():
+def a_sleeping_function_is_not_woken():
     asleep = ("0000:00:01.0", "0000:01:00.0", "0000:02:00.0", "0000:03:00.0")
     with Place() as place, machine("sleeping") as root:
         for arguments in (["scan"], ["scan", "--all"], ["show", "0000:01:00.0"]):
@@ -370,7 +370,7 @@ def without_permission_to_look_the_answer_is_unknown():
 
 
 @test
-def what_may_not_be_read_says_so():
+def unreadable_values_say_so():
     directory = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
     more = "\n".join(f"{directory}/{name} mode 0000" for name in ("vendor", "config", "resource", "reset_method"))
     with Place() as place, machine("ready", more) as root:

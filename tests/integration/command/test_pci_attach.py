@@ -42,7 +42,7 @@ def forms_are_as_agreed():
 
 
 @test
-def a_shell_reads_back_what_was_printed():
+def a_shell_reads_back_the_printed_words():
     with Place() as place:
         host = machine(place)
         rom = "/roms/it's $HOME `x` \"y\" \\ *,é"
@@ -56,7 +56,7 @@ def a_shell_reads_back_what_was_printed():
 
 
 @test
-def what_makes_no_sense_is_not_printed_as_if_it_did():
+def senseless_options_are_refused():
     with Place() as place:
         host = machine(place)
         done = place.facet("pci", "attach", "--root", host, "--qemu", "--managed", "01:00.0")
@@ -72,7 +72,7 @@ def what_makes_no_sense_is_not_printed_as_if_it_did():
 
 
 @test
-def what_the_host_says_counts():
+def the_state_of_the_host_counts():
     with Place() as place:
         host = machine(place, **{"0000_02_00_0": "nvidia", "0000_03_00_0": None})
         done = place.facet("pci", "attach", "--root", host, "--qemu", "02:00.0", "03:00.0", "09:00.0")
@@ -139,7 +139,7 @@ def qemu_is_given_companions_first_and_gives_all_back():
 
 
 @test
-def what_qemu_refuses_is_told_with_device_and_step():
+def a_refusal_of_qemu_names_device_and_step():
     with Place() as place:
         host = machine(place)
         with Qemu(place.path("qmp"), refuse="device_add") as qemu:
@@ -254,7 +254,7 @@ def wrong_use_is_refused():
 
 
 @test
-def a_real_qemu_refuses_what_the_host_does_not_have():
+def a_real_qemu_refuses_a_function_that_the_host_lacks():
     if not os.access(QEMU, os.X_OK):
         raise Skip(f"{QEMU} is not installed")
     with Place() as place:

@@ -105,7 +105,7 @@ def a_plan_as_json_says_the_same():
 
 
 @test
-def what_cannot_be_is_refused():
+def impossible_plans_are_refused():
     with Place() as place, machine("desktop") as root:
         for arguments, status, text in [
                 (["plan"], 2, "ADDRESS is missing"),

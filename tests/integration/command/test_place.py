@@ -55,7 +55,7 @@ def verdicts(done):
 
 
 @test
-def what_is_recorded_passes():
+def recorded_vectors_pass():
     with Place() as place:
         done = replay(place, file_of(GOOD, {**GOOD, "id": "again"}))
         equal((done.returncode, done.stderr), (0, ""))
@@ -122,7 +122,7 @@ def a_recorded_defect_is_told_and_passes_but_of_a_probe_only():
 
 
 @test
-def a_difference_that_breaks_no_rule_fails_whatever_its_origin():
+def a_difference_that_breaks_no_rule_fails_with_any_origin():
     with Place() as place:
         done = replay(place, file_of(vector("v", [allocate("1", {"a1": "1"}, {"a1": "1"})], origin="executed_probe")))
         equal((done.returncode, verdicts(done)), (1, ["not ok 1 - v"]))
@@ -154,7 +154,7 @@ def a_malformed_vector_is_named_and_the_others_run():
 
 
 @test
-def what_is_no_file_of_vectors_is_refused():
+def a_file_without_vectors_is_refused():
     cases = {"": "line 1", "{": "line 1", "[]": "expected", '{"vectors": 3}': "/vectors: expected an array",
              '{"vectors": []}': "/vectors: expected vectors", '{"vectors": [{}]}': "/vectors/0/id: expected a text",
              '{"vectors": [{"id": 1}]}': "/vectors/0/id", '{"schema": 2, "vectors": [{"id": "a"}]}': "/schema: expected 1",

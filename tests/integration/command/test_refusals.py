@@ -258,7 +258,7 @@ def refusals_are_json_too():
 
 
 @test
-def no_devices_is_said_with_what_to_do():
+def a_machine_without_devices_gets_advice():
     with Place() as place:
         refused(place, ["devices"], 1, "facet devices: ")
 

@@ -65,7 +65,7 @@ def a_reservation_lives_from_place_to_release():
 
 
 @test
-def what_is_printed_as_json_keeps_to_its_schemas():
+def printed_json_keeps_to_its_schemas():
     with Node() as node:
         planned = json.loads(good(node.place("--slot", f"{SLOT}=2", "--dry-run", "--json")))
         keeps_to("reservation.schema.json", planned)
@@ -121,7 +121,7 @@ def wrong_requests_start_no_daemon():
 
 
 @test
-def what_cannot_be_had_is_refused():
+def impossible_amounts_are_refused():
     with Node() as node:
         for arguments, status, said in ((["--slot", f"{SLOT}=9"], 2, "9 asked for, expected at most 8: all that"),
                                         (["--slot", f"{SLOT}=0.005"], 2, "a multiple of 0.01"),
@@ -195,7 +195,7 @@ def one_job_goes_where_the_policy_wants_it():
 
 
 @test
-def what_is_placed_is_known_to_the_next_decision():
+def placed_jobs_are_known_to_the_next_decision():
     with Node() as node:
         job, placed = {"num_gpu": 1, "gpu_milli": 500, "gpu_spec": "T4"}, node.path("placed")
         node.write("placed", "\n")

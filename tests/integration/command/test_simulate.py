@@ -53,7 +53,7 @@ def one_object_per_policy():
 
 
 @test
-def what_is_printed_keeps_to_its_schema():
+def printed_results_keep_to_their_schema():
     with Place() as place:
         lists = write_lists(place)
         for options in (["--policy", "all"], ["--load", "50,97.5"], ["--departures", "--migrate", "2"]):

@@ -27,7 +27,7 @@ class Simulated(Real):
         super().__init__()
 
     def facet(self, *arguments, **options):
-        if not self.prepared:  # the very first look at the machine is made by the constructor
+        if not self.prepared:  # the constructor reads the machine for the first time
             self.prepared = True
             self.env.update(FACET_PROVIDER_PATH=PROVIDER, FACET_SIM_STATE=self.path("machine"),
                             FACET_SIM_FAULTS=self.path("faults.json"),
@@ -49,7 +49,7 @@ def a_provider_that_blocks_is_named_and_not_the_daemon():
 
 
 @test
-def what_is_half_made_has_no_amounts():
+def a_half_made_vgpu_has_no_amounts():
     with Simulated() as place:
         equal(place.facet("vgpu", "create", "--mode", "partitioned", "--template", "1g.10gb", "--name", "p").returncode, 0)
         place.kill_daemon()
@@ -76,7 +76,7 @@ def free_places_that_cannot_be_read_are_unknown():
 
 
 @test
-def what_a_removal_leaves_behind_is_said():
+def a_removal_reports_a_part_that_the_provider_lost():
     with Simulated() as place:
         equal(place.facet("vgpu", "create", "--mode", "partitioned", "--template", "1g.10gb", "--name", "a").returncode, 0)
         for name in os.listdir(place.path("machine")):

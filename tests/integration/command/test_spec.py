@@ -178,7 +178,7 @@ def a_mixed_node_is_one_document():
 
 
 @test
-def what_cannot_be_asked_is_not_offered():
+def a_device_that_cannot_be_queried_is_not_offered():
     """The provider dies while it is asked for a device's partitions: unknown is not the same as none."""
     with Place(real=True) as place:
         env = simulated(place, "h200x8")
@@ -271,7 +271,7 @@ def everything_wrong_is_printed():
 
 
 @test
-def what_is_no_document_is_refused_with_its_place():
+def a_text_that_is_no_document_is_refused_with_its_place():
     with Place() as place:
         for text, fragment in (('{"a": 1,\n "a": 2}', "line 2, column"), ('{"a": 1e999}', "line 1"),
                                ("[" * 5000, "depth"), ("", "line 1"), ('{"a": 99999999999999999999}', "too big"),
@@ -309,7 +309,7 @@ def lists_that_are_cut_say_so():
 
 
 @test
-def no_violation_is_lost_for_what_it_quotes():
+def no_violation_is_lost_by_a_long_quotation():
     """A quoted text is cut to length, within a character too."""
     document = {"format": "facet-accelerator-workload", "version": "1.0", "runtime": "a" + "\u00e9" * 60,
                 "ipc_mode": "a" + "\u00e9" * 60, "networks": ["x" + "\u00e9" * 80]}
@@ -319,7 +319,7 @@ def no_violation_is_lost_for_what_it_quotes():
 
 
 @test
-def refusals_are_json_whatever_a_file_is_called():
+def refusals_are_json_for_any_name_of_a_file():
     with Place() as place:
         for name in (b"\xff.json", ("a" + "\u00e9" * 60).encode()):
             done = place.facet("spec", "validate", "--json", os.fsdecode(name), errors="surrogateescape")
@@ -354,7 +354,7 @@ def schemas_are_the_published_ones():
 
 
 @test
-def a_configuration_is_rendered_or_says_what_is_left():
+def a_configuration_is_rendered_or_names_the_members_left_out():
     with Place() as place:
         validator("workload").validate(WORKLOAD)
         place.write("w.json", json.dumps(WORKLOAD))

@@ -38,7 +38,7 @@ def list_is_a_table_when_piped():
 
 
 @test
-def list_of_nothing_says_what_to_do():
+def an_empty_list_says_what_to_do():
     with Place() as place:
         done = place.facet("vgpu", "list")
         equal((done.returncode, done.stdout), (0, ""))
@@ -55,7 +55,7 @@ def show_is_a_card():
 
 
 @test
-def json_is_what_the_daemon_said():
+def json_is_the_answer_of_the_daemon():
     with Place() as place:
         with_two(place)
         one = place.json("vgpu", "show", "alice", "--json")
@@ -68,7 +68,7 @@ def json_is_what_the_daemon_said():
 
 
 @test
-def set_sends_only_what_changes():
+def set_sends_only_changed_members():
     with Place() as place:
         with_two(place)
         equal(place.facet("vgpu", "set", "alice", "-m", "512M").returncode, 0)

@@ -2,11 +2,11 @@
 /*
  * A program that keeps a GPU busy: cuda-burn SECONDS KERNEL[,KERNEL...] BLOCKS DEPTH [graph NODES]
  *
- * Launches the KERNELs in turn (a graph has the first), at most DEPTH launches ahead of what is complete (1: each is
+ * Launches the KERNELs in turn (a graph has the first), at most DEPTH launches ahead of completion (1: each is
  * waited for; "fill" as the only KERNEL: fills of so many bytes), and says at the end how long launches stood:
  * {"pid","launches","stall_p99_us","stall_most_us"}.
  *
- * Owns: that loop. Never: includes anything of Facet.
+ * Owns: this loop. Never: includes anything of Facet.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_times(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
         ring.next++;
     }
     unsigned long kept = count < STALLS ? count : STALLS;
-    qsort(stalls_us, kept, sizeof *stalls_us, compare);
+    qsort(stalls_us, kept, sizeof *stalls_us, compare_times);
     printf("{\"pid\": %d, \"launches\": %lu, \"stall_p99_us\": %u, \"stall_most_us\": %u}\n", (int)getpid(), count,
            stalls_us[kept * 99 / 100], stalls_us[kept - 1]);
     return 0;

@@ -9,7 +9,8 @@
 
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
-/* Many launches, sampled among them, while streams are captured in every mode: the graphs hold what was captured. */
+/* Many launches, sampled among them, while streams are captured in every mode: the graphs hold the captured
+ * launches. */
 void role_capture(void)
 {
     static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,

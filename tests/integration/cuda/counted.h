@@ -33,8 +33,8 @@ static inline struct facet_usage_totals totals_inside(void)
     return totals;
 }
 
-/* Ten seconds are for a machine that does something else: a count that never comes is what fails. */
-static inline bool becomes(bool (*is_so)(uint64_t value), uint64_t value)
+/* Ten seconds are for a machine that does something else: only a count that never comes fails. */
+static inline bool count_becomes(bool (*is_so)(uint64_t value), uint64_t value)
 {
     for (int i = 0; i < 2000; i++) {
         if (is_so(value))
@@ -64,6 +64,6 @@ static inline bool one_waits(uint64_t unused)
 }
 
 /* All is complete and reported, and it was so many launches. */
-#define SETTLED(count) CHECK(becomes(is_settled, count))
+#define SETTLED(count) CHECK(count_becomes(is_settled, count))
 
 #endif

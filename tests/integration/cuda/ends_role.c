@@ -52,7 +52,7 @@ static bool launch_into(const char *kernel, CUstream stream)
     return function && client_launch(function, ENDS_BLOCKS, stream) == CUDA_SUCCESS;
 }
 
-static bool copies(bool said)
+static bool copies_words(bool said)
 {
     static CUdeviceptr memory;
     char byte;
@@ -104,7 +104,7 @@ static bool wait_by(const char *way, CUstream stream)
     if (strcmp(way, "device") == 0)
         return client.cuCtxSynchronize() == CUDA_SUCCESS;
     if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
-        return copies(way[0] == 'c');
+        return copies_words(way[0] == 'c');
     while (strcmp(way, "query") == 0 && client.cuStreamQuery(stream) != CUDA_SUCCESS)
         usleep(100);
     return way[0] == 'q' || client.cuStreamSynchronize(way[0] == 'j' ? NULL : stream) == CUDA_SUCCESS;

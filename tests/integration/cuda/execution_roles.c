@@ -18,7 +18,7 @@
 
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
-static uint32_t misuse(void)
+static uint32_t count_misuse(void)
 {
     void *driver = dlopen(getenv("FACET_REAL_CUDA"), RTLD_NOW | RTLD_NOLOAD);
     _Atomic uint32_t *count = driver ? dlsym(driver, "fake_execution_misuse") : NULL;
@@ -98,7 +98,7 @@ static void role_transfers(void)
     CHECK(client.cuMemsetD8Async(memory + (15 << 20), 0, 2 << 20, stream) == CUDA_ERROR_INVALID_VALUE);
     OK(client.cuStreamSynchronize(stream));
     CHECK(memcmp(there, back, sizeof there) == 0);
-    CHECK(becomes(is_idle, 0));
+    CHECK(count_becomes(is_idle, 0));
     SETTLED(4); /* the refused one was admitted, and is none */
 }
 
@@ -147,7 +147,7 @@ static void role_shapes(void)
     CHECK(client.cuMemcpyBatchAsync_v2(NULL, NULL, NULL, 7, NULL, NULL, 0, NULL) == CUDA_ERROR_INVALID_VALUE);
     OK(client.cuCtxSynchronize());
     CHECK(memcmp(there, back, sizeof there) == 0);
-    CHECK(becomes(is_idle, 0));
+    CHECK(count_becomes(is_idle, 0));
     SETTLED(9);
 }
 
@@ -275,7 +275,7 @@ static void role_streams(void)
         OK(client.cuStreamDestroy_v2(stream));
     }
     SETTLED(count);
-    CHECK(misuse() == 0);
+    CHECK(count_misuse() == 0);
 }
 
 /* Contexts that end with work in flight: their own, and the primary one. */
@@ -305,7 +305,7 @@ static void role_contexts(void)
     OK(client.cuModuleLoadData(&client.module, CLIENT_IMAGE));
     OK(client_launch(client_function("work_10us"), 8, NULL));
     SETTLED(6);
-    CHECK(misuse() == 0);
+    CHECK(count_misuse() == 0);
 }
 
 static void *launch_and_leave(void *argument)
@@ -334,7 +334,7 @@ static void role_threads(void)
             pthread_join(threads[i], NULL);
     }
     SETTLED(3 * 8 * 500);
-    CHECK(misuse() == 0);
+    CHECK(count_misuse() == 0);
 }
 
 /* The shards of this process, the only one in the vGPU, in which something is in flight, and how many it ever used. */
@@ -417,7 +417,7 @@ static void role_lost(void)
         OK(client_launch(function, 8, NULL));
     atomic_store(&fake_state()->devices[0].lost, 1);
     CHECK(client_launch(function, 8, NULL) != CUDA_SUCCESS);
-    CHECK(becomes(is_idle, 0));
+    CHECK(count_becomes(is_idle, 0));
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
@@ -450,7 +450,7 @@ static void role_waits(void)
     pthread_t thread;
 
     CHECK(pthread_create(&thread, NULL, launch_one, client_function("work_10us")) == 0);
-    CHECK(becomes(one_waits, 0));
+    CHECK(count_becomes(one_waits, 0));
     CHECK(world_launches(getpid()) == 0);
     pthread_join(thread, NULL);
     SETTLED(1);

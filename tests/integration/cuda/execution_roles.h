@@ -27,7 +27,7 @@
     X(fork)                                                                                                            \
     X(lost)
 
-/* Does what the name says, or "exit", "hang", "waits": 0, or ends the process with 1 and says what was not so. */
+/* Does the action of the name, or "exit", "hang", "waits": 0, or ends the process with 1 and names the failed check. */
 int execution_role(const char *name);
 
 #endif

@@ -80,7 +80,7 @@ void fixture_library_path(const char *variables)
     setenv("LD_LIBRARY_PATH", path, 1);
 }
 
-static void become(const char *program, const char *first, const char *second)
+static void become_program(const char *program, const char *first, const char *second)
 {
     char path[4096] = "/proc/self/exe";
 
@@ -104,7 +104,7 @@ const char *fixture_run(const char *program, const char *first, const char *seco
         dup2(pipe_fds[1], STDOUT_FILENO);
         close(pipe_fds[0]);
         close(pipe_fds[1]);
-        become(program, first, second);
+        become_program(program, first, second);
     }
     close(pipe_fds[1]);
     while (used < sizeof output - 1 && (got = read(pipe_fds[0], output + used, sizeof output - 1 - used)) > 0)

@@ -56,7 +56,7 @@ static void print_pids(const struct tenant *tenants, unsigned count)
     printf("], ");
 }
 
-static void watch(struct world *world, struct tenant *tenants, unsigned count, unsigned seconds)
+static void watch_tenants(struct world *world, struct tenant *tenants, unsigned count, unsigned seconds)
 {
     uint64_t got[TENANTS], told[TENANTS], begun_ns = facet_clock_now_ns() + START_NS;
 
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     fake_state(); /* made here, so that all processes share one machine */
     unsigned count = start_all(&world, argv[2], argv + 3, tenants);
     if (atoi(argv[1]) > 0)
-        watch(&world, tenants, count, (unsigned)atoi(argv[1]));
+        watch_tenants(&world, tenants, count, (unsigned)atoi(argv[1]));
     for (unsigned i = 0; i < count; i++)
         status |= world_wait(tenants[i].pid);
     world_close(&world);

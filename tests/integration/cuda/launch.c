@@ -39,7 +39,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void check(int result, const char *call)
+static void check_call(int result, const char *call)
 {
     if (result == 0)
         return;
@@ -53,7 +53,7 @@ static uint64_t run_batch(const struct worker *worker, client_stream_t stream)
     uint64_t begun = now_ns();
 
     for (unsigned i = 0; i < BATCH; i++)
-        check(client_launch(worker->functions[i & mask], 8, stream), "a launch");
+        check_call(client_launch(worker->functions[i & mask], 8, stream), "a launch");
     return now_ns() - begun;
 }
 
@@ -62,7 +62,7 @@ static void *worker_main(void *argument)
     struct worker *worker = argument;
     client_stream_t stream;
 
-    check(client_enter(&stream), "a stream");
+    check_call(client_enter(&stream), "a stream");
     for (unsigned i = 0; i < WARM_UP; i++)
         run_batch(worker, stream);
     pthread_barrier_wait(worker->barrier);
@@ -71,7 +71,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_times(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
@@ -80,7 +80,7 @@ static int compare(const void *left, const void *right)
 
 static double median_ns(struct worker *worker)
 {
-    qsort(worker->batches_ns, worker->count, sizeof *worker->batches_ns, compare);
+    qsort(worker->batches_ns, worker->count, sizeof *worker->batches_ns, compare_times);
 
     uint64_t middle_ns = worker->batches_ns[worker->count / 2];
 

@@ -18,7 +18,7 @@ struct library {
     __typeof__(nvmlDeviceGetMemoryInfo) *memory;
 };
 
-static int look(const struct library *library)
+static int print_devices(const struct library *library)
 {
     unsigned count = 0;
     nvmlMemory_t memory;
@@ -39,7 +39,7 @@ static int look(const struct library *library)
 #ifdef LINKED
 int main(void)
 {
-    return look(
+    return print_devices(
         &(struct library){nvmlInit_v2, nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetMemoryInfo});
 }
 #else
@@ -57,6 +57,6 @@ int main(void)
         (__typeof__(library.device))dlsym(handle, "nvmlDeviceGetHandleByIndex_v2"),
         (__typeof__(library.memory))dlsym(handle, "nvmlDeviceGetMemoryInfo"),
     };
-    return look(&library);
+    return print_devices(&library);
 }
 #endif

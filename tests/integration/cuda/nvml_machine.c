@@ -76,7 +76,7 @@ struct holding {
     uint64_t bytes;
 };
 
-static void hold(void *context, int ready)
+static void hold_memory(void *context, int ready)
 {
     const struct holding *holding = context;
 
@@ -89,7 +89,7 @@ pid_t test_machine_neighbour(uint32_t device, uint64_t bytes)
 {
     struct holding holding = {device, bytes};
 
-    return test_machine_child(hold, &holding);
+    return test_machine_child(hold_memory, &holding);
 }
 
 void test_machine_dismiss(pid_t child)

@@ -24,7 +24,7 @@ static void print_uuid(const CUuuid *uuid)
         printf(i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)uuid->bytes[i]);
 }
 
-static int look(const struct driver *driver)
+static int print_devices(const struct driver *driver)
 {
     int count = -1;
     CUuuid uuid;
@@ -44,7 +44,7 @@ static int look(const struct driver *driver)
 #ifdef LINKED
 int main(void)
 {
-    return look(&(struct driver){cuInit, cuDeviceGetCount, cuDeviceGetUuid_v2});
+    return print_devices(&(struct driver){cuInit, cuDeviceGetCount, cuDeviceGetUuid_v2});
 }
 #else
 static int look_in(const char *name)
@@ -60,7 +60,7 @@ static int look_in(const char *name)
         (__typeof__(driver.count))dlsym(handle, "cuDeviceGetCount"),
         (__typeof__(driver.uuid))dlsym(handle, "cuDeviceGetUuid_v2"),
     };
-    return look(&driver);
+    return print_devices(&driver);
 }
 
 int main(int count, char **names)

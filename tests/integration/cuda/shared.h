@@ -16,11 +16,11 @@
 #define SHARED_BYTES (4 * MIB)
 #define SHARED_TEXT  "hello"
 
-/* Each ends the role with CHECK() where the library does not do what it should. */
+/* Each ends the role with CHECK() where the library fails. */
 struct shared_steps {
     void (*make)(int *ret_fd, char data[HANDED_BYTES]); /* SHARED_BYTES that begin with SHARED_TEXT, exported */
     void (*import)(int fd, const char data[HANDED_BYTES]);
-    void (*look)(char text[8]); /* maps what was imported, where it has to be, and reads its beginning */
+    void (*look)(char text[8]); /* maps imported memory, where it has to be, and reads its beginning */
     void (*let_go)(void);       /* ends the import */
     void (*give_back)(void);    /* ends the allocation; NULL: the process's end does */
     enum fake_kind kind;        /* of the memory, in the fake's account */
@@ -74,7 +74,7 @@ static void shared_export(const struct shared_steps *steps, int socket, pid_t im
     }
 }
 
-/* Forks before the library is initialised: a child of a process that has cannot use it. */
+/* Forks before the library is initialised, as a child of an initialised process cannot use it. */
 static void shared_role(void *argument)
 {
     const struct shared_steps *steps = argument;

@@ -29,7 +29,7 @@ struct storm_worker {
     _Atomic bool done;
 };
 
-/* Each ends its role with CHECK() where the library does not do what it should. */
+/* Each ends its role with CHECK() where the library fails. */
 struct storm_vendor {
     uint32_t calls, greedy_calls;                            /* of each worker, in all its lives */
     struct storm_bag *(*prepare)(struct storm_worker *self); /* makes a worker's objects */

@@ -152,7 +152,7 @@ def declarations_are_the_vendors():
 
 
 @test
-def comparison_finds_what_differs():
+def comparison_finds_differences():
     include, compiler = toolkit_and_compiler()
     text = "typedef struct { int bytes[3]; } CUuuid; typedef int CUresult; CUresult cuDeviceGet(int *device);" \
            "enum { CUDA_ERROR_NOT_FOUND = 5, CUDA_SUCCESS = 0, CUDA_NEVER_SEEN };"
@@ -205,7 +205,7 @@ def each_kind_of_hole_is_named():
 
 
 @test
-def what_is_passed_through_says_why():
+def functions_passed_through_have_a_verdict():
     whole = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
     for passed, fault in {
         "": "cuB is neither hooked nor there",

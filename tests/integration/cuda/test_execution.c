@@ -29,7 +29,7 @@ static int vgpu;
 
 /* ---- outside ---- */
 
-static pid_t start(const char *role)
+static pid_t start_role(const char *role)
 {
     char *command[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)role, NULL};
 
@@ -63,28 +63,28 @@ static bool comes_to_rest(void)
     return false;
 }
 
-static void run(const char *role)
+static void run_role(const char *role)
 {
-    assert_int_equal(world_wait(start(role)), 0);
+    assert_int_equal(world_wait(start_role(role)), 0);
     assert_true(comes_to_rest());
 }
 
 #define TEST(role)                                                                                                     \
     static void test_##role(void **state)                                                                              \
     {                                                                                                                  \
-        run(#role);                                                                                                    \
+        run_role(#role);                                                                                               \
     }
 ROLES(TEST)
 #undef TEST
 
 static void test_exit_with_work_in_flight(void **state)
 {
-    run("exit");
+    run_role("exit");
 }
 
 static void test_killed_with_work_in_flight(void **state)
 {
-    pid_t pid = start("hang");
+    pid_t pid = start_role("hang");
 
     for (int i = 0; i < 2000 && world_totals(&world, vgpu).inflight < 5; i++)
         usleep(5000);
@@ -99,7 +99,7 @@ static void test_frozen_launch_waits(void **state)
     struct facet_error error = {0};
 
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], true, &error), FACET_OK);
-    pid_t pid = start("waits");
+    pid_t pid = start_role("waits");
     for (int i = 0; i < 2000 && !world_totals(&world, vgpu).waiting; i++)
         usleep(5000);
     assert_int_equal(world_totals(&world, vgpu).waiting, 1);

@@ -76,8 +76,8 @@ static bool comes_to_rest_of(int place)
     return false;
 }
 
-/* So many processes, one after the other, of so many launches each. */
-static void run(const char *role, unsigned processes, int status)
+/* Runs `processes` processes, one after the other, which share TIMES launches. */
+static void run_processes(const char *role, unsigned processes, int status)
 {
     char count[16];
     char *command[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)role, count, NULL};
@@ -140,7 +140,7 @@ ENDS_WAYS(WAITED)
 #define TEST(role, processes, status)                                                                                  \
     static void test_##role(void **state)                                                                              \
     {                                                                                                                  \
-        run(#role, processes, status);                                                                                 \
+        run_processes(#role, processes, status);                                                                       \
     }
 TEST(contexts, 1, 0)
 TEST(resets, 1, 0)

@@ -75,7 +75,7 @@ struct tenants {
 
 static struct world world;
 
-static bool start(const struct share_case *share, struct tenants *tenants)
+static bool start_tenants(const struct share_case *share, struct tenants *tenants)
 {
     char *command[] = {getenv("FACET_TEST_BURN"),        (char[]){"3"},
                        (char *)(uintptr_t)share->kernel, (char *)(uintptr_t)share->blocks,
@@ -102,7 +102,8 @@ static void sleep_ns(uint64_t ns)
 }
 
 /* The share of each by the driver's count, and by the limiter's report, in milli of the elapsed time. */
-static void measure(const struct share_case *share, struct tenants *tenants, uint64_t *ret_got, uint64_t *ret_told)
+static void measure_tenants(const struct share_case *share, struct tenants *tenants, uint64_t *ret_got,
+                            uint64_t *ret_told)
 {
     sleep_ns(SETTLE_NS);
     uint64_t begun_ns = facet_clock_now_ns();
@@ -131,7 +132,7 @@ enum verdict {
  * costs some of it (docs/adr/0003), and the shares are those of the rest. A limit is never exceeded. The limiter's
  * report equals the share: no process is charged for other processes' kernels.
  */
-static enum verdict judge(const struct share_case *share, const uint64_t *got, const uint64_t *told)
+static enum verdict judge_shares(const struct share_case *share, const uint64_t *got, const uint64_t *told)
 {
     enum verdict verdict = MET;
     uint64_t all = 0;
@@ -154,7 +155,7 @@ static enum verdict judge(const struct share_case *share, const uint64_t *got, c
 }
 
 /* Whether every program ended well. */
-static bool end(const struct share_case *share, const struct tenants *tenants)
+static bool end_tenants(const struct share_case *share, const struct tenants *tenants)
 {
     bool well = true;
 
@@ -164,20 +165,20 @@ static bool end(const struct share_case *share, const struct tenants *tenants)
     return well;
 }
 
-static enum verdict attempt(const struct share_case *share, struct probe *probe)
+static enum verdict attempt_case(const struct share_case *share, struct probe *probe)
 {
     struct tenants tenants;
     uint64_t got[MOST], told[MOST];
 
     *probe = (struct probe){.naps = 0};
-    if (!start(share, &tenants) || pthread_create(&probe->thread, NULL, probe_main, probe) != 0) {
+    if (!start_tenants(share, &tenants) || pthread_create(&probe->thread, NULL, probe_main, probe) != 0) {
         printf("Bail out! %s could not be started\n", share->name);
         exit(1);
     }
-    measure(share, &tenants, got, told);
+    measure_tenants(share, &tenants, got, told);
     atomic_store(&probe->stop, true);
     pthread_join(probe->thread, NULL);
-    return end(share, &tenants) ? judge(share, got, told) : EXCEEDED;
+    return end_tenants(share, &tenants) ? judge_shares(share, got, told) : EXCEEDED;
 }
 
 #define MIX "work_5us,work_100us,work_1000us"
@@ -225,7 +226,7 @@ static pid_t start_lane(size_t first, size_t step)
     world.quiet = true;
     fake_state();
     for (size_t i = first; i < CASES; i += step) {
-        outcomes[i].verdict = attempt(&cases[i], &outcomes[i].probe);
+        outcomes[i].verdict = attempt_case(&cases[i], &outcomes[i].probe);
         fflush(stdout);
     }
     world_close(&world);
@@ -249,7 +250,7 @@ static void run_alone(size_t number)
 }
 
 /* Prints a line of TAP; false when the case failed. */
-static bool tell(size_t number)
+static bool print_outcome(size_t number)
 {
     struct outcome *outcome = &outcomes[number];
 
@@ -277,6 +278,6 @@ int main(void)
     printf("1..%zu\n", CASES);
     run_side_by_side();
     for (size_t i = 0; i < CASES; i++)
-        passed = tell(i) && passed;
+        passed = print_outcome(i) && passed;
     return passed ? 0 : 1;
 }

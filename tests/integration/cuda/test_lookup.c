@@ -53,7 +53,7 @@ static void open_drivers(void)
     vendors = open_driver(path);
 }
 
-static struct answer ask(const struct driver *driver, bool old, const char *name, int version, uint64_t flags)
+static struct answer ask_driver(const struct driver *driver, bool old, const char *name, int version, uint64_t flags)
 {
     struct answer answer = {.status = -1};
 
@@ -91,7 +91,7 @@ static const char *symbol_of(const struct answer *answer)
     return dladdr(answer->function, &info) && info.dli_saddr == answer->function ? info.dli_sname : "?";
 }
 
-/* Whether our answer is what the vendor's is, or the hook of exactly that form. */
+/* Whether our answer equals the vendor's, or is the hook of exactly that form. */
 static bool is_right(const struct answer *own, const struct answer *theirs, bool tenant)
 {
     if (own->result != theirs->result || own->status != theirs->status)
@@ -101,7 +101,7 @@ static bool is_right(const struct answer *own, const struct answer *theirs, bool
     return own->function != theirs->function && lies_in(own->function, &ours);
 }
 
-/* The runtime asks for forms that there are: the symbol has the name, the stream and the version of the request. */
+/* The runtime asks for existing forms: the symbol has the name, the stream and the version of the request. */
 static bool is_exact(const struct answer *theirs, const char *name, uint64_t flags)
 {
     const char *symbol = symbol_of(theirs);
@@ -112,7 +112,7 @@ static bool is_exact(const struct answer *theirs, const char *name, uint64_t fla
 }
 
 /* The row of the runtime that asks for no name at all, which no driver has. */
-static bool parse(const char *line, char name[128], int *version, uint64_t *flags)
+static bool parse_request(const char *line, char name[128], int *version, uint64_t *flags)
 {
     unsigned long read_flags;
 
@@ -124,7 +124,7 @@ static bool parse(const char *line, char name[128], int *version, uint64_t *flag
     return true;
 }
 
-/* Prints the rows that are wrong, then how many were looked at and how many of them are hooked. */
+/* Prints the rows that are wrong, then how many were checked and how many of them are hooked. */
 static int role_rows(const char *options)
 {
     FILE *file = fopen(getenv("FACET_TEST_CUDA_ROWS"), "r");
@@ -136,10 +136,10 @@ static int role_rows(const char *options)
 
     open_drivers();
     while (file && fgets(line, sizeof line, file)) {
-        if (!parse(line, name, &version, &flags))
+        if (!parse_request(line, name, &version, &flags))
             continue;
-        struct answer theirs = ask(&vendors, old, name, version, flags);
-        struct answer own = ask(&ours, old, name, version, flags);
+        struct answer theirs = ask_driver(&vendors, old, name, version, flags);
+        struct answer own = ask_driver(&ours, old, name, version, flags);
         rows++;
         hooked += own.function != theirs.function;
         if (!is_right(&own, &theirs, tenant) || (name[0] && !is_exact(&theirs, name, flags)))
@@ -178,8 +178,8 @@ static int role_rules(const char *unused)
     open_drivers();
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
         for (int old = 0; old < 2; old++) {
-            struct answer theirs = ask(&vendors, old, requests[i].name, requests[i].version, requests[i].flags);
-            struct answer own = ask(&ours, old, requests[i].name, requests[i].version, requests[i].flags);
+            struct answer theirs = ask_driver(&vendors, old, requests[i].name, requests[i].version, requests[i].flags);
+            struct answer own = ask_driver(&ours, old, requests[i].name, requests[i].version, requests[i].flags);
             if (!is_right(&own, &theirs, true))
                 printf("wrong: %s %d: %d\n", requests[i].name, requests[i].version, own.result);
         }
@@ -191,7 +191,7 @@ static int role_rules(const char *unused)
 static int role_init(const char *version)
 {
     open_drivers();
-    struct answer own = ask(&ours, false, "cuInit", atoi(version), 0);
+    struct answer own = ask_driver(&ours, false, "cuInit", atoi(version), 0);
     const struct facet_interposer *mark = dlsym(ours.library, "facet_interposer");
 
     if (!own.function || !mark)
@@ -201,7 +201,7 @@ static int role_init(const char *version)
     return 0;
 }
 
-static int play(const char *role, const char *argument)
+static int play_role(const char *role, const char *argument)
 {
     if (strcmp(role, "rows") == 0)
         return role_rows(argument);
@@ -258,6 +258,6 @@ int main(int count, char **arguments)
     };
 
     if (count > 2)
-        return play(arguments[1], arguments[2]);
+        return play_role(arguments[1], arguments[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

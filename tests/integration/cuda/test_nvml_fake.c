@@ -18,7 +18,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static nvmlDevice_t gpu(unsigned index)
+static nvmlDevice_t gpu_handle(unsigned index)
 {
     nvmlDevice_t device;
 
@@ -54,21 +54,21 @@ static void test_handles(void **state)
     unsigned index;
 
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(nvmlDeviceGetIndex(gpu(i), &index), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceGetIndex(gpu_handle(i), &index), NVML_SUCCESS);
         assert_int_equal(index, i);
-        assert_int_equal(nvmlDeviceGetUUID(gpu(i), uuid, sizeof uuid), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceGetUUID(gpu_handle(i), uuid, sizeof uuid), NVML_SUCCESS);
         assert_int_equal(strlen(uuid), 40);
         assert_int_equal(nvmlDeviceGetHandleByUUID(uuid, &found), NVML_SUCCESS);
-        assert_ptr_equal(found, gpu(i));
-        assert_int_equal(nvmlDeviceGetPciInfo_v3(gpu(i), &pci), NVML_SUCCESS);
+        assert_ptr_equal(found, gpu_handle(i));
+        assert_int_equal(nvmlDeviceGetPciInfo_v3(gpu_handle(i), &pci), NVML_SUCCESS);
         assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2(pci.busId, &found), NVML_SUCCESS);
-        assert_ptr_equal(found, gpu(i));
+        assert_ptr_equal(found, gpu_handle(i));
         assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2(pci.busIdLegacy, &found), NVML_SUCCESS);
-        assert_int_equal(nvmlDeviceGetSerial(gpu(i), serial, sizeof serial), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceGetSerial(gpu_handle(i), serial, sizeof serial), NVML_SUCCESS);
         assert_int_equal(nvmlDeviceGetHandleBySerial(serial, &found), NVML_SUCCESS);
-        assert_ptr_equal(found, gpu(i));
+        assert_ptr_equal(found, gpu_handle(i));
     }
-    assert_int_equal(nvmlDeviceGetUUID(gpu(0), uuid, 10), NVML_ERROR_INSUFFICIENT_SIZE);
+    assert_int_equal(nvmlDeviceGetUUID(gpu_handle(0), uuid, 10), NVML_ERROR_INSUFFICIENT_SIZE);
     assert_int_equal(nvmlDeviceGetHandleByIndex_v2(2, &found), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(nvmlDeviceGetHandleByUUID("GPU-nobody", &found), NVML_ERROR_NOT_FOUND);
     assert_int_equal(nvmlDeviceGetIndex((nvmlDevice_t)&index, &index), NVML_ERROR_INVALID_ARGUMENT);
@@ -83,31 +83,32 @@ static void test_memory(void **state)
 
     assert_true(fake_take(0, FAKE_PLAIN, 10 * MIB));
     pid_t neighbour = test_machine_neighbour(0, 32 * MIB);
-    assert_int_equal(nvmlDeviceGetMemoryInfo(gpu(0), &plain), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMemoryInfo(gpu_handle(0), &plain), NVML_SUCCESS);
     assert_int_equal(plain.total, 8196 * MIB);
-    assert_int_equal(plain.used, 46 * MIB); /* with what the driver reserves */
+    assert_int_equal(plain.used, 46 * MIB); /* with the memory that the driver reserves */
     assert_int_equal(plain.free, 8192 * MIB - 42 * MIB);
-    assert_int_equal(nvmlDeviceGetMemoryInfo_v2(gpu(0), &memory), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMemoryInfo_v2(gpu_handle(0), &memory), NVML_SUCCESS);
     assert_int_equal(memory.used, 42 * MIB);
     assert_int_equal(memory.reserved, 4 * MIB);
     assert_int_equal(memory.total, 8196 * MIB);
     memory.version = 7;
-    assert_int_equal(nvmlDeviceGetMemoryInfo_v2(gpu(0), &memory), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+    assert_int_equal(nvmlDeviceGetMemoryInfo_v2(gpu_handle(0), &memory), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 
-    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(gpu(0), &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
+    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(gpu_handle(0), &count, NULL),
+                     NVML_ERROR_INSUFFICIENT_SIZE);
     assert_int_equal(count, 2);
     count = 4;
-    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(gpu(0), &count, list), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(gpu_handle(0), &count, list), NVML_SUCCESS);
     assert_int_equal(count, 2);
     assert_int_equal(list[0].pid, getpid());
     assert_int_equal(list[0].usedGpuMemory, 10 * MIB);
     assert_int_equal(list[1].pid, neighbour);
     count = 4;
-    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(gpu(1), &count, list), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(gpu_handle(1), &count, list), NVML_SUCCESS);
     assert_int_equal(count, 0);
 
     test_machine_dismiss(neighbour);
-    assert_int_equal(nvmlDeviceGetMemoryInfo(gpu(0), &plain), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMemoryInfo(gpu_handle(0), &plain), NVML_SUCCESS);
     assert_int_equal(plain.used, 14 * MIB);
     fake_give(0, FAKE_PLAIN, 10 * MIB);
 }
@@ -119,28 +120,29 @@ static void test_utilization(void **state)
     nvmlProcessUtilizationSample_t samples[4];
     unsigned count = 4, idle, busy;
 
-    assert_int_equal(nvmlDeviceGetUtilizationRates(gpu(1), &utilization), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetUtilizationRates(gpu_handle(1), &utilization), NVML_SUCCESS);
     assert_int_equal(utilization.gpu, 0);
-    assert_int_equal(nvmlDeviceGetProcessUtilization(gpu(1), samples, &count, 0), NVML_ERROR_NOT_FOUND);
-    assert_int_equal(nvmlDeviceGetPowerUsage(gpu(1), &idle), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetProcessUtilization(gpu_handle(1), samples, &count, 0), NVML_ERROR_NOT_FOUND);
+    assert_int_equal(nvmlDeviceGetPowerUsage(gpu_handle(1), &idle), NVML_SUCCESS);
     fake_run(1, 0, UINT64_C(600000000000));
     sleep_ms(150);
-    assert_int_equal(nvmlDeviceGetUtilizationRates(gpu(1), &utilization), NVML_SUCCESS); /* begins amid the period */
+    assert_int_equal(nvmlDeviceGetUtilizationRates(gpu_handle(1), &utilization),
+                     NVML_SUCCESS); /* begins amid the period */
     sleep_ms(150);
-    assert_int_equal(nvmlDeviceGetUtilizationRates(gpu(1), &utilization), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetUtilizationRates(gpu_handle(1), &utilization), NVML_SUCCESS);
     assert_int_equal(utilization.gpu, 100);
-    assert_int_equal(nvmlDeviceGetPowerUsage(gpu(1), &busy), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetPowerUsage(gpu_handle(1), &busy), NVML_SUCCESS);
     assert_true(busy > idle);
     count = 4;
-    assert_int_equal(nvmlDeviceGetProcessUtilization(gpu(1), samples, &count, 0), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetProcessUtilization(gpu_handle(1), samples, &count, 0), NVML_SUCCESS);
     assert_int_equal(count, 1);
     assert_int_equal(samples[0].pid, getpid());
-    assert_int_equal(nvmlDeviceGetUtilizationRates(gpu(0), &utilization), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetUtilizationRates(gpu_handle(0), &utilization), NVML_SUCCESS);
     assert_int_equal(utilization.gpu, 0);
 }
 
 /* Work is put on a device at once, and had bit by bit. */
-static void test_what_runs_later_is_not_had_yet(void **state)
+static void test_device_time_is_counted_when_work_runs(void **state)
 {
     const struct fake_process_device *had = &fake_process()->devices[FAKE_DEVICES - 1];
     uint64_t second_ns = UINT64_C(1000000000), begin_ns = fake_now() + 10 * second_ns;
@@ -160,16 +162,16 @@ static void test_events(void **state)
 
     fake_raise(0, nvmlEventTypeXidCriticalError, 31);
     assert_int_equal(nvmlEventSetCreate(&set), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceRegisterEvents(gpu(0), nvmlEventTypeXidCriticalError, set), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceRegisterEvents(gpu_handle(0), nvmlEventTypeXidCriticalError, set), NVML_SUCCESS);
     assert_int_equal(nvmlEventSetWait_v2(set, &event, 0), NVML_ERROR_TIMEOUT);
     fake_raise(1, nvmlEventTypeXidCriticalError, 48);
     fake_raise(0, nvmlEventTypeClock, 0);
     fake_raise(0, nvmlEventTypeXidCriticalError, 79);
     assert_int_equal(nvmlEventSetWait_v2(set, &event, 1000), NVML_SUCCESS);
-    assert_ptr_equal(event.device, gpu(0));
+    assert_ptr_equal(event.device, gpu_handle(0));
     assert_int_equal(event.eventData, 79);
     assert_int_equal(nvmlEventSetWait_v2(set, &event, 10), NVML_ERROR_TIMEOUT);
-    assert_int_equal(nvmlDeviceRegisterEvents(gpu(0), UINT64_C(1) << 60, set), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(nvmlDeviceRegisterEvents(gpu_handle(0), UINT64_C(1) << 60, set), NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(nvmlEventSetFree(set), NVML_SUCCESS);
 }
 
@@ -184,22 +186,23 @@ static void test_links(void **state)
 
     atomic_store(&health->links_down, 1);
     atomic_store(&health->link_tx_kib, 10);
-    assert_int_equal(nvmlDeviceGetNvLinkState(gpu(0), 0, &active), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetNvLinkState(gpu_handle(0), 0, &active), NVML_SUCCESS);
     assert_false(active);
-    assert_int_equal(nvmlDeviceGetNvLinkState(gpu(0), 1, &active), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetNvLinkState(gpu_handle(0), 1, &active), NVML_SUCCESS);
     assert_true(active);
-    assert_int_equal(nvmlDeviceGetNvLinkState(gpu(0), 18, &active), NVML_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(nvmlDeviceGetNvLinkRemotePciInfo_v2(gpu(0), 1, &remote), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceGetPciInfo_v3(gpu(1), &other), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetNvLinkState(gpu_handle(0), 18, &active), NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(nvmlDeviceGetNvLinkRemotePciInfo_v2(gpu_handle(0), 1, &remote), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetPciInfo_v3(gpu_handle(1), &other), NVML_SUCCESS);
     assert_string_equal(remote.busId, other.busId);
-    assert_int_equal(nvmlDeviceGetTopologyCommonAncestor(gpu(0), gpu(1), &level), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetTopologyCommonAncestor(gpu_handle(0), gpu_handle(1), &level), NVML_SUCCESS);
     assert_int_equal(level, NVML_TOPOLOGY_SINGLE);
-    assert_int_equal(nvmlDeviceGetP2PStatus(gpu(0), gpu(1), NVML_P2P_CAPS_INDEX_NVLINK, &status), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetP2PStatus(gpu_handle(0), gpu_handle(1), NVML_P2P_CAPS_INDEX_NVLINK, &status),
+                     NVML_SUCCESS);
     assert_int_equal(status, NVML_P2P_STATUS_OK);
-    assert_int_equal(nvmlDeviceGetP2PStatus(gpu(0), gpu(0), NVML_P2P_CAPS_INDEX_NVLINK, &status),
+    assert_int_equal(nvmlDeviceGetP2PStatus(gpu_handle(0), gpu_handle(0), NVML_P2P_CAPS_INDEX_NVLINK, &status),
                      NVML_ERROR_INVALID_ARGUMENT);
 
-    assert_int_equal(nvmlDeviceGetFieldValues(gpu(0), 3, fields), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetFieldValues(gpu_handle(0), 3, fields), NVML_SUCCESS);
     assert_int_equal(fields[0].value.ullVal, 170);
     assert_int_equal(fields[1].value.uiVal, 18);
     assert_int_equal(fields[2].nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
@@ -214,27 +217,28 @@ static void test_health(void **state)
 
     atomic_store(&health->celsius, 91);
     atomic_store(&health->uncorrected, 2);
-    assert_int_equal(nvmlDeviceGetTemperature(gpu(0), NVML_TEMPERATURE_GPU, &celsius), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetTemperature(gpu_handle(0), NVML_TEMPERATURE_GPU, &celsius), NVML_SUCCESS);
     assert_int_equal(celsius, 91);
-    assert_int_equal(nvmlDeviceGetTotalEccErrors(gpu(0), NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &count),
-                     NVML_SUCCESS);
+    assert_int_equal(
+        nvmlDeviceGetTotalEccErrors(gpu_handle(0), NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &count),
+        NVML_SUCCESS);
     assert_int_equal(count, 2);
     atomic_store(&health->celsius, 0);
 
-    nvmlDevice_t device = gpu(0);
+    nvmlDevice_t device = gpu_handle(0);
     atomic_store(&fake_state()->devices[0].lost, 1);
     assert_int_equal(nvmlDeviceGetTemperature(device, NVML_TEMPERATURE_GPU, &celsius), NVML_ERROR_GPU_IS_LOST);
     assert_int_equal(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_ERROR_GPU_IS_LOST);
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     test_machine_make(2, "8G");
     return nvmlInit_v2();
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     test_machine_remove();
     return nvmlShutdown();
@@ -247,11 +251,11 @@ int main(void)
         cmocka_unit_test(test_handles),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_utilization),
-        cmocka_unit_test(test_what_runs_later_is_not_had_yet),
+        cmocka_unit_test(test_device_time_is_counted_when_work_runs),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_health),
     };
 
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

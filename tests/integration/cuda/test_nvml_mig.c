@@ -40,7 +40,7 @@ struct cut {
     unsigned count, sets, refused;
 };
 
-static nvmlDevice_t gpu(unsigned index)
+static nvmlDevice_t gpu_handle(unsigned index)
 {
     nvmlDevice_t device;
 
@@ -102,7 +102,7 @@ static void check_capacity(struct cut *cut)
     for (unsigned rule = 0; rule < RULES; rule++) {
         unsigned left;
 
-        assert_int_equal(nvmlDeviceGetGpuInstanceRemainingCapacity(gpu(0), rules[rule].id, &left), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceGetGpuInstanceRemainingCapacity(gpu_handle(0), rules[rule].id, &left), NVML_SUCCESS);
         assert_int_equal(left, most_more(cut, rule));
     }
 }
@@ -111,7 +111,7 @@ static void check_capacity(struct cut *cut)
  * Every set once, by its places in rising order; but every other instance is tried, and removed again when it was
  * wrongly possible or only out of order.
  */
-static void explore(struct cut *cut, unsigned from)
+static void explore_sets(struct cut *cut, unsigned from)
 {
     cut->sets++;
     check_ids(cut);
@@ -124,7 +124,8 @@ static void explore(struct cut *cut, unsigned from)
 
         for (unsigned i = 0; i < rules[rule].start_count; i++)
             listed |= rules[rule].starts[i] == start;
-        nvmlReturn_t result = nvmlDeviceCreateGpuInstanceWithPlacement(gpu(0), rules[rule].id, &placement, &made);
+        nvmlReturn_t result =
+            nvmlDeviceCreateGpuInstanceWithPlacement(gpu_handle(0), rules[rule].id, &placement, &made);
         if (!listed || !may_add(cut, rule, start)) {
             assert_int_equal(result, listed ? NVML_ERROR_INSUFFICIENT_RESOURCES : NVML_ERROR_INVALID_ARGUMENT);
             cut->refused++;
@@ -133,7 +134,7 @@ static void explore(struct cut *cut, unsigned from)
         assert_int_equal(result, NVML_SUCCESS);
         if (number >= from) {
             cut->placed[cut->count++] = (struct placed){rule, start, made};
-            explore(cut, number + 1);
+            explore_sets(cut, number + 1);
             cut->count--;
         }
         assert_int_equal(nvmlGpuInstanceDestroy(made), NVML_SUCCESS);
@@ -144,7 +145,7 @@ static void test_all_sets(void **state)
 {
     struct cut cut = {0};
 
-    explore(&cut, 0);
+    explore_sets(&cut, 0);
     assert_true(cut.sets > 500);
     assert_true(cut.refused > cut.sets);
 }
@@ -157,13 +158,14 @@ static void test_profiles(void **state)
             nvmlGpuInstancePlacement_t places[8];
             unsigned count = 8, gib = device ? 141 : 80;
 
-            assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfoV(gpu(device), rules[rule].place, &info), NVML_SUCCESS);
+            assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfoV(gpu_handle(device), rules[rule].place, &info),
+                             NVML_SUCCESS);
             assert_int_equal(info.id, rules[rule].id);
             assert_int_equal(info.instanceCount, rules[rule].most);
             assert_int_equal(info.sliceCount, rules[rule].compute);
             assert_int_equal(info.memorySizeMB, gib * 1024 / 8 * rules[rule].memory);
             assert_string_equal(info.name, device ? rules[rule].name_141 : rules[rule].name_80);
-            assert_int_equal(nvmlDeviceGetGpuInstancePossiblePlacements_v2(gpu(device), info.id, places, &count),
+            assert_int_equal(nvmlDeviceGetGpuInstancePossiblePlacements_v2(gpu_handle(device), info.id, places, &count),
                              NVML_SUCCESS);
             assert_int_equal(count, rules[rule].start_count);
             for (unsigned i = 0; i < count; i++)
@@ -171,9 +173,9 @@ static void test_profiles(void **state)
         }
 
     nvmlGpuInstanceProfileInfo_t info;
-    assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpu(0), NVML_GPU_INSTANCE_PROFILE_8_SLICE, &info),
+    assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpu_handle(0), NVML_GPU_INSTANCE_PROFILE_8_SLICE, &info),
                      NVML_ERROR_NOT_SUPPORTED);
-    assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpu(0), NVML_GPU_INSTANCE_PROFILE_COUNT, &info),
+    assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpu_handle(0), NVML_GPU_INSTANCE_PROFILE_COUNT, &info),
                      NVML_ERROR_INVALID_ARGUMENT);
 }
 
@@ -228,7 +230,8 @@ static void test_all_computes(void **state)
         struct computes computes = {0};
         nvmlGpuInstance_t parent;
 
-        assert_int_equal(nvmlDeviceCreateGpuInstance(gpu(0), compute_rules[rule].gpu_profile, &parent), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceCreateGpuInstance(gpu_handle(0), compute_rules[rule].gpu_profile, &parent),
+                         NVML_SUCCESS);
         explore_computes(parent, rule, &computes, 0);
         assert_true(computes.sets > compute_rules[rule].slices);
         assert_int_equal(nvmlGpuInstanceDestroy(parent), NVML_SUCCESS);
@@ -246,10 +249,10 @@ static void test_devices(void **state)
     char uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
     unsigned is_mig, id;
 
-    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu(1), 14, &parent), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceGetMigDeviceHandleByIndex(gpu(1), 0, &mig), NVML_ERROR_NOT_FOUND);
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu_handle(1), 14, &parent), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMigDeviceHandleByIndex(gpu_handle(1), 0, &mig), NVML_ERROR_NOT_FOUND);
     assert_int_equal(nvmlGpuInstanceCreateComputeInstance(parent, 1, &compute), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceGetMigDeviceHandleByIndex(gpu(1), 0, &mig), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMigDeviceHandleByIndex(gpu_handle(1), 0, &mig), NVML_SUCCESS);
     assert_int_equal(nvmlDeviceIsMigDeviceHandle(mig, &is_mig), NVML_SUCCESS);
     assert_true(is_mig);
     assert_int_equal(nvmlDeviceGetUUID(mig, uuid, sizeof uuid), NVML_SUCCESS);
@@ -257,20 +260,20 @@ static void test_devices(void **state)
     assert_int_equal(nvmlDeviceGetHandleByUUID(uuid, &found), NVML_SUCCESS);
     assert_ptr_equal(found, mig);
     assert_int_equal(nvmlDeviceGetDeviceHandleFromMigDeviceHandle(mig, &whole), NVML_SUCCESS);
-    assert_ptr_equal(whole, gpu(1));
+    assert_ptr_equal(whole, gpu_handle(1));
     assert_int_equal(nvmlDeviceGetAttributes_v2(mig, &attributes), NVML_SUCCESS);
     assert_int_equal(attributes.multiprocessorCount, 32);
     assert_int_equal(attributes.gpuInstanceSliceCount, 2);
     assert_int_equal(nvmlDeviceGetMemoryInfo(mig, &memory), NVML_SUCCESS);
     assert_int_equal(memory.total, UINT64_C(141) * 1024 / 4 << 20);
     assert_int_equal(nvmlDeviceGetGpuInstanceId(mig, &id), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceGetGpuInstanceById(gpu(1), id, &parent), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetGpuInstanceById(gpu_handle(1), id, &parent), NVML_SUCCESS);
 
     assert_int_equal(nvmlGpuInstanceDestroy(parent), NVML_ERROR_IN_USE);
     assert_int_equal(nvmlComputeInstanceDestroy(compute), NVML_SUCCESS);
     assert_int_equal(nvmlDeviceGetUUID(mig, uuid, sizeof uuid), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(nvmlGpuInstanceDestroy(parent), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceGetGpuInstanceById(gpu(1), id, &parent), NVML_ERROR_NOT_FOUND);
+    assert_int_equal(nvmlDeviceGetGpuInstanceById(gpu_handle(1), id, &parent), NVML_ERROR_NOT_FOUND);
 }
 
 /* A device in use changes its mode later; one that is cut does not change back; a small one has none. */
@@ -281,36 +284,36 @@ static void test_mode(void **state)
     nvmlGpuInstance_t instance;
 
     pid_t neighbour = test_machine_neighbour(2, 1 << 20);
-    assert_int_equal(nvmlDeviceSetMigMode(gpu(2), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceSetMigMode(gpu_handle(2), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
     assert_int_equal(activation, NVML_ERROR_IN_USE);
-    assert_int_equal(nvmlDeviceGetMigMode(gpu(2), &current, &pending), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMigMode(gpu_handle(2), &current, &pending), NVML_SUCCESS);
     assert_int_equal(current, NVML_DEVICE_MIG_DISABLE);
     assert_int_equal(pending, NVML_DEVICE_MIG_ENABLE);
-    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu(2), 0, &instance), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu_handle(2), 0, &instance), NVML_ERROR_NOT_SUPPORTED);
     test_machine_dismiss(neighbour);
-    assert_int_equal(nvmlDeviceSetMigMode(gpu(2), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceSetMigMode(gpu_handle(2), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
     assert_int_equal(activation, NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu(2), 0, &instance), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceSetMigMode(gpu(2), NVML_DEVICE_MIG_DISABLE, &activation), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu_handle(2), 0, &instance), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceSetMigMode(gpu_handle(2), NVML_DEVICE_MIG_DISABLE, &activation), NVML_SUCCESS);
     assert_int_equal(activation, NVML_ERROR_IN_USE);
     assert_int_equal(nvmlGpuInstanceDestroy(instance), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceGetMigMode(gpu(3), &current, &pending), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(nvmlDeviceGetMigMode(gpu_handle(3), &current, &pending), NVML_ERROR_NOT_SUPPORTED);
 }
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     nvmlReturn_t activation;
 
     test_machine_make(4, "80G,141G,80G,8G");
     assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
     for (unsigned device = 0; device < 2; device++) {
-        assert_int_equal(nvmlDeviceSetMigMode(gpu(device), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceSetMigMode(gpu_handle(device), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
         assert_int_equal(activation, NVML_SUCCESS);
     }
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     test_machine_remove();
     return nvmlShutdown();
@@ -323,5 +326,5 @@ int main(void)
         cmocka_unit_test(test_devices),  cmocka_unit_test(test_mode),
     };
 
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

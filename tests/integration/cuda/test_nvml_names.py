@@ -22,7 +22,7 @@ LIST = {line for line in Path(ROOT, "vendor/cuda/nvml_entry_points.txt").read_te
 
 
 def exported(library):
-    """The symbols that a library exports, but for those that gcc adds to measure coverage."""
+    """The symbols that a library exports, except those that gcc adds to measure coverage."""
     lines = subprocess.run(["nm", "-D", "--defined-only", library], text=True, capture_output=True, check=True).stdout
     return {line.split()[-1] for line in lines.splitlines() if not re.search(r" (__gcov_\w+|mangle_path)$", line)}
 
@@ -33,19 +33,19 @@ def twin_exports_the_list_and_its_mark():
 
 
 @test
-def list_has_what_the_fake_exports():
+def list_has_the_exports_of_the_fake():
     equal(exported(FAKE) - LIST, set())
 
 
 @test
-def list_has_what_is_hooked():
+def list_has_the_hooks():
     hooks = set(re.findall(r"\bX\((nvml\w+)\)", Path(ROOT, "interpose/nvml/hooks.h").read_text(encoding="utf-8")))
     equal(len(hooks) > 30, True)
     equal(hooks - LIST, set())
 
 
 @test
-def list_has_what_toolkits_call():
+def list_has_the_functions_that_toolkits_call():
     libraries = list(Path("/usr/local").glob("cuda*/**/libcupti.so.*"))
     if not libraries:
         raise Skip("no CUDA toolkit in /usr/local")

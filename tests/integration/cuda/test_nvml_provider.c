@@ -17,7 +17,7 @@
 
 static struct facet_provider_instance *instance;
 
-static void libraries(const char *nvml, const char *driver)
+static void set_libraries(const char *nvml, const char *driver)
 {
     setenv("FACET_CUDA_NVML", nvml ? nvml : "/nonexistent/libnvidia-ml.so.1", 1);
     setenv("FACET_CUDA_DRIVER", driver ? driver : "/nonexistent/libcuda.so.1", 1);
@@ -27,7 +27,7 @@ static int open_with(const char *nvml, const char *driver)
 {
     struct facet_error error = {0};
 
-    libraries(nvml, driver);
+    set_libraries(nvml, driver);
     enum facet_status status = provider->device->open(&instance, &error);
     if (status != FACET_OK)
         fprintf(stderr, "%s\n", error.message);
@@ -45,7 +45,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static uint32_t list(struct facet_device_info infos[8])
+static uint32_t list_devices(struct facet_device_info infos[8])
 {
     uint32_t count = 0;
 
@@ -58,7 +58,7 @@ static void test_description(void **state)
     struct facet_device_info infos[8];
     char uuid[TEST_UUID_SIZE];
 
-    assert_int_equal(list(infos), 3);
+    assert_int_equal(list_devices(infos), 3);
     for (uint32_t i = 0; i < 3; i++) {
         test_machine_uuid(i, uuid);
         assert_string_equal(infos[i].uuid, uuid);
@@ -84,18 +84,18 @@ static void test_without_libraries(void **state)
     uint32_t size;
 
     assert_int_equal(open_with(NULL, NULL), 0);
-    assert_int_equal(list(infos), 0);
+    assert_int_equal(list_devices(infos), 0);
     provider->device->close(instance);
 
     assert_int_equal(open_with(getenv("FACET_TEST_NVML_REAL"), NULL), 0);
-    assert_int_equal(list(infos), 3);
+    assert_int_equal(list_devices(infos), 3);
     assert_false(infos[0].valid & FACET_DEVICE_HAS_COMPUTE_UNITS);
     assert_int_equal(provider->device->properties(instance, 0, text, sizeof text, &size, NULL), FACET_OK);
     assert_non_null(strstr(text, "libcuda.so.1 is not found"));
     provider->device->close(instance);
 
     /* There, and no library. */
-    libraries("/proc/self/status", NULL);
+    set_libraries("/proc/self/status", NULL);
     assert_int_equal(provider->device->open(&instance, &error), FACET_IO);
 }
 
@@ -107,7 +107,7 @@ static void test_old_library(void **state)
 
     pid_t neighbour = test_machine_neighbour(0, 5 * MIB);
     assert_int_equal(open_with(getenv("FACET_TEST_NVML_OLD"), NULL), 0);
-    assert_int_equal(list(infos), 3);
+    assert_int_equal(list_devices(infos), 3);
     assert_string_equal(infos[0].driver_version, "470.82.01");
     assert_int_equal(provider->metrics->processes(instance, 0, metrics, sizeof *metrics, 4, &count, NULL), FACET_OK);
     assert_int_equal(count, 1);
@@ -116,7 +116,7 @@ static void test_old_library(void **state)
     test_machine_dismiss(neighbour);
 }
 
-static uint32_t events(uint64_t after, struct facet_event list[16])
+static uint32_t list_events(uint64_t after, struct facet_event list[16])
 {
     uint32_t count = 0;
 
@@ -128,19 +128,19 @@ static void test_xid(void **state)
 {
     struct facet_event list[16];
 
-    assert_int_equal(events(0, list), 0);
+    assert_int_equal(list_events(0, list), 0);
     fake_raise(1, nvmlEventTypeXidCriticalError, 79);
     fake_raise(0, nvmlEventTypeClock, 0);
     for (int listener = 0; listener < 2; listener++) {
-        assert_int_equal(events(0, list), 1);
+        assert_int_equal(list_events(0, list), 1);
         assert_int_equal(list[0].kind, FACET_EVENT_VENDOR_ERROR);
         assert_int_equal(list[0].device, 1);
         assert_int_equal(list[0].value, 79);
     }
-    assert_int_equal(events(1, list), 0);
+    assert_int_equal(list_events(1, list), 0);
 }
 
-static uint32_t health(uint32_t device)
+static uint32_t health_of(uint32_t device)
 {
     uint32_t health = 99;
 
@@ -154,24 +154,24 @@ static void test_health(void **state)
     struct facet_event list[16];
     uint32_t value;
 
-    assert_int_equal(health(0), FACET_HEALTH_OK);
+    assert_int_equal(health_of(0), FACET_HEALTH_OK);
     atomic_store(&truth->uncorrected, 3);
-    assert_int_equal(health(0), FACET_HEALTH_DEGRADED);
-    assert_int_equal(health(1), FACET_HEALTH_OK);
-    assert_int_equal(events(0, list), 2);
+    assert_int_equal(health_of(0), FACET_HEALTH_DEGRADED);
+    assert_int_equal(health_of(1), FACET_HEALTH_OK);
+    assert_int_equal(list_events(0, list), 2);
     assert_int_equal(list[0].kind, FACET_EVENT_HEALTH);
     assert_int_equal(list[1].kind, FACET_EVENT_ECC);
     assert_int_equal(list[1].value, 3);
     atomic_store(&truth->rows_failed, 1);
-    assert_int_equal(health(0), FACET_HEALTH_FAILED);
-    assert_int_equal(events(2, list), 1);
+    assert_int_equal(health_of(0), FACET_HEALTH_FAILED);
+    assert_int_equal(list_events(2, list), 1);
     assert_int_equal(list[0].value, FACET_HEALTH_FAILED);
     atomic_store(&truth->rows_failed, 0);
     atomic_store(&truth->uncorrected, 0);
 
     atomic_store(&fake_state()->devices[1].lost, 1);
     assert_int_equal(provider->device->health(instance, 1, &value, NULL), FACET_DEVICE_LOST);
-    uint32_t count = events(3, list);
+    uint32_t count = list_events(3, list);
     assert_int_equal(list[count - 1].kind, FACET_EVENT_HOTPLUG);
     assert_int_equal(list[count - 1].device, 1);
     assert_int_equal(list[count - 1].value, 0);
@@ -185,16 +185,16 @@ static void test_throttle(void **state)
     struct facet_event list[16];
 
     atomic_store(&truth->throttle, nvmlClocksThrottleReasonHwSlowdown | nvmlClocksThrottleReasonHwThermalSlowdown);
-    assert_int_equal(events(0, list), 1);
+    assert_int_equal(list_events(0, list), 1);
     assert_int_equal(list[0].kind, FACET_EVENT_THROTTLE);
     assert_int_equal(list[0].value, FACET_THROTTLE_THERMAL);
     assert_int_equal(provider->metrics->device(instance, 1, &metrics, NULL), FACET_OK);
     assert_int_equal(metrics.throttle, FACET_THROTTLE_THERMAL);
     atomic_store(&truth->throttle, nvmlClocksThrottleReasonHwSlowdown);
-    assert_int_equal(events(1, list), 1);
+    assert_int_equal(list_events(1, list), 1);
     assert_int_equal(list[0].value, FACET_THROTTLE_FAULT);
     atomic_store(&truth->throttle, 0);
-    assert_int_equal(events(2, list), 1);
+    assert_int_equal(list_events(2, list), 1);
     assert_int_equal(list[0].value, 0);
 }
 
@@ -326,7 +326,7 @@ static void test_partitions_of_others(void **state)
     assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
 }
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     load_provider("cuda");
     test_machine_make(3, "8G,8G,80G");
@@ -334,7 +334,7 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     test_machine_remove();
     return 0;
@@ -356,5 +356,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_partitions_of_others, setup, teardown),
     };
 
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

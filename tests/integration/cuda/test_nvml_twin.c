@@ -36,7 +36,7 @@ static void begin_monitor(unsigned devices)
 }
 
 /* Whether the compute list of a device is exactly `pids`, which ends with 0, in any order and all forms. */
-static bool lists(nvmlDevice_t device, const pid_t *pids)
+static bool lists_exactly(nvmlDevice_t device, const pid_t *pids)
 {
     nvmlProcessInfo_t v2[16], v3[16];
     nvmlProcessInfo_v1_t v1[16];
@@ -66,7 +66,7 @@ static void see_all(void *context)
     begin_monitor(3);
     CHECK(nvml.nvmlDeviceGetMemoryInfo(test_device(1), &memory) == NVML_SUCCESS);
     CHECK(memory.total == 8 * GIB + RESERVED && memory.used == 100 * MIB + RESERVED);
-    CHECK(lists(test_device(1), (pid_t[]){*neighbour, 0}));
+    CHECK(lists_exactly(test_device(1), (pid_t[]){*neighbour, 0}));
 }
 
 static void test_outside_a_vgpu(void **state)
@@ -125,7 +125,7 @@ static void see_memory(void *context)
     device = test_device(0);
     CHECK(nvml.nvmlDeviceGetMemoryInfo(device, &v1) == NVML_SUCCESS);
     CHECK(v1.total == GIB && v1.used == 700 * MIB);
-    /* The neighbour holds all but 200 MB of what the tenants left of the device: that is less than the quota has. */
+    /* The neighbour holds all but 200 MB of the memory that the tenants left: that is less than the quota has. */
     CHECK(v1.free == 200 * MIB);
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(device, &v2) == NVML_SUCCESS);
     CHECK(v2.total == GIB && v2.used == 700 * MIB && v2.free == 200 * MIB && v2.reserved == 0);
@@ -150,7 +150,7 @@ static void see_processes(void *context)
 
     begin_monitor(1);
     device = test_device(0);
-    CHECK(lists(device, (pid_t[]){one->tenant, one->other, 0}));
+    CHECK(lists_exactly(device, (pid_t[]){one->tenant, one->other, 0}));
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_ERROR_INSUFFICIENT_SIZE);
     CHECK(count == 2);
     count = 1;
@@ -232,7 +232,7 @@ static void see_survivor(void *context)
     nvmlMemory_t v1;
 
     begin_monitor(1);
-    CHECK(lists(test_device(0), (pid_t[]){one->other, 0}));
+    CHECK(lists_exactly(test_device(0), (pid_t[]){one->other, 0}));
     CHECK(nvml.nvmlDeviceGetMemoryInfo(test_device(0), &v1) == NVML_SUCCESS);
     CHECK(v1.used == 300 * MIB && v1.free == 600 * MIB);
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_SUCCESS);
@@ -294,7 +294,7 @@ static void see_two(void *context)
         CHECK(nvml.nvmlDeviceGetIndex(test_device(i), &index) == NVML_SUCCESS && index == i);
         CHECK(nvml.nvmlDeviceGetMemoryInfo(test_device(i), &memory) == NVML_SUCCESS);
         CHECK(memory.total == (i + 1) * GIB && memory.used == (i + 1) * 10 * MIB);
-        CHECK(lists(test_device(i), (pid_t[]){two->tenants[i], 0}));
+        CHECK(lists_exactly(test_device(i), (pid_t[]){two->tenants[i], 0}));
     }
     CHECK(nvml.nvmlDeviceGetTopologyNearestGpus(test_device(0), NVML_TOPOLOGY_SINGLE, &count, near) == NVML_SUCCESS);
     CHECK(count == 1 && near[0] == test_device(1));
@@ -326,7 +326,7 @@ static void see_old(void *context)
     nvmlMemory_v2_t v2 = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
 
     begin_monitor(1);
-    CHECK(lists(test_device(0), (pid_t[]){one->tenant, one->other, 0}));
+    CHECK(lists_exactly(test_device(0), (pid_t[]){one->tenant, one->other, 0}));
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_ERROR_FUNCTION_NOT_FOUND);
 }
 
@@ -377,7 +377,7 @@ static void see_lost(void *context)
     CHECK(nvml.nvmlDeviceGetHandleByIndex_v2(0, &device) == NVML_ERROR_NOT_FOUND);
 }
 
-/* A device that is not there keeps its place. */
+/* An absent device keeps its place. */
 static void test_absent_device(void **state)
 {
     struct test_segment vgpu;
@@ -395,7 +395,7 @@ static void sleep_ms(long ms)
 }
 
 /* Reports to the limiter as the tenant's interposer would. */
-static void report(struct test_segment *vgpu, uint64_t busy_ns)
+static void report_busy(struct test_segment *vgpu, uint64_t busy_ns)
 {
     atomic_fetch_add(&vgpu->owner->usage->slots[0].busy_ns, busy_ns);
 }
@@ -413,7 +413,7 @@ static void see_utilization(void *context)
     uint64_t after_first = facet_clock_now_ns(); /* the period began with the library, or now if that is long ago */
 
     uint64_t busy = UINT64_C(120000000);
-    report(&one->vgpu, busy);
+    report_busy(&one->vgpu, busy);
     sleep_ms(300);
     uint64_t before_second = facet_clock_now_ns();
     CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS);
@@ -421,7 +421,7 @@ static void see_utilization(void *context)
     CHECK(utilization.gpu >= busy * 100 / (after_second - before_first));
     CHECK(utilization.gpu <= busy * 100 / (before_second - after_first));
 
-    report(&one->vgpu, UINT64_C(600000000000));
+    report_busy(&one->vgpu, UINT64_C(600000000000));
     sleep_ms(150);
     CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS && utilization.gpu == 100);
     sleep_ms(150);
@@ -479,7 +479,7 @@ static void see_own_samples(void *context)
     CHECK(info.processSamplesCount == 1 && entries[0].pid == (unsigned)one->tenant);
 }
 
-/* The limiter counts nothing of what the driver's samples show: that is how the two are told apart. */
+/* The limiter does not count the time that the driver's samples show: that is how the two are told apart. */
 static void test_utilization(void **state)
 {
     struct one one;
@@ -491,8 +491,8 @@ static void test_utilization(void **state)
     remove_one(&one);
 }
 
-/* Cuts the third GPU in two, by the library itself, and says what the UUID of the second part is. */
-static void cut(void *context)
+/* Cuts the third GPU in two, by the library itself, and returns the UUID of the second part. */
+static void cut_third_gpu(void *context)
 {
     nvmlReturn_t activation;
     nvmlGpuInstance_t parts[2];
@@ -534,13 +534,13 @@ static void test_part_of_a_gpu(void **state)
     struct test_segment vgpu;
 
     _Static_assert(sizeof(((struct fake_device *)0)->name) >= TEST_UUID_SIZE, "room for a UUID");
-    assert_true(test_monitor(fake, NULL, cut, uuid));
+    assert_true(test_monitor(fake, NULL, cut_third_gpu, uuid));
     make_vgpu(&vgpu, uuid, 3 * GIB);
     assert_true(test_monitor(fake, vgpu.dir, see_part, uuid));
     test_segment_remove(&vgpu);
 }
 
-static int begin(void **state)
+static int set_up(void **state)
 {
     fake = getenv("FACET_TEST_NVML_REAL");
     fake_old = getenv("FACET_TEST_NVML_OLD");
@@ -548,7 +548,7 @@ static int begin(void **state)
     return fake && fake_old ? 0 : 1;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
     test_machine_remove();
     return 0;
@@ -563,5 +563,5 @@ int main(void)
         cmocka_unit_test(test_part_of_a_gpu),
     };
 
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

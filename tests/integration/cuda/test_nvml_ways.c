@@ -22,7 +22,7 @@ static void test_found_by_search(void **state)
     assert_seen("init 0, 2: 1024 MiB 1024 MiB");
 }
 
-/* The search path leads to the vendor's; the loader takes what is there already. */
+/* The search path leads to the vendor's; the loader takes the library that is loaded already. */
 static void test_preloaded(void **state)
 {
     char path[4096];

@@ -177,7 +177,7 @@ static int role_early(bool allocates)
     return 0;
 }
 
-static int play(const char *role)
+static int play_role(const char *role)
 {
     if (!open_driver())
         return 1;
@@ -218,7 +218,7 @@ static void test_threads_that_come_first_together(void **state)
     check_nobody_is_left();
 }
 
-static void test_what_is_set_after_a_call_that_came_too_early_leads_to_no_other_gpu(void **state)
+static void test_a_variable_set_after_an_early_call_leads_to_no_other_gpu(void **state)
 {
     fixture_enter("0");
     assert_string_equal(fixture_run(NULL, "early", NULL), "early 3, init 0, 0, 0: GPU 0 of 1");
@@ -241,7 +241,7 @@ int main(int count, char **arguments)
         TEST(test_fork_before_init),
         TEST(test_fork_after_init),
         TEST(test_threads_that_come_first_together),
-        TEST(test_what_is_set_after_a_call_that_came_too_early_leads_to_no_other_gpu),
+        TEST(test_a_variable_set_after_an_early_call_leads_to_no_other_gpu),
 /* A sanitizer keeps in a child the locks of the parent's threads, its allocator's among them. */
 #if !defined __SANITIZE_THREAD__ && !defined __SANITIZE_ADDRESS__
         TEST(test_fork_while_a_thread_comes_first),
@@ -249,6 +249,6 @@ int main(int count, char **arguments)
     };
 
     if (count > 1)
-        return play(arguments[1]);
+        return play_role(arguments[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "fixture.h"
 
 /* The program's output up to the devices that it was shown. */
-static const char *said(char text[512])
+static const char *output_before_devices(char text[512])
 {
     snprintf(text, 512, "%s", fixture_run("runtime", NULL, NULL));
     char *shown = strstr(text, "; ");
@@ -26,12 +26,12 @@ static void test_runtime_starts_as_on_the_bare_driver(void **state)
 
     fixture_uuid(1, uuid);
     fixture_library_path(FIXTURE_FAKE);
-    assert_string_equal(said(bare), "all");
+    assert_string_equal(output_before_devices(bare), "all");
     fixture_library_path(FIXTURE_OURS "," FIXTURE_FAKE);
-    assert_string_equal(said(ours), "all");
+    assert_string_equal(output_before_devices(ours), "all");
     assert_string_equal(ours, bare);
     fixture_enter("1");
-    assert_string_equal(said(tenants), uuid);
+    assert_string_equal(output_before_devices(tenants), uuid);
     assert_string_equal(tenants, bare);
 }
 
@@ -41,7 +41,7 @@ static void test_runtime_in_a_vgpu_that_cannot_be_used(void **state)
     char text[512];
 
     setenv("FACET_VGPU_DIR", "/nonexistent", 1);
-    said(text);
+    output_before_devices(text);
     assert_non_null(strstr(text, "count cudaErrorSystemNotReady"));
     assert_non_null(strstr(text, "malloc cudaErrorSystemNotReady"));
 }
@@ -51,7 +51,7 @@ static void test_runtime_without_a_driver(void **state)
     char text[512];
 
     fixture_library_path(FIXTURE_OURS);
-    said(text);
+    output_before_devices(text);
     assert_null(strstr(text, "count cudaSuccess"));
     assert_null(strstr(text, "malloc cudaSuccess"));
 }

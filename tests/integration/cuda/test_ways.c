@@ -10,7 +10,7 @@
 #include "fixture.h"
 
 /* The output of a program that sees exactly these devices of the machine: "1,0". */
-static const char *seen(const char *devices)
+static const char *output_of_devices(const char *devices)
 {
     static char text[256];
     char uuid[64];
@@ -27,7 +27,7 @@ static const char *seen_twice(const char *devices)
 {
     static char text[512];
 
-    snprintf(text, sizeof text, "%s\n%s", seen(devices), seen(devices));
+    snprintf(text, sizeof text, "%s\n%s", output_of_devices(devices), output_of_devices(devices));
     return text;
 }
 
@@ -42,25 +42,25 @@ static void preload_ours(void)
 static void test_opened_by_name(void **state)
 {
     fixture_enter("1");
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1"));
-    assert_string_equal(fixture_run("program", "libcuda.so", NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so", NULL), output_of_devices("1"));
 }
 
 static void test_linked(void **state)
 {
     fixture_enter("1");
-    assert_string_equal(fixture_run("program-linked", NULL, NULL), seen("1"));
+    assert_string_equal(fixture_run("program-linked", NULL, NULL), output_of_devices("1"));
 }
 
-/* The search path leads to the vendor's; the loader takes what is there already. */
+/* The search path leads to the vendor's; the loader takes the library that is loaded already. */
 static void test_preloaded(void **state)
 {
     fixture_enter("1");
     fixture_library_path(FIXTURE_FAKE);
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0,1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0,1"));
     preload_ours();
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1"));
-    assert_string_equal(fixture_run("program-linked", NULL, NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("1"));
+    assert_string_equal(fixture_run("program-linked", NULL, NULL), output_of_devices("1"));
 }
 
 static void test_preloaded_and_opened(void **state)
@@ -95,7 +95,7 @@ static void test_driver_named_by_path(void **state)
     fixture_library_path(FIXTURE_OURS);
     snprintf(path, sizeof path, "%s/libcuda.so.1", getenv(FIXTURE_FAKE));
     setenv("FACET_REAL_CUDA", path, 1);
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0"));
     setenv("FACET_REAL_CUDA", "/nonexistent/libcuda.so.1", 1);
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
@@ -103,17 +103,17 @@ static void test_driver_named_by_path(void **state)
 /* In no vGPU the machine is as it is. */
 static void test_no_vgpu(void **state)
 {
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0,1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0,1"));
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-    assert_string_equal(fixture_run("program-linked", NULL, NULL), seen("1"));
+    assert_string_equal(fixture_run("program-linked", NULL, NULL), output_of_devices("1"));
 }
 
 static void test_several_vgpus(void **state)
 {
     fixture_enter("0,1");
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0,1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0,1"));
     fixture_enter("1,0");
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1,0"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("1,0"));
 }
 
 /* CUDA_VISIBLE_DEVICES counts the vGPUs: the program can choose among them, and reach nothing else. */
@@ -123,7 +123,7 @@ static void test_program_chooses(void **state)
 
     fixture_enter("1");
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("1"));
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
     fixture_uuid(0, uuid);
@@ -131,9 +131,9 @@ static void test_program_chooses(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
     fixture_enter("0,1");
     setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1,0"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("1,0"));
     setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0"));
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
@@ -169,7 +169,7 @@ static void test_driver_older_than_our_list(void **state)
     fixture_enter("1");
     fixture_library_path(FIXTURE_OURS "," FIXTURE_OLD);
     setenv("FAKE_CUDA_VERSION", "12000", 1);
-    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("1"));
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Say where a CUDA toolkit is: the folders of its headers and of libcudart_static.a, one a line; nothing without one.
 
-Owns: the places that are looked at, which are those of tools/check-cuda-coverage. Never: fails.
+Owns: the places that are searched, which are those of tools/check-cuda-coverage. Never: fails.
 """
 import importlib.machinery
 import importlib.util

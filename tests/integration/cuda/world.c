@@ -20,7 +20,7 @@
 /* Started and not waited for yet; 0: a free place. One thread starts and waits. */
 static pid_t running[64];
 
-static bool complain(const char *what, const char *why)
+static bool print_failure(const char *what, const char *why)
 {
     fprintf(stderr, "world: %s: %s\n", what, why);
     return false;
@@ -34,11 +34,11 @@ bool world_open(struct world *world)
     *world = (struct world){0};
     world->folder = scratch_folder("world", world->root, sizeof world->root);
     if (world->folder < 0)
-        return complain(world->root, strerror(errno));
+        return print_failure(world->root, strerror(errno));
     snprintf(state, sizeof state, "%s/state", world->root);
     setenv(world_vendor.state_variable, state, 1);
     if (scheduler_start(world->root, &world->scheduler, &error) != FACET_OK)
-        return complain("scheduler", error.message);
+        return print_failure("scheduler", error.message);
     return true;
 }
 
@@ -58,11 +58,11 @@ void world_close(struct world *world)
     end_programs();
     scheduler_stop(world->scheduler);
     if (!scratch_remove(world->root))
-        complain(world->root, "is left behind");
+        print_failure(world->root, "is left behind");
     close(world->folder);
 }
 
-static int add(struct world *world, struct facet_owner_spec spec)
+static int add_vgpu(struct world *world, struct facet_owner_spec spec)
 {
     uint32_t index = world->count;
     struct facet_owner *owner;
@@ -83,7 +83,7 @@ static int add(struct world *world, struct facet_owner_spec spec)
     if (scheduler_bell_path(world->scheduler, WORLD_DEVICE, bell, sizeof bell, &error) != FACET_OK ||
         facet_owner_create(world->dirs[index], &spec, bell, &owner, &error) != FACET_OK ||
         scheduler_add(world->scheduler, WORLD_DEVICE, spec.vgpu_id, owner, &spec.limits, false, &error) != FACET_OK) {
-        complain("vGPU", error.message);
+        print_failure("vGPU", error.message);
         return -1;
     }
     world->count++;
@@ -98,7 +98,7 @@ int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
     spec.limits.memory_bytes = UINT64_C(1) << 30;
     spec.limits.compute_request_milli = request_milli;
     spec.limits.compute_limit_milli = limit_milli;
-    return add(world, spec);
+    return add_vgpu(world, spec);
 }
 
 int world_add_oversubscribed(struct world *world, uint64_t memory_bytes, uint32_t request_milli)
@@ -108,7 +108,7 @@ int world_add_oversubscribed(struct world *world, uint64_t memory_bytes, uint32_
     facet_limits_init(&spec.limits);
     spec.limits.memory_bytes = memory_bytes;
     spec.limits.compute_request_milli = request_milli;
-    return add(world, spec);
+    return add_vgpu(world, spec);
 }
 
 void world_clear(struct world *world)
@@ -119,10 +119,10 @@ void world_clear(struct world *world)
     for (; world->count; world->count--)
         if (scheduler_remove(world->scheduler, world->ids[world->count - 1], &error) != FACET_OK ||
             facet_owner_remove(world->dirs[world->count - 1], &error) != FACET_OK)
-            complain("removing a vGPU", error.message);
+            print_failure("removing a vGPU", error.message);
 }
 
-static void enter(struct world *world, int vgpu)
+static void enter_vgpu(struct world *world, int vgpu)
 {
     const char *fake = getenv(world_vendor.fake_variable), *own = getenv(world_vendor.own_variable);
     char real[1024];
@@ -155,9 +155,9 @@ pid_t world_start(struct world *world, int vgpu, char *const command[])
 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* none outlives a test that is ended */
-        enter(world, vgpu);
+        enter_vgpu(world, vgpu);
         execv(command[0], command);
-        complain(command[0], strerror(errno));
+        print_failure(command[0], strerror(errno));
         _exit(127);
     }
     if (pid > 0)
@@ -181,7 +181,7 @@ struct facet_usage_totals world_totals(struct world *world, int vgpu)
     struct facet_error error = {0};
 
     if (scheduler_view(world->scheduler, world->ids[vgpu], &view, &error) != FACET_OK)
-        complain("totals", error.message);
+        print_failure("totals", error.message);
     return view.totals;
 }
 

@@ -106,7 +106,7 @@ def a_vgpu_that_asks_for_nothing_gets_the_defaults():
 
 
 @test
-def a_vgpu_gets_what_it_asks_for():
+def a_vgpu_gets_the_requested_members():
     with Facetd() as daemon:
         asked = {"name": "render", "device": "test:1", "memory_limit_bytes": 12345678, "compute_request_milli": 305,
                  "compute_limit_milli": 600, "mode": "soft", "priority": "high", "ephemeral": True, "idle_freeze_s": 90}
@@ -133,7 +133,7 @@ def a_vgpu_is_found_by_id_and_by_name():
 
 
 @test
-def a_change_changes_what_it_names():
+def a_change_changes_only_named_members():
     with Facetd() as daemon:
         before = daemon.create(name="a", compute_request_milli=200)
         answer = daemon.call("PATCH", "/v1/vgpus/a", {"compute_limit_milli": 700, "priority": "low"})

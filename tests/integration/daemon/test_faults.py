@@ -213,7 +213,7 @@ def no_damage_of_a_policy_without_a_daemon_is_published():
 
 
 @test
-def what_a_segment_held_before_a_restart_is_believed_after_it():
+def numbers_of_a_segment_are_believed_after_a_restart():
     with Facetd() as daemon:
         usage = os.path.join(daemon.create(name="a", memory_limit_bytes=8192)["segment"], "usage")
         put(usage, 24, 8000)  # the peak of a quota that is made smaller
@@ -225,7 +225,7 @@ def what_a_segment_held_before_a_restart_is_believed_after_it():
 
 
 @test
-def what_cannot_be_is_absent_though_it_is_not_absurd():
+def impossible_numbers_are_absent_though_not_absurd():
     with Facetd() as daemon:
         usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
         wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
@@ -328,7 +328,7 @@ def after_a_reboot_persistent_vgpus_are_back():
 
 
 @test
-def strays_are_swept_unless_a_process_holds_them():
+def stray_segments_are_removed_unless_a_process_holds_them():
     with Facetd() as daemon:
         held, left = daemon.create(name="held"), daemon.create(name="left")
         daemon.end(signal.SIGKILL)
@@ -440,7 +440,7 @@ def fill(path):
 
 
 def check_full(daemon, folder, limit):
-    """Creates until it is refused for want of room; then everything acknowledged is there, and there is room again."""
+    """Creates until it is refused for want of room; then all acknowledged vGPUs exist, and there is room again."""
     acknowledged, answer = [], None
     for _ in range(limit):
         answer = daemon.call("POST", "/v1/vgpus", {})
@@ -478,12 +478,12 @@ def on_small_disk(name, kib, limit):
 
 
 @test
-def a_full_state_folder_refuses_and_keeps_what_it_has():
+def a_full_state_folder_refuses_and_keeps_its_vgpus():
     on_small_disk("state", 512, 200)
 
 
 @test
-def a_full_runtime_folder_refuses_and_keeps_what_it_has():
+def a_full_runtime_folder_refuses_and_keeps_its_vgpus():
     on_small_disk("run", 1024, 100)
 
 

@@ -24,7 +24,7 @@ def refusal(daemon, **members):
 
 
 @test
-def a_partition_is_made_and_is_what_the_vgpu_stands_for():
+def a_partition_is_made_and_the_vgpu_has_its_amounts():
     with Simulated() as daemon:
         vgpu = daemon.create(name="a", mode="partitioned", template="1g.10gb")
         equal((vgpu["template"], vgpu["granted_compute_units"], vgpu["simulated"]), ("1g.10gb", 16, True))
@@ -89,7 +89,7 @@ def hard_gives_the_next_step_and_never_too_much():
 
 
 @test
-def what_is_set_once_cannot_be_changed():
+def limits_of_a_hard_vgpu_cannot_be_changed():
     with Simulated() as daemon:
         daemon.create(name="h", mode="hard", memory_limit_bytes=GIB)
         for change in ({"memory_limit_bytes": 2 * GIB}, {"compute_request_milli": 500}, {"compute_limit_milli": 500}):
@@ -160,7 +160,7 @@ def a_machine_that_forgets_while_the_daemon_lives_mixes_no_vgpus_up():
 
 
 @test
-def what_a_missing_device_holds_goes_when_it_is_back():
+def vgpus_of_a_missing_device_go_when_it_is_back():
     with Simulated("h200x8") as daemon:
         daemon.create(name="p", device="sim:3", mode="partitioned", template="1g.18gb")
         daemon.create(name="h", device="sim:7", mode="hard", compute_request_milli=300)

@@ -111,7 +111,7 @@ def a_vgpu_of_a_lost_provider_is_removed_by_force():
 
 
 @test
-def what_devices_measure_is_in_the_metrics():
+def readings_of_devices_are_in_the_metrics():
     with Simulated() as daemon:
         daemon.get("/metrics")
         wait_until(lambda: metric(daemon, "facet_device_power_watts"), "the first reading")

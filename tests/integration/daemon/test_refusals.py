@@ -90,7 +90,7 @@ def freezing_takes_no_members():
 
 
 @test
-def what_is_not_there_is_not_found():
+def unknown_paths_and_names_are_not_found():
     with Facetd() as daemon:
         for method, path, argument in (
                 ("GET", "/", "path"), ("GET", "/v2/health", "path"), ("GET", "/v1/vgpus/", "path"),
@@ -220,7 +220,7 @@ MALFORMED = (
 
 
 @test
-def what_is_malformed_is_refused_once_and_in_json():
+def malformed_requests_are_refused_once_and_in_json():
     with Facetd() as daemon:
         daemon.create(name="a")
         for text, status, code, argument in MALFORMED:
@@ -248,7 +248,7 @@ def heads_in_pieces_are_read():
 
 @test
 def the_largest_heads_are_answered_in_json():
-    """They are within what the HTTP library has memory for."""
+    """They are within the memory of the HTTP library."""
     wide = "".join(f"X-{number}: {'y' * 70}\r\n" for number in range(98))
     long = "".join(f"X-{number}: {'y' * 750}\r\n" for number in range(19))
     many = "&".join(f"a{number}={'y' * 400}" for number in range(16))

@@ -70,7 +70,7 @@ def a_reservation_is_granted_shown_and_released_once():
 
 
 @test
-def what_is_refused_says_what_there_is():
+def refusals_name_the_available_amount():
     with Facetd() as daemon:
         must(reserve(daemon, "0.75"))
         for amount, status, code, said in (("2", 507, "no_space", "1.25 can be had on 2 places: 0.75 short; "

@@ -91,7 +91,7 @@ def a_private_daemon_knows_its_user():
 
 
 @test
-def what_hides_a_device_from_one_shell_does_not_hide_it_from_the_daemon():
+def a_device_hidden_from_one_shell_is_visible_to_the_daemon():
     with Shell() as place:
         for words in (("devices",), ("provider", "list")):
             contains(place.facet(*words, env=OTHERS).stdout, "test")
@@ -116,7 +116,7 @@ def folders_that_cannot_be_written_are_no_folders_of_the_daemon():
 
 
 @test
-def a_kernel_runs_on_what_this_shell_sees():
+def a_kernel_runs_on_devices_that_this_shell_sees():
     with Shell() as place:
         done = place.facet("kernel", "run", "-d", "test:1", "nothing.cl", env={"FACET_TEST_DEVICES": "1"})
         contains(done.stderr, "device 'test:1': expected one of test:0")
@@ -257,7 +257,7 @@ def manners_of_one_shell_are_not_the_daemons():
 
 
 @test
-def what_a_daemon_may_not_undo_is_in_its_log():
+def limits_that_a_daemon_may_not_undo_are_in_its_log():
     def limit():
         libc = ctypes.CDLL(None)
         for capability in (23, 24):  # CAP_SYS_NICE, CAP_SYS_RESOURCE: fails without capabilities
@@ -326,7 +326,7 @@ def processors_priority_and_ignored_signals_of_one_shell_are_not_the_daemons():
 
 
 @test
-def what_could_not_be_opened_is_named_with_the_reason():
+def providers_that_could_not_be_opened_are_named_with_the_reason():
     opencl, cpu = (os.path.join(BUILD, f"facet-provider-{name}.so") for name in ("opencl", "cpu"))
     if not os.path.exists(opencl):
         raise Skip("this build has no provider opencl")

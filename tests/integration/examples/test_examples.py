@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples as a user runs them, and their output.
 
-Owns: that each shows the effect it is there to show. Never: looks at times.
+Owns: the proof that each shows its effect. Never: judges times.
 """
 import os
 import re
@@ -67,7 +67,7 @@ def a_product_on_a_virtual_gpu_is_right():
 
 @test
 def a_product_goes_to_a_device_that_multiplies():
-    """Where a GPU comes first whose vendor's libraries of mathematics are not there."""
+    """Where a GPU comes first whose vendor's libraries of mathematics are missing."""
     rocm, fakes = BUILD / "facet-provider-rocm.so", BUILD / "tests" / "fake"
     if not rocm.exists():
         raise Skip("this build has no provider rocm")

@@ -3,7 +3,7 @@
 """An application outside of the tree, against what `make install` puts in place: found by pkg-config alone. And against
 the build folder, as its own facet-uninstalled.pc has it.
 
-Owns: that headers, library and each facet.pc agree. Never: uses a header or library of the tree that none names.
+Owns: proofs that headers, library and each facet.pc agree. Never: uses a header or library of the tree that none names.
 """
 import os
 import shutil
@@ -52,7 +52,7 @@ def needs_tools():
 
 
 @test
-def an_application_is_built_and_runs_with_what_is_installed():
+def an_application_is_built_and_runs_with_the_installed_files():
     needs_tools()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "root"
@@ -62,7 +62,7 @@ def an_application_is_built_and_runs_with_what_is_installed():
 
 
 @test
-def an_application_is_built_and_runs_with_what_is_not_installed():
+def an_application_is_built_and_runs_with_the_build_folder():
     needs_tools()
     with tempfile.TemporaryDirectory() as folder:
         build_and_run(Path(folder) / "application", BUILD / "meson-uninstalled", BUILD, BUILD)

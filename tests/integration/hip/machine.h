@@ -66,7 +66,7 @@ void machine_remove(void);
 /* The digits of a device's uuid, as model.c makes them. */
 void machine_digits(uint32_t device, char digits[17]);
 
-/* Sets what a program in the vGPUs, or outside of them, is started with. */
+/* Sets the variables with which a program in the vGPUs, or outside of them, is started. */
 void machine_environment(bool in_vgpu);
 
 /* Runs `role` in a child that is in the vGPUs, or outside of them, and does not wait for it. */

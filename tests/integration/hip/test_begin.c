@@ -27,7 +27,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 }
 
 /* The folder of the kernel's files, as a process sees it whose namespace of process ids is called so. */
-static void make(const char *namespace, uint64_t limit)
+static void make_machine(const char *namespace, uint64_t limit)
 {
     char path[128];
 
@@ -47,7 +47,7 @@ static void make(const char *namespace, uint64_t limit)
     assert_true(ready != MAP_FAILED);
 }
 
-static void clear(void)
+static void clear_machine(void)
 {
     munmap(ready, 4096);
     machine_remove();
@@ -58,7 +58,7 @@ static void clear(void)
 }
 
 /* Waits until all are as far. Memory that one process holds stays held while another measures. */
-static void meet(uint32_t time)
+static void wait_for_all(uint32_t time)
 {
     atomic_fetch_add(ready, 1);
     while (atomic_load(ready) < time * AT_ONCE)
@@ -72,9 +72,9 @@ static void begin_with_the_others(void)
 
     role_open();
     CHECK_EQUAL(hip.hipGetDeviceCount(&count), hipSuccess);
-    meet(1);
+    wait_for_all(1);
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
-    meet(2);
+    wait_for_all(2);
 }
 
 static void role_exact(void *argument)
@@ -83,7 +83,7 @@ static void role_exact(void *argument)
     CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_BEGIN);
     CHECK_EQUAL(fake_used(0), AT_ONCE * MACHINE_BEGIN);
-    meet(3);
+    wait_for_all(3);
 }
 
 static void role_bounded(void *argument)
@@ -91,37 +91,37 @@ static void role_bounded(void *argument)
     begin_with_the_others();
     CHECK(machine_own(0) >= MACHINE_BEGIN);
     CHECK(machine_own(0) <= 512 * MIB);
-    meet(3);
+    wait_for_all(3);
 }
 
 static void role_outside(void *argument)
 {
     begin_with_the_others();
-    meet(3);
+    wait_for_all(3);
 }
 
 /* Two in one vGPU, and one that is in none. */
-static void run(void (*role)(void *argument), const char *namespace)
+static void run_in_namespace(void (*role)(void *argument), const char *namespace)
 {
     pid_t pids[AT_ONCE];
 
-    make(namespace, 2 * GIB);
+    make_machine(namespace, 2 * GIB);
     for (uint32_t i = 0; i < AT_ONCE; i++)
         pids[i] = machine_start(i ? role : role_outside, NULL, i > 0);
     for (uint32_t i = 0; i < AT_ONCE; i++)
         machine_wait(pids[i]);
-    clear();
+    clear_machine();
 }
 
 static void test_processes_that_begin_together_are_charged_their_own(void **state)
 {
-    run(role_exact, MACHINES_PIDS);
+    run_in_namespace(role_exact, MACHINES_PIDS);
 }
 
-/* The driver's numbers are not ours there: the whole device is looked at, within bounds. */
+/* The driver's process numbers are not ours there: the whole device's memory is counted, within bounds. */
 static void test_in_a_namespace_of_process_ids_the_device_is_measured(void **state)
 {
-    run(role_bounded, OTHER_PIDS);
+    run_in_namespace(role_bounded, OTHER_PIDS);
 }
 
 /* All in one vGPU, so that all of the device is charged to it. */
@@ -130,19 +130,19 @@ static void role_among(void *argument)
     begin_with_the_others();
     CHECK_EQUAL(fake_used(0), AT_ONCE * MACHINE_BEGIN);
     CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
-    meet(3);
+    wait_for_all(3);
 }
 
 static void test_without_driver_files_processes_are_measured_one_by_one(void **state)
 {
     pid_t pids[AT_ONCE];
 
-    make(OTHER_PIDS, 2 * GIB);
+    make_machine(OTHER_PIDS, 2 * GIB);
     for (uint32_t i = 0; i < AT_ONCE; i++)
         pids[i] = machine_start(role_among, NULL, true);
     for (uint32_t i = 0; i < AT_ONCE; i++)
         machine_wait(pids[i]);
-    clear();
+    clear_machine();
 }
 
 static void role_alone(void *argument)
@@ -162,9 +162,9 @@ static void role_alone(void *argument)
 
 static void test_a_device_that_begins_again_is_charged_as_the_first_time(void **state)
 {
-    make(MACHINES_PIDS, GIB);
+    make_machine(MACHINES_PIDS, GIB);
     machine_wait(machine_start(role_alone, NULL, true));
-    clear();
+    clear_machine();
 }
 
 /* A beginning that the driver's files show whole is charged whole, however large. */
@@ -177,13 +177,13 @@ static void role_large(void *argument)
     CHECK_EQUAL(machine_own(0), argument ? 700 * MIB : 512 * MIB);
 }
 
-static void test_only_what_may_be_a_neighbours_is_bounded(void **state)
+static void test_only_memory_that_may_be_a_neighbours_is_bounded(void **state)
 {
     for (int i = 0; i < 2; i++) {
-        make(i ? MACHINES_PIDS : OTHER_PIDS, GIB);
+        make_machine(i ? MACHINES_PIDS : OTHER_PIDS, GIB);
         setenv("FAKE_HIP_CONTEXT", "700M", 1);
         machine_wait(machine_start(role_large, i ? root : NULL, true));
-        clear();
+        clear_machine();
     }
 }
 
@@ -209,7 +209,7 @@ static void role_late_choice(void *argument)
     CHECK(memcmp(uuid.bytes, first, sizeof uuid.bytes) == 0);
 }
 
-static void test_what_is_set_after_the_first_call_leads_to_no_other_device(void **state)
+static void test_a_variable_set_after_the_first_call_leads_to_no_other_device(void **state)
 {
     machine_make(2, (uint64_t[]){GIB, GIB}, "300M");
     machine_wait(machine_start(role_late_choice, NULL, true));
@@ -219,12 +219,12 @@ static void test_what_is_set_after_the_first_call_leads_to_no_other_device(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_set_after_the_first_call_leads_to_no_other_device),
+        cmocka_unit_test(test_a_variable_set_after_the_first_call_leads_to_no_other_device),
         cmocka_unit_test(test_processes_that_begin_together_are_charged_their_own),
         cmocka_unit_test(test_in_a_namespace_of_process_ids_the_device_is_measured),
         cmocka_unit_test(test_without_driver_files_processes_are_measured_one_by_one),
         cmocka_unit_test(test_a_device_that_begins_again_is_charged_as_the_first_time),
-        cmocka_unit_test(test_only_what_may_be_a_neighbours_is_bounded),
+        cmocka_unit_test(test_only_memory_that_may_be_a_neighbours_is_bounded),
     };
 
     return cmocka_run_group_tests_name("hip/begin", tests, NULL, NULL);

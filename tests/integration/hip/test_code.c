@@ -36,7 +36,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 }
 
 /* With the compute driver's files, or without: then the device is measured. */
-static void run(void (*role)(void *argument), uint64_t limit, bool with_files)
+static void run_form(void (*role)(void *argument), uint64_t limit, bool with_files)
 {
     char path[128];
 
@@ -60,10 +60,10 @@ static void run(void (*role)(void *argument), uint64_t limit, bool with_files)
     nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void both(void (*role)(void *argument), uint64_t limit)
+static void run_both_forms(void (*role)(void *argument), uint64_t limit)
 {
-    run(role, limit, true);
-    run(role, limit, false);
+    run_form(role, limit, true);
+    run_form(role, limit, false);
 }
 
 static void role_modules(void *argument)
@@ -91,7 +91,7 @@ static void role_modules(void *argument)
 
 static void test_a_module_is_charged_until_it_is_unloaded(void **state)
 {
-    both(role_modules, GIB);
+    run_both_forms(role_modules, GIB);
 }
 
 static void role_no_room(void *argument)
@@ -114,7 +114,7 @@ static void role_no_room(void *argument)
 
 static void test_a_module_that_the_quota_has_no_room_for_is_refused(void **state)
 {
-    both(role_no_room, MACHINE_BEGIN + 4 * MIB);
+    run_both_forms(role_no_room, MACHINE_BEGIN + 4 * MIB);
 }
 
 static void role_library(void *argument)
@@ -157,8 +157,8 @@ static void role_library_of_a_file(void *argument)
 
 static void test_a_library_is_charged_when_something_is_first_asked_of_it(void **state)
 {
-    both(role_library, GIB);
-    both(role_library_of_a_file, GIB);
+    run_both_forms(role_library, GIB);
+    run_both_forms(role_library_of_a_file, GIB);
 }
 
 static void **register_kernels(void)
@@ -197,13 +197,13 @@ static void role_launches(void *argument)
                 MACHINE_BEGIN + (argument ? 0 : GLOBALS + 2 * CODE)); /* a neighbour may free, too */
 }
 
-static void test_what_a_first_launch_loads_is_charged(void **state)
+static void test_code_loaded_by_a_first_launch_is_charged(void **state)
 {
-    both(role_launches, GIB);
+    run_both_forms(role_launches, GIB);
 }
 
-/* Each question to a kernel or a variable loads what it is of, and none twice. */
-static hipError_t ask(int question)
+/* Each query of a kernel or a variable loads its code, and none twice. */
+static hipError_t ask_question(int question)
 {
     int blocks = 0, block = 0;
     void *address = NULL;
@@ -233,7 +233,7 @@ static void role_questions(void *argument)
     for (int question = 0; question < 6; question++) {
         hip.__hipRegisterVar(register_kernels(), &table, name, name, 0, GLOBALS, 0, 0);
         for (int i = 0; i < 3; i++) {
-            CHECK_EQUAL(ask(i ? question : (question + 1) % 6), hipSuccess);
+            CHECK_EQUAL(ask_question(i ? question : (question + 1) % 6), hipSuccess);
             CHECK_HELD(GLOBALS + 2 * CODE);
         }
         CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
@@ -241,12 +241,12 @@ static void role_questions(void *argument)
     }
 }
 
-static void test_what_a_question_loads_is_charged(void **state)
+static void test_code_loaded_by_a_query_is_charged(void **state)
 {
-    both(role_questions, GIB);
+    run_both_forms(role_questions, GIB);
 }
 
-/* The kernel runs; nothing else has room until there is some for what it took. */
+/* The kernel runs; further requests are refused until the quota has room for its charge. */
 static void role_owes(void *argument)
 {
     const dim3 one = {1, 1, 1};
@@ -265,9 +265,9 @@ static void role_owes(void *argument)
     CHECK_HELD(GLOBALS + 2 * CODE);
 }
 
-static void test_what_the_quota_does_not_reach_for_is_asked_for_again(void **state)
+static void test_a_charge_beyond_the_quota_is_tried_again(void **state)
 {
-    both(role_owes, MACHINE_BEGIN + 10 * MIB);
+    run_both_forms(role_owes, MACHINE_BEGIN + 10 * MIB);
 }
 
 /* The older runtimes begin the device there: without the driver's files that memory is not seen. */
@@ -296,7 +296,7 @@ static void role_managed(void *argument)
 
 static void test_managed_variables_are_charged_with_their_device(void **state)
 {
-    both(role_managed, GIB);
+    run_both_forms(role_managed, GIB);
 }
 
 static void role_managed_too_large(void *argument)
@@ -312,7 +312,7 @@ static void role_managed_too_large(void *argument)
 
 static void test_a_quota_without_room_for_managed_variables_is_refused_with_the_first_call(void **state)
 {
-    run(role_managed_too_large, MACHINE_BEGIN + MIB, true);
+    run_form(role_managed_too_large, MACHINE_BEGIN + MIB, true);
 }
 
 static void *load_and_unload(void *argument)
@@ -347,7 +347,7 @@ static void role_threads(void *argument)
 
 static void test_threads_load_at_once(void **state)
 {
-    both(role_threads, GIB);
+    run_both_forms(role_threads, GIB);
 }
 
 /* The runtime's own error comes back, and nothing is charged. */
@@ -370,9 +370,9 @@ static void role_garbage(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_is_wrong_is_the_runtimes_to_say(void **state)
+static void test_wrong_arguments_get_the_runtimes_own_error(void **state)
 {
-    both(role_garbage, GIB);
+    run_both_forms(role_garbage, GIB);
 }
 
 int main(void)
@@ -381,13 +381,13 @@ int main(void)
         cmocka_unit_test(test_a_module_is_charged_until_it_is_unloaded),
         cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
         cmocka_unit_test(test_a_library_is_charged_when_something_is_first_asked_of_it),
-        cmocka_unit_test(test_what_a_first_launch_loads_is_charged),
-        cmocka_unit_test(test_what_a_question_loads_is_charged),
-        cmocka_unit_test(test_what_the_quota_does_not_reach_for_is_asked_for_again),
+        cmocka_unit_test(test_code_loaded_by_a_first_launch_is_charged),
+        cmocka_unit_test(test_code_loaded_by_a_query_is_charged),
+        cmocka_unit_test(test_a_charge_beyond_the_quota_is_tried_again),
         cmocka_unit_test(test_managed_variables_are_charged_with_their_device),
         cmocka_unit_test(test_a_quota_without_room_for_managed_variables_is_refused_with_the_first_call),
         cmocka_unit_test(test_threads_load_at_once),
-        cmocka_unit_test(test_what_is_wrong_is_the_runtimes_to_say),
+        cmocka_unit_test(test_wrong_arguments_get_the_runtimes_own_error),
     };
 
     return cmocka_run_group_tests_name("hip/code", tests, NULL, NULL);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet run on AMD's GPUs: the whole road from the command to a limited program, over the fake runtime.
+"""facet run on AMD's GPUs: the whole path from the command to a limited program, over the fake runtime.
 
-Owns: that a program which was linked, bundles its runtime, or opens it, has the limits it was started with.
-Never: looks at real hardware; needs a provider that this build has not: then it is skipped with a reason.
+Owns: the proof that a program which was linked, bundles its runtime, or opens it, has the limits it was started with.
+Never: uses real hardware; needs a provider that this build has not: then it is skipped with a reason.
 """
 import json
 import os

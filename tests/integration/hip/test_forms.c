@@ -9,7 +9,7 @@
 
 /* ---- beginnings ---- */
 
-static hipError_t begin(int way)
+static hipError_t begin_by(int way)
 {
     static const uint32_t mask = 1;
     hipStream_t stream;
@@ -33,7 +33,7 @@ static void role_begins(void *argument)
 {
     role_open();
     CHECK_EQUAL(machine_charged(0), 0);
-    CHECK_EQUAL(begin(*(const int *)argument), hipSuccess);
+    CHECK_EQUAL(begin_by(*(const int *)argument), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
     CHECK_EQUAL(fake_used(0), MACHINE_BEGIN);
     CHECK_EQUAL(hip.hipDevicePrimaryCtxReset(0), hipSuccess);
@@ -45,13 +45,13 @@ static void role_has_no_room(void *argument)
 {
     role_open();
     for (int time = 0; time < 2; time++) {
-        CHECK_EQUAL(begin(*(const int *)argument), hipErrorOutOfMemory);
+        CHECK_EQUAL(begin_by(*(const int *)argument), hipErrorOutOfMemory);
         CHECK_EQUAL(machine_charged(0), 0);
         CHECK_EQUAL(fake_used(0), 0);
     }
 }
 
-static void test_a_device_is_charged_whatever_it_begins_with(void **state)
+static void test_a_device_is_charged_at_each_form_of_first_call(void **state)
 {
     const uint64_t limits[] = {GIB, MACHINE_BEGIN - 1};
 
@@ -122,7 +122,7 @@ static void test_the_older_properties_show_the_quota(void **state)
     machine_run(role_told, GIB);
 }
 
-/* By each lookup that there is: the hook itself, of the form that was asked for. */
+/* By each existing lookup: the hook itself, of the form that was asked for. */
 static void role_looks(void *argument)
 {
     hipDriverProcAddressQueryResult status;
@@ -149,7 +149,7 @@ static void test_a_driver_entry_point_is_the_hook(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_device_is_charged_whatever_it_begins_with),
+        cmocka_unit_test(test_a_device_is_charged_at_each_form_of_first_call),
         cmocka_unit_test(test_an_array_is_charged_however_it_is_made),
         cmocka_unit_test(test_the_older_properties_show_the_quota),
         cmocka_unit_test(test_a_driver_entry_point_is_the_hook),

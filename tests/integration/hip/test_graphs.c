@@ -18,7 +18,7 @@ static void check_held(int line, uint64_t bytes)
 }
 #define CHECK_HELD(bytes) check_held(__LINE__, bytes)
 
-static hipStream_t enter(void)
+static hipStream_t enter_role(void)
 {
     hipStream_t stream;
 
@@ -27,7 +27,8 @@ static hipStream_t enter(void)
     return stream;
 }
 
-static hipError_t add(hipGraph_t graph, hipGraphNode_t *node, hipGraphNode_t *before, uint64_t bytes, void **pointer)
+static hipError_t add_allocation(hipGraph_t graph, hipGraphNode_t *node, hipGraphNode_t *before, uint64_t bytes,
+                                 void **pointer)
 {
     hipMemAllocNodeParams parameters = {
         .poolProps = {.allocType = hipMemAllocationTypePinned, .location = {.type = hipMemLocationTypeDevice}},
@@ -38,7 +39,7 @@ static hipError_t add(hipGraph_t graph, hipGraphNode_t *node, hipGraphNode_t *be
     return result;
 }
 
-static hipGraphExec_t instantiate(hipGraph_t graph, unsigned long long flags)
+static hipGraphExec_t instantiate_graph(hipGraph_t graph, unsigned long long flags)
 {
     hipGraphExec_t executable;
 
@@ -64,9 +65,9 @@ static hipGraph_t capture_row(hipStream_t stream, uint32_t count, uint64_t bytes
 
 static void role_launched(void *argument)
 {
-    hipStream_t stream = enter();
+    hipStream_t stream = enter_role();
     hipGraph_t graph = capture_row(stream, 1, 10 * MIB, true);
-    hipGraphExec_t executable = instantiate(graph, 0);
+    hipGraphExec_t executable = instantiate_graph(graph, 0);
 
     CHECK_HELD(0);
     CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
@@ -82,21 +83,21 @@ static void role_launched(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_is_held_for_graphs_is_charged_until_it_is_trimmed(void **state)
+static void test_memory_held_for_graphs_is_charged_until_it_is_trimmed(void **state)
 {
     machine_run(role_launched, GIB);
 }
 
 static void role_kept(void *argument)
 {
-    hipStream_t stream = enter();
+    hipStream_t stream = enter_role();
     hipGraphNode_t node;
     hipGraph_t graph;
     void *pointer;
 
     CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
-    CHECK_EQUAL(add(graph, &node, NULL, 6 * MIB, &pointer), hipSuccess);
-    hipGraphExec_t executable = instantiate(graph, 0);
+    CHECK_EQUAL(add_allocation(graph, &node, NULL, 6 * MIB, &pointer), hipSuccess);
+    hipGraphExec_t executable = instantiate_graph(graph, 0);
     CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
     CHECK_HELD(6 * MIB); /* in use */
@@ -111,7 +112,7 @@ static void role_kept(void *argument)
     CHECK_EQUAL(machine_charged(0), fake_used(0));
 }
 
-static void test_what_outlives_its_graph_is_charged_until_it_is_freed(void **state)
+static void test_memory_that_outlives_its_graph_is_charged_until_it_is_freed(void **state)
 {
     machine_run(role_kept, GIB);
 }
@@ -119,9 +120,9 @@ static void test_what_outlives_its_graph_is_charged_until_it_is_freed(void **sta
 /* The quota leaves 100 MiB beside the device's beginning. */
 static void role_refused(void *argument)
 {
-    hipStream_t stream = enter();
-    hipGraphExec_t large = instantiate(capture_row(stream, 3, 40 * MIB, false), 0);
-    hipGraphExec_t row = instantiate(capture_row(stream, 8, 40 * MIB, true), 0);
+    hipStream_t stream = enter_role();
+    hipGraphExec_t large = instantiate_graph(capture_row(stream, 3, 40 * MIB, false), 0);
+    hipGraphExec_t row = instantiate_graph(capture_row(stream, 8, 40 * MIB, true), 0);
     uint64_t used;
     void *pointer;
 
@@ -144,13 +145,13 @@ static void role_nodes(void *argument)
                               .alloc = {.poolProps = {.allocType = hipMemAllocationTypePinned,
                                                       .location = {.type = hipMemLocationTypeDevice}},
                                         .bytesize = 200 * MIB}};
-    hipStream_t stream = enter();
+    hipStream_t stream = enter_role();
     hipGraphNode_t nodes[4];
     hipGraph_t graph;
     void *pointer;
 
     CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
-    CHECK_EQUAL(add(graph, &nodes[0], NULL, 200 * MIB, &pointer), hipErrorOutOfMemory);
+    CHECK_EQUAL(add_allocation(graph, &nodes[0], NULL, 200 * MIB, &pointer), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipGraphAddNode(&nodes[0], graph, NULL, 0, &any), hipErrorOutOfMemory);
     CHECK_HELD(0);
     CHECK_EQUAL(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal), hipSuccess);
@@ -159,13 +160,13 @@ static void role_nodes(void *argument)
     CHECK_HELD(0);
     /* Parallel nodes, whose order is unknown, are counted together. */
     CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
-    CHECK_EQUAL(add(graph, &nodes[0], NULL, 60 * MIB, &pointer), hipSuccess);
+    CHECK_EQUAL(add_allocation(graph, &nodes[0], NULL, 60 * MIB, &pointer), hipSuccess);
     CHECK_EQUAL(hip.hipGraphAddMemFreeNode(&nodes[1], graph, &nodes[0], 1, pointer), hipSuccess);
-    CHECK_EQUAL(hip.hipGraphLaunch(instantiate(graph, 0), stream), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphLaunch(instantiate_graph(graph, 0), stream), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
-    CHECK_EQUAL(add(graph, &nodes[2], NULL, 60 * MIB, &pointer), hipSuccess);
+    CHECK_EQUAL(add_allocation(graph, &nodes[2], NULL, 60 * MIB, &pointer), hipSuccess);
     CHECK_EQUAL(hip.hipGraphAddMemFreeNode(&nodes[3], graph, &nodes[2], 1, pointer), hipSuccess);
-    CHECK_EQUAL(hip.hipGraphLaunch(instantiate(graph, 0), stream), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipGraphLaunch(instantiate_graph(graph, 0), stream), hipErrorOutOfMemory);
     CHECK_HELD(0);
 }
 
@@ -178,8 +179,8 @@ static void test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_call
 /* Unused graph memory makes room for pools, and the other way. */
 static void role_makes_room(void *argument)
 {
-    hipStream_t stream = enter();
-    hipGraphExec_t row = instantiate(capture_row(stream, 2, 90 * MIB, true), 0);
+    hipStream_t stream = enter_role();
+    hipGraphExec_t row = instantiate_graph(capture_row(stream, 2, 90 * MIB, true), 0);
     void *pointer;
 
     CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess);
@@ -200,8 +201,8 @@ static void test_graphs_and_pools_make_room_for_each_other(void **state)
 
 static void role_fork(void *argument)
 {
-    hipStream_t stream = enter();
-    hipGraphExec_t executable = instantiate(capture_row(stream, 1, 8 * MIB, true), 0);
+    hipStream_t stream = enter_role();
+    hipGraphExec_t executable = instantiate_graph(capture_row(stream, 1, 8 * MIB, true), 0);
     int status = -1;
 
     CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
@@ -225,7 +226,7 @@ static void test_a_child_has_none_of_its_parents_graphs(void **state)
 /* The quota leaves 100 MiB beside the device's beginning. */
 static void role_uploaded(void *argument)
 {
-    hipStream_t stream = enter();
+    hipStream_t stream = enter_role();
     hipGraphInstantiateParams parameters = {.flags = hipGraphInstantiateFlagUpload, .uploadStream = stream};
     hipGraph_t large = capture_row(stream, 3, 40 * MIB, false), row = capture_row(stream, 8, 40 * MIB, true);
     hipGraphExec_t executable;
@@ -241,18 +242,18 @@ static void role_uploaded(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_is_uploaded_as_it_is_made_needs_room_before(void **state)
+static void test_a_graph_uploaded_at_instantiation_needs_room_before(void **state)
 {
     machine_run(role_uploaded, MACHINE_BEGIN + 100 * MIB);
 }
 
 static void role_garbage(void *argument)
 {
-    hipStream_t stream = enter();
+    hipStream_t stream = enter_role();
     hipGraphExec_t executable = NULL;
     hipGraphNode_t node;
 
-    instantiate(capture_row(stream, 1, MIB, true), 0); /* from here on executables are looked up */
+    instantiate_graph(capture_row(stream, 1, MIB, true), 0); /* from here on executables are looked up */
     CHECK(hip.hipGraphInstantiateWithFlags(NULL, NULL, 0) != hipSuccess);
     CHECK(hip.hipGraphInstantiate(&executable, NULL, NULL, NULL, 0) != hipSuccess);
     CHECK(hip.hipGraphLaunch(NULL, stream) != hipSuccess);
@@ -265,7 +266,7 @@ static void role_garbage(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_is_wrong_is_the_runtimes_to_say(void **state)
+static void test_wrong_arguments_get_the_runtimes_own_error(void **state)
 {
     machine_run(role_garbage, GIB);
 }
@@ -273,13 +274,13 @@ static void test_what_is_wrong_is_the_runtimes_to_say(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_held_for_graphs_is_charged_until_it_is_trimmed),
-        cmocka_unit_test(test_what_is_uploaded_as_it_is_made_needs_room_before),
-        cmocka_unit_test(test_what_outlives_its_graph_is_charged_until_it_is_freed),
+        cmocka_unit_test(test_memory_held_for_graphs_is_charged_until_it_is_trimmed),
+        cmocka_unit_test(test_a_graph_uploaded_at_instantiation_needs_room_before),
+        cmocka_unit_test(test_memory_that_outlives_its_graph_is_charged_until_it_is_freed),
         cmocka_unit_test(test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_called),
         cmocka_unit_test(test_graphs_and_pools_make_room_for_each_other),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_graphs),
-        cmocka_unit_test(test_what_is_wrong_is_the_runtimes_to_say),
+        cmocka_unit_test(test_wrong_arguments_get_the_runtimes_own_error),
     };
 
     return cmocka_run_group_tests_name("hip/graphs", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that each kind of HIP's memory is charged what it takes, and given back.
+/* Owns: proofs that each kind of HIP's memory is charged with its size, and given back.
  * Never: several processes (test_storm.c). */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
         CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
     } while (0)
 
-static void *take(uint64_t bytes)
+static void *take_memory(uint64_t bytes)
 {
     void *pointer = NULL;
 
@@ -24,7 +24,7 @@ static void *take(uint64_t bytes)
 }
 
 /* Nothing is charged before the device is used; then its beginning is. */
-static void enter(void)
+static void enter_role(void)
 {
     hipStream_t stream;
 
@@ -39,9 +39,9 @@ static void role_plain(void *argument)
     static const uint64_t sizes[][2] = {
         {1, 4 * KIB}, {4 * KIB, 4 * KIB}, {4 * KIB + 1, 8 * KIB}, {3 * MIB, 3 * MIB}, {3 * MIB + 1, 3 * MIB + 4 * KIB}};
 
-    enter();
+    enter_role();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        void *pointer = take(sizes[i][0]);
+        void *pointer = take_memory(sizes[i][0]);
 
         CHECK_CHARGED(sizes[i][1]);
         CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
@@ -49,7 +49,7 @@ static void role_plain(void *argument)
         CHECK_EQUAL(hip.hipFree(pointer), hipErrorInvalidValue);
         CHECK_CHARGED(0);
     }
-    CHECK(take(0) == NULL);
+    CHECK(take_memory(0) == NULL);
     CHECK_EQUAL(hip.hipFree(NULL), hipSuccess);
     CHECK_CHARGED(0);
 }
@@ -65,7 +65,7 @@ static void role_kinds(void *argument)
     void *pointer, *host;
     size_t pitch;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(hip.hipExtMallocWithFlags(&pointer, 3 * MIB, hipDeviceMallocFinegrained), hipSuccess);
     CHECK_CHARGED(3 * MIB);
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
@@ -114,7 +114,7 @@ static void role_first_calls(void *argument)
     CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
 }
 
-static void test_a_quota_below_what_a_device_costs_is_told_so_by_the_first_call(void **state)
+static void test_the_first_call_reports_a_quota_below_the_devices_cost(void **state)
 {
     machine_run(role_first_calls, MACHINE_BEGIN / 3);
 }
@@ -127,7 +127,7 @@ static void role_arrays(void *argument)
     hipArray_t array;
     hipMipmappedArray_t levels;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(hip.hipMallocArray(&array, &four, 1000, 1000, 0), hipSuccess);
     CHECK_CHARGED(16384000);
     CHECK_EQUAL(hip.hipFreeArray(array), hipSuccess);
@@ -141,7 +141,7 @@ static void role_arrays(void *argument)
     CHECK(fake_asked(0) > 0);
     CHECK_EQUAL(hip.hipFreeMipmappedArray(levels), hipSuccess);
     CHECK_CHARGED(0);
-    deep.Format = 0x77; /* none that there is: charged, refused by the runtime, and given back */
+    deep.Format = 0x77; /* an unknown format: charged, refused by the runtime, and given back */
     CHECK_EQUAL(hip.hipArray3DCreate(&array, &deep), hipErrorInvalidValue);
     CHECK_EQUAL(hip.hipArray3DCreate(&array, NULL), hipErrorInvalidValue);
     CHECK_CHARGED(0);
@@ -160,7 +160,7 @@ static void role_pools(void *argument)
     hipMemPool_t pool;
     void *pointer;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(hip.hipMallocAsync(&pointer, 3 * MIB, NULL), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
     CHECK(fake_asked(0) >= 3 * MIB);
@@ -170,15 +170,15 @@ static void role_pools(void *argument)
     CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 40 * MIB, pool, NULL), hipSuccess);
     CHECK_EQUAL(hip.hipFreeAsync(pointer, NULL), hipSuccess);
     CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
-    CHECK(machine_charged(0) >= MACHINE_BEGIN + 40 * MIB); /* it holds what it has */
+    CHECK(machine_charged(0) >= MACHINE_BEGIN + 40 * MIB); /* it keeps its memory */
     CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 2 * GIB, pool, NULL), hipErrorOutOfMemory);
-    pointer = take(GIB - MACHINE_BEGIN); /* unused memory makes room */
+    pointer = take_memory(GIB - MACHINE_BEGIN); /* unused memory makes room */
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolDestroy(pool), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
 }
 
-static void test_pools_are_charged_for_what_they_hold(void **state)
+static void test_pools_are_charged_for_the_memory_they_hold(void **state)
 {
     machine_run(role_pools, GIB);
 }
@@ -190,7 +190,7 @@ static void role_virtual(void *argument)
     hipMemGenericAllocationHandle_t handle, again;
     void *address;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(hip.hipMemCreate(&handle, 2 * GIB, &properties, 0), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipMemCreate(&handle, 4 * MIB, &properties, 0), hipSuccess);
     CHECK_CHARGED(4 * MIB);
@@ -217,7 +217,7 @@ static void role_exported(void *argument)
     hipMemGenericAllocationHandle_t handle;
     int fd;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(hip.hipMemCreate(&handle, 4 * MIB, &properties, 0), hipSuccess);
     CHECK_EQUAL(hip.hipMemExportToShareableHandle(&fd, handle, hipMemHandleTypePosixFileDescriptor, 0), hipSuccess);
     CHECK_EQUAL(hip.hipMemRelease(handle), hipSuccess);
@@ -244,7 +244,7 @@ static void role_refused(void *argument)
     void *pointer = &pointer, *last;
     size_t is_free, total, pitch;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(hip.hipMalloc(&pointer, GIB), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipMalloc(&pointer, SIZE_MAX), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipMallocPitch(&pointer, &pitch, SIZE_MAX / 2, 3), hipErrorOutOfMemory);
@@ -252,31 +252,31 @@ static void role_refused(void *argument)
     CHECK(pointer == &pointer);
     CHECK_CHARGED(0);
     CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 4);
-    take(left);
-    last = take(1);
+    take_memory(left);
+    last = take_memory(1);
     CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
     CHECK_EQUAL(is_free, 0);
     CHECK_EQUAL(total, GIB);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipFree(last), hipSuccess);
-    take(4 * KIB);
+    take_memory(4 * KIB);
     CHECK_CHARGED(left + 4 * KIB);
 }
 
-static void test_what_is_beyond_the_quota_is_refused_to_the_byte(void **state)
+static void test_one_byte_beyond_the_quota_is_refused(void **state)
 {
     machine_run(role_refused, GIB);
 }
 
 static void role_reset(void *argument)
 {
-    enter();
-    take(5 * MIB);
-    take(7 * KIB);
+    enter_role();
+    take_memory(5 * MIB);
+    take_memory(7 * KIB);
     CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
     CHECK_EQUAL(machine_charged(0), 0);
     CHECK_EQUAL(fake_used(0), 0);
-    take(MIB);
+    take_memory(MIB);
     CHECK_CHARGED(MIB);
 }
 
@@ -321,7 +321,7 @@ static void role_reports(void *argument)
     CHECK_EQUAL(((__typeof__(hip.hipMalloc))function)(&function, 2 * GIB), hipSuccess);
     CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN + 2 * GIB);
     CHECK_EQUAL(machine_charged(0), 0);
-    take(0);
+    take_memory(0);
     CHECK_EQUAL(hip.hipSetDevice(0), hipSuccess);
     CHECK_EQUAL(hip.hipMalloc(&function, 2 * GIB), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipFree((void *)function), hipSuccess); /* of the other device: it is given back there */
@@ -465,15 +465,15 @@ static void role_forks(void *argument)
     int status = -1;
 
     role_open();
-    pid_t early = fork(); /* before the runtime is there: the child has its own */
+    pid_t early = fork(); /* before the runtime is loaded: the child has its own */
     if (early == 0) {
-        take(MIB);
+        take_memory(MIB);
         CHECK_CHARGED(MIB);
         _exit(0);
     }
     CHECK_EQUAL(waitpid(early, &status, 0), early);
     CHECK_EQUAL(status, 0);
-    take(3 * MIB);
+    take_memory(3 * MIB);
     CHECK_CHARGED(3 * MIB);
     pid_t late = fork(); /* the runtime serves such a child no more, and it costs nothing */
     if (late == 0) {
@@ -529,7 +529,7 @@ static void role_chooses(void *argument)
     CHECK_EQUAL(hip.hipDeviceTotalMem(&bytes, 0), hipSuccess);
     CHECK_EQUAL(bytes, 3 * GIB);
     CHECK(strcmp(getenv("HIP_VISIBLE_DEVICES"), "0") == 0); /* a child of this one chooses the same */
-    take(MIB);
+    take_memory(MIB);
     CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN + MIB);
     CHECK_EQUAL(machine_charged(0), 0);
 }
@@ -547,13 +547,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_memory_is_charged_as_the_runtime_takes_it),
-        cmocka_unit_test(test_a_quota_below_what_a_device_costs_is_told_so_by_the_first_call),
+        cmocka_unit_test(test_the_first_call_reports_a_quota_below_the_devices_cost),
         cmocka_unit_test(test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_the_hosts_is_not),
         cmocka_unit_test(test_arrays_are_charged_by_their_rows),
-        cmocka_unit_test(test_pools_are_charged_for_what_they_hold),
+        cmocka_unit_test(test_pools_are_charged_for_the_memory_they_hold),
         cmocka_unit_test(test_memory_that_was_exported_stays_charged),
         cmocka_unit_test(test_virtual_memory_is_charged_until_its_last_holder_goes),
-        cmocka_unit_test(test_what_is_beyond_the_quota_is_refused_to_the_byte),
+        cmocka_unit_test(test_one_byte_beyond_the_quota_is_refused),
         cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),
         cmocka_unit_test(test_two_devices_have_their_own_quotas_in_every_report),
         cmocka_unit_test(test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays),

@@ -39,7 +39,7 @@ static pid_t start_holder(void)
     return pid;
 }
 
-/* Answers with what is free whenever it is asked. */
+/* Answers each query with the free memory. */
 static void role_asks(int questions, int answers)
 {
     size_t is_free = 0, total = 0;

@@ -8,7 +8,7 @@
 #define QUOTA GIB
 #define MUCH  (2 * GIB) /* more than the quota, less than the device */
 
-static uint64_t denied(void)
+static uint64_t denied_count(void)
 {
     struct facet_usage_totals totals;
 
@@ -19,9 +19,9 @@ static uint64_t denied(void)
 /* The call answers so, and is counted as denied or not. */
 #define REFUSED(call, answer)                                                                                          \
     do {                                                                                                               \
-        uint64_t counted = denied(), used = fake_used(0);                                                              \
+        uint64_t counted = denied_count(), used = fake_used(0);                                                        \
         CHECK_EQUAL(call, answer);                                                                                     \
-        CHECK_EQUAL(denied() - counted, (answer) == hipErrorOutOfMemory);                                              \
+        CHECK_EQUAL(denied_count() - counted, (answer) == hipErrorOutOfMemory);                                        \
         CHECK_EQUAL(fake_used(0), used);                                                                               \
     } while (0)
 
@@ -67,7 +67,7 @@ static void role_asks_for_too_much(void *argument)
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
 }
 
-static void test_what_the_quota_alone_refuses_is_counted_once(void **state)
+static void test_a_refusal_by_the_quota_alone_is_counted_once(void **state)
 {
     machine_run(role_asks_for_too_much, QUOTA);
 }
@@ -117,7 +117,7 @@ static void test_wrong_arguments_are_refused_as_such(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_the_quota_alone_refuses_is_counted_once),
+        cmocka_unit_test(test_a_refusal_by_the_quota_alone_is_counted_once),
         cmocka_unit_test(test_wrong_arguments_are_refused_as_such),
     };
     return cmocka_run_group_tests_name("hip refusals", tests, NULL, NULL);

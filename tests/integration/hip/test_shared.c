@@ -7,13 +7,13 @@
 
 static const hipMemLocation here = {.type = hipMemLocationTypeDevice};
 
-static void enter(void)
+static void enter_role(void)
 {
     role_open();
     CHECK_EQUAL(hip.hipDeviceSynchronize(), hipSuccess);
 }
 
-static const struct shared_vendor shared_vendor = {.enter = enter, .begin_bytes = MACHINE_BEGIN};
+static const struct shared_vendor shared_vendor = {.enter = enter_role, .begin_bytes = MACHINE_BEGIN};
 
 #define DESCRIPTOR hipMemHandleTypePosixFileDescriptor
 #define OK(call)   CHECK_EQUAL(call, hipSuccess)
@@ -23,7 +23,7 @@ static const struct shared_vendor shared_vendor = {.enter = enter, .begin_bytes 
 static hipMemGenericAllocationHandle_t handle;
 static void *address;
 
-static void map(void)
+static void map_shared(void)
 {
     OK(hip.hipMemAddressReserve(&address, SHARED_BYTES, 0, NULL, 0));
     OK(hip.hipMemMap(address, SHARED_BYTES, 0, handle, 0));
@@ -36,7 +36,7 @@ static void make_handle(int *ret_fd, char data[HANDED_BYTES])
         .type = hipMemAllocationTypePinned, .requestedHandleTypes = DESCRIPTOR, .location = here};
 
     OK(hip.hipMemCreate(&handle, SHARED_BYTES, &properties, 0));
-    map();
+    map_shared();
     OK(hip.hipMemcpy(address, SHARED_TEXT, sizeof SHARED_TEXT, hipMemcpyHostToDevice));
     OK(hip.hipMemExportToShareableHandle(ret_fd, handle, DESCRIPTOR, 0));
 }
@@ -48,7 +48,7 @@ static void import_handle(int fd, const char data[HANDED_BYTES])
 
 static void look_at_handle(char text[8])
 {
-    map();
+    map_shared();
     OK(hip.hipMemcpy(text, address, sizeof SHARED_TEXT, hipMemcpyDeviceToHost));
 }
 

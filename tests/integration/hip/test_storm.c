@@ -20,7 +20,7 @@ struct storm_bag {
 };
 
 /* A refusal for want of memory is no failure. */
-static bool given(hipError_t result)
+static bool was_given(hipError_t result)
 {
     if (result != hipErrorOutOfMemory)
         CHECK_EQUAL(result, hipSuccess);
@@ -60,7 +60,7 @@ static void do_pointer(struct storm_bag *bag)
     if (*pointer) {
         CHECK_EQUAL(storm_draw(2) ? hip.hipFree(*pointer) : hip.hipFreeAsync(*pointer, NULL), hipSuccess);
         *pointer = NULL;
-    } else if (!given(take_pointer(bag, pointer))) {
+    } else if (!was_given(take_pointer(bag, pointer))) {
         *pointer = NULL;
     }
 }
@@ -73,7 +73,7 @@ static void do_array(struct storm_bag *bag)
     if (bag->arrays[index])
         CHECK_EQUAL(storm_draw(2) ? hip.hipFreeArray(bag->arrays[index]) : hip.hipArrayDestroy(bag->arrays[index]),
                     hipSuccess);
-    else if (given(hip.hipMallocArray(&bag->arrays[index], &channels, 1 + storm_draw(600), storm_draw(600), 0)))
+    else if (was_given(hip.hipMallocArray(&bag->arrays[index], &channels, 1 + storm_draw(600), storm_draw(600), 0)))
         return;
     bag->arrays[index] = NULL;
 }
@@ -86,7 +86,7 @@ static void do_levels(struct storm_bag *bag)
 
     if (bag->levels[index])
         CHECK_EQUAL(hip.hipFreeMipmappedArray(bag->levels[index]), hipSuccess);
-    else if (given(hip.hipMipmappedArrayCreate(&bag->levels[index], &shape, 1 + (unsigned)storm_draw(12))))
+    else if (was_given(hip.hipMipmappedArrayCreate(&bag->levels[index], &shape, 1 + (unsigned)storm_draw(12))))
         return;
     bag->levels[index] = NULL;
 }
@@ -102,10 +102,10 @@ static void do_virtual(struct storm_bag *bag)
         CHECK_EQUAL(hip.hipMemUnmap(address, PAGE), hipSuccess);
         bag->mapped[place] = false;
     } else if (!bag->handles[index]) {
-        if (!given(hip.hipMemCreate(&bag->handles[index], PAGE, &shape, 0)))
+        if (!was_given(hip.hipMemCreate(&bag->handles[index], PAGE, &shape, 0)))
             bag->handles[index] = NULL;
     } else if (storm_draw(2) && !bag->mapped[place]) {
-        bag->mapped[place] = given(hip.hipMemMap(address, PAGE, 0, bag->handles[index], 0));
+        bag->mapped[place] = was_given(hip.hipMemMap(address, PAGE, 0, bag->handles[index], 0));
     } else {
         CHECK_EQUAL(hip.hipMemRelease(bag->handles[index]), hipSuccess);
         bag->handles[index] = NULL;
@@ -151,7 +151,7 @@ static void do_any(struct storm_bag *bag)
         do_wrong(bag);
 }
 
-static struct storm_bag *prepare(struct storm_worker *self)
+static struct storm_bag *prepare_bag(struct storm_worker *self)
 {
     static struct storm_bag bag;
     hipMemPoolProps shape = {.allocType = hipMemAllocationTypePinned, .location = {.type = hipMemLocationTypeDevice}};
@@ -168,7 +168,7 @@ static struct storm_bag *prepare(struct storm_worker *self)
     return &bag;
 }
 
-static void settle(void)
+static void settle_charges(void)
 {
     size_t is_free, total;
 
@@ -176,7 +176,7 @@ static void settle(void)
 }
 
 /* Charges for beginning a device are no part of the requested memory. */
-static uint64_t truth(void)
+static uint64_t true_bytes(void)
 {
     uint64_t bytes = fake_asked(0);
 
@@ -185,7 +185,7 @@ static uint64_t truth(void)
     return bytes;
 }
 
-static void enter(void)
+static void enter_role(void)
 {
     hipStream_t stream;
 
@@ -193,12 +193,12 @@ static void enter(void)
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
 }
 
-static bool take(void **pointer, uint64_t bytes)
+static bool take_memory(void **pointer, uint64_t bytes)
 {
-    return given(hip.hipMalloc(pointer, bytes));
+    return was_given(hip.hipMalloc(pointer, bytes));
 }
 
-static void give(void *pointer)
+static void give_back(void *pointer)
 {
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
 }
@@ -206,13 +206,13 @@ static void give(void *pointer)
 static const struct storm_vendor storm_vendor = {
     .calls = 50000,
     .greedy_calls = 20000,
-    .prepare = prepare,
+    .prepare = prepare_bag,
     .call = do_any,
-    .settle = settle,
-    .truth = truth,
-    .enter = enter,
-    .take = take,
-    .give = give,
+    .settle = settle_charges,
+    .truth = true_bytes,
+    .enter = enter_role,
+    .take = take_memory,
+    .give = give_back,
 };
 
 int main(void)

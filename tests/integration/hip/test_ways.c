@@ -17,12 +17,12 @@
 struct way {
     const char *program, *argument;
     const char *runtime; /* the variable that names the folder where the loader finds it; NULL: only the program does */
-    bool in_vgpu;        /* then with what facet run sets */
+    bool in_vgpu;        /* then with the variables of facet run */
     bool ours;           /* preloaded, in no vGPU */
 };
 
 /* As the command does between fork and exec. */
-static void enter(void)
+static void enter_role(void)
 {
     struct facet_error error = {0};
     struct launch_hip entrance;
@@ -31,7 +31,7 @@ static void enter(void)
     CHECK(launch_hip_enter(&entrance));
 }
 
-static void become(const struct way *way)
+static void become_program(const struct way *way)
 {
     char path[4096];
 
@@ -40,7 +40,7 @@ static void become(const struct way *way)
     setenv("LD_LIBRARY_PATH", way->runtime ? getenv(way->runtime) : "", 1);
     snprintf(path, sizeof path, "%s/libamdhip64.so", getenv("FACET_TEST_HIP_OURS"));
     if (way->in_vgpu)
-        enter();
+        enter_role();
     else if (way->ours)
         setenv("LD_PRELOAD", path, 1);
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_HIP_PROGRAMS"), way->program);
@@ -65,7 +65,7 @@ static const char *answer_of(struct way way)
         dup2(ends[1], STDERR_FILENO); /* a loader that complains of versions is heard, too */
         close(ends[0]);
         close(ends[1]);
-        become(&way);
+        become_program(&way);
     }
     close(ends[1]);
     while (used < sizeof output - 1 && (got = read(ends[0], output + used, sizeof output - 1 - used)) > 0)
@@ -99,20 +99,20 @@ static void test_a_linked_program_starts_with_its_versions_and_has_its_limits(vo
     assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, true, false}), INSIDE);
 }
 
-static void test_so_does_one_that_was_linked_with_an_older_release(void **state)
+static void test_a_program_linked_with_an_older_release_has_its_limits(void **state)
 {
     setenv("FAKE_HIP_VERSION", "50200000", 1);
     assert_string_equal(answer_of((struct way){"program-old", NULL, OLD, true, false}), INSIDE);
     unsetenv("FAKE_HIP_VERSION");
 }
 
-static void test_one_that_bundles_the_runtime_uses_its_own_behind_ours(void **state)
+static void test_a_program_that_bundles_the_runtime_uses_its_own_behind_ours(void **state)
 {
     assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, false, false}), OUTSIDE);
     assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, true, false}), INSIDE);
 }
 
-static void test_one_that_opens_the_runtime_by_any_of_its_names_has_its_limits(void **state)
+static void test_a_program_that_opens_the_runtime_by_any_name_has_its_limits(void **state)
 {
     assert_string_equal(answer_of((struct way){"program", "libamdhip64.so.6", FAKE, true, false}), INSIDE);
     assert_string_equal(answer_of((struct way){"program", "libamdhip64.so", FAKE, true, false}), INSIDE);
@@ -136,9 +136,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_linked_program_starts_with_its_versions_and_has_its_limits, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_so_does_one_that_was_linked_with_an_older_release, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_one_that_bundles_the_runtime_uses_its_own_behind_ours, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_one_that_opens_the_runtime_by_any_of_its_names_has_its_limits, setup,
+        cmocka_unit_test_setup_teardown(test_a_program_linked_with_an_older_release_has_its_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_program_that_bundles_the_runtime_uses_its_own_behind_ours, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_program_that_opens_the_runtime_by_any_name_has_its_limits, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_in_no_vgpu_everything_is_the_runtimes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_where_no_runtime_is_there_is_no_device, setup, teardown),

@@ -17,7 +17,7 @@ import recorded
 
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", "build")).resolve()
 TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # or an older processor, whose images this one runs
-# 0 to 3: sources become SPIR-V, optimized so far, and that is what is compiled for this machine.
+# 0 to 3: sources become SPIR-V, optimized so far, and that is compiled for this machine.
 SPIRV = os.environ.get("FACET_TEST_SPIRV")
 PROVIDER = os.environ.get("FACET_TEST_PROVIDER", "cpu")
 DEADLINE_NS = 60_000_000_000
@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 class Missing(Exception):
-    """This build has no kernels, or no way to run them; says what is not there."""
+    """This build has no kernels, or no way to run them; the text names the missing part."""
 
 
 class Error(Structure):

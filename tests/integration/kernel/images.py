@@ -2,7 +2,7 @@
 """The bench set and the tests' kernels, compiled by `facet compile` for a target.
 
 Owns: paths of sources and of the build; running a program that must succeed.
-Never: looks at what an image holds.
+Never: reads the contents of an image.
 """
 import glob
 import os
@@ -41,7 +41,7 @@ def ran(*command, **options):
 
 
 def demand_known(target, environment):
-    """A skip for what LLVM 19 has no generator for; it must say so. With another LLVM no refusal is a reason."""
+    """A skip for targets that LLVM 19 has no generator for; it must say so. No other LLVM may refuse."""
     done = subprocess.run([BUILD / "facet", "compile", "--target", target, KERNELS[0], "-o", os.devnull], text=True,
                           capture_output=True, check=False, env=environment)
     if done.returncode and target in ("ptx:sm_100", "spirv:1.0", "spirv:1.2") and "LLVM 19." in done.stderr:

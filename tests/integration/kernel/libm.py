@@ -30,7 +30,7 @@ def two(name):
 
 
 def of_type(name, type_):
-    """Where it matters what lies next to a number, a function of float is another one."""
+    """Where the neighbours of a number matter, a function of float is another one."""
     kind = {"float": c_float, "double": c_double}[type_]
     return function(name + ("f" if type_ == "float" else ""), kind, kind, kind)
 
@@ -64,7 +64,7 @@ def _folded(x):
 
 
 def _sin(rest):
-    """The sine of at most a quarter of a turn: near it by what is left."""
+    """The sine of at most a quarter of a turn: near it by the rest."""
     return math.sin(rest * math.pi) if abs(rest) <= 0.25 else math.copysign(math.cos((0.5 - abs(rest)) * math.pi), rest)
 
 

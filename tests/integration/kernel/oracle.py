@@ -74,7 +74,7 @@ class Local:
 
 
 def out(kind, *shape):
-    """Memory that a kernel fills. It begins with what no kernel writes."""
+    """Memory that a kernel fills. It begins with bytes that no kernel writes."""
     data = numpy.empty(shape, kind)
     data.view(numpy.uint8)[...] = 0xA5
     return Buffer(data)

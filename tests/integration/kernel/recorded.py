@@ -5,7 +5,7 @@ A machine with a GPU need not have the compiler. FACET_TEST_RECORD names a folde
 image for FACET_TEST_RECORD_TARGET and each run's answer are kept in it. FACET_TEST_REPLAY names such a folder: kernels
 run on FACET_TEST_PROVIDER from those images, and this module is the other implementation, with the kept answers.
 
-Owns: the folder's files, which are named by a hash of what they answer. Never: compiles or runs a kernel.
+Owns: the folder's files, which are named by a hash of their question. Never: compiles or runs a kernel.
 """
 import hashlib
 import os
@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 20  # of an answer in a file; a longer one is not kept
 
 
 def named(*parts):
-    """A name for what has these parts, each of them bytes."""
+    """A name made of these parts, each of them bytes."""
     return hashlib.sha256(SEPARATOR.join(parts)).hexdigest()[:32]
 
 

@@ -326,7 +326,7 @@ def the_environment_asks_for_it_as_well():
 
 @test
 def a_trap_is_refused_where_it_stands():
-    """It would end the process before anything is reported; without checks that is what was asked for."""
+    """It would end the process before anything is reported; without checks the trap is compiled as written."""
     source = """void stop(int x) {
     if (x == 99)
         __builtin_trap();

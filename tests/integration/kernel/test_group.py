@@ -294,7 +294,7 @@ def atomics_on_local_memory():
 
 
 @test
-def what_atomics_answer():
+def answers_of_atomic_operations():
     count = COUNT * 8
     results = ATOMIC.run("tickets", count, [numpy.zeros(2, numpy.uint32), numpy.zeros(count, numpy.uint32),
                                             oracle.out(numpy.uint32, count), numpy.full(1, -1, numpy.float32)], 64)
@@ -353,7 +353,7 @@ kernel void odd(global ulong *low, global const int *x) {
 
 @test
 def alignments_are_kept():
-    """As far as they are taken at all: addresses are what the optimizer takes them to be."""
+    """As far as they are taken at all: the optimizer assumes aligned addresses."""
     x = numpy.arange(COUNT, dtype=numpy.int32)
     for size in (64, 128, 512, 4096):
         source = oracle.Source("aligned", f"-DSIZE={size}ul", text=ALIGNED)

@@ -210,7 +210,7 @@ def samplers_of_a_box():
 
 
 @test
-def what_an_image_is():
+def sizes_and_formats_of_images():
     plane = Image(pixels(numpy.uint8, RGBA, 7, HEIGHT, WIDTH), RGBA, 0x10DA)
     box = Image(pixels(numpy.float32, RGBA, 8, 2, 3, 4), RGBA, FLOAT)
     results = IMAGE.run("about", 1, [plane, box, oracle.out(numpy.int32, 8)])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources that include files, through the cache, with the real compiler: PTX of a constant says which header it was.
 
-Owns: that a hit is as right as a compile. Never: looks at times.
+Owns: the proof that a hit is as right as a compile. Never: judges times.
 """
 import json
 import os

@@ -35,7 +35,7 @@ def gamma(x):
 
 
 def of_half_turn(function):
-    """Of an angle in half turns: exact, for what is taken off is a whole turn."""
+    """Of an angle in half turns: exact, as whole turns are taken off."""
     def call(x):
         rest = numpy.fmod(x, WIDE(2))
         return function(rest)
@@ -49,7 +49,7 @@ def sinpi(x):
 
 
 def cospi(x):
-    """cos of what is near a half is the sine of how far it is from there."""
+    """cos of a number near a half is the sine of its distance from a half."""
     whole = numpy.rint(x)
     rest = numpy.abs(x - whole)
     near = numpy.where(rest > 0.25, numpy.sin((WIDE(0.5) - rest) * PI), numpy.cos(rest * PI))

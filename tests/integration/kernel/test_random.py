@@ -71,7 +71,7 @@ def kernels_mean_the_same_however_they_are_compiled():
 
 @test
 def kernels_mean_the_same_in_spirv():
-    """The generator of SPIR-V takes what LLVM's optimizer makes for something else now and then."""
+    """The generator of SPIR-V misreads the optimizer's code now and then."""
     oracle.need_facet()
     if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
         raise tap.Skip("there is no llvm-spirv to read SPIR-V with")

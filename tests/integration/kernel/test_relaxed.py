@@ -103,7 +103,7 @@ def roots():
 
 
 @test
-def what_programs_count_on():
+def results_that_programs_count_on():
     one = numpy.ones(16, numpy.float32)
     for name, x, expected in (("exp", 0, 1), ("exp2", 0, 1), ("exp2", 5, 32), ("log", 1, 0), ("log2", 8, 3),
                               ("sin", 0, 0), ("cos", 0, 1), ("exp", -200, 0), ("exp", 200, numpy.inf), ("log", 0, -numpy.inf)):
@@ -146,7 +146,7 @@ def vectors():
 
 
 @test
-def what_is_not_meant_stays():
+def native_and_double_functions_are_unchanged():
     x = inputs_of(0.001, 1000, 8)
     for name in ("native_sin", "native_log"):
         plain, fast = ran(f"k_{name}", [x])

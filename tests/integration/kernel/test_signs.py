@@ -55,7 +55,7 @@ class Ways:
         return self.images[level].run(kernel, oracle.Range((COUNT,), group), given)
 
     def differences(self, kernel, arguments, group=None):
-        """Runs the kernel each way; as texts what differs."""
+        """Runs the kernel each way; the differences as texts."""
         results = {level: self.run(kernel, arguments, group, level) for level in self.images}
         for level in LEVELS:
             for index, (got, wanted) in enumerate(zip(results[level], results[None])):
@@ -134,7 +134,7 @@ MODES = ("", "_sat", "_rte", "_rtz", "_rtp", "_rtn")
 
 
 def conversions(kind, length):
-    """A kernel that converts to all types in all ways, except what has no defined result."""
+    """A kernel that converts to all types in all ways, except those without a defined result."""
     lines, at = [], 0
     for to in (*INTEGERS, *FLOATS):
         for mode in MODES:

@@ -52,7 +52,7 @@ struct world {
     uint32_t launched, cancelled, killed, destroyed;
 };
 
-static uint32_t any(struct world *world, uint32_t below)
+static uint32_t random_below(struct world *world, uint32_t below)
 {
     return (uint32_t)rand_r(&world->seed) % below;
 }
@@ -93,26 +93,26 @@ static void presence_close(struct world *world, struct presence *presence)
 }
 
 /* Group counts from one to many thousands: from microseconds to tenths of a second. */
-static void launch(struct world *world, struct presence *presence)
+static void launch_kernel(struct world *world, struct presence *presence)
 {
-    const uint64_t arguments[] = {presence->memory, 1 + any(world, WORDS), any(world, 1000)};
+    const uint64_t arguments[] = {presence->memory, 1 + random_below(world, WORDS), random_below(world, 1000)};
     struct facet_launch launch = {.size = sizeof launch,
                                   .argument_bytes = sizeof arguments,
                                   .module = presence->module,
-                                  .grid = {1u << any(world, 13), 1, 1},
+                                  .grid = {1u << random_below(world, 13), 1, 1},
                                   .group = {1, 1, 1},
                                   .kernel = "store_words"};
 
-    is_ok(world,
-          world->provider->execution->launch(world->instance, presence->context, presence->streams[any(world, STREAMS)],
-                                             &launch, arguments, &world->error));
+    is_ok(world, world->provider->execution->launch(world->instance, presence->context,
+                                                    presence->streams[random_below(world, STREAMS)], &launch, arguments,
+                                                    &world->error));
     world->launched++;
 }
 
 static void stream_again(struct world *world, struct presence *presence)
 {
     const struct facet_execution_ops *ops = world->provider->execution;
-    uint64_t *stream = &presence->streams[any(world, STREAMS)];
+    uint64_t *stream = &presence->streams[random_below(world, STREAMS)];
 
     if (is_ok(world, ops->destroy_stream(world->instance, presence->context, *stream, &world->error)))
         is_ok(world, ops->create_stream(world->instance, presence->context, stream, &world->error));
@@ -134,36 +134,36 @@ static void kill_and_restart(struct world *world)
     world->killed++;
 }
 
-static void step(struct world *world)
+static void step_world(struct world *world)
 {
     const struct facet_execution_ops *ops = world->provider->execution;
-    struct presence *presence = &world->presences[any(world, CONTEXTS)];
+    struct presence *presence = &world->presences[random_below(world, CONTEXTS)];
 
     if (!presence->live)
         presence_open(world, presence);
-    launch(world, presence);
-    switch (any(world, 8)) {
+    launch_kernel(world, presence);
+    switch (random_below(world, 8)) {
     case 0:
-        is_ok(world,
-              ops->cancel(world->instance, presence->context, presence->streams[any(world, STREAMS)], &world->error));
+        is_ok(world, ops->cancel(world->instance, presence->context, presence->streams[random_below(world, STREAMS)],
+                                 &world->error));
         world->cancelled++;
         break;
     case 1:
         stream_again(world, presence);
         break;
     case 2:
-        is_ok(world, ops->set_share(world->instance, presence->context, any(world, 1001), 500 + any(world, 501),
-                                    any(world, 3), &world->error));
+        is_ok(world, ops->set_share(world->instance, presence->context, random_below(world, 1001),
+                                    500 + random_below(world, 501), random_below(world, 3), &world->error));
         break;
     case 3:
-        if (any(world, 4) == 0) {
+        if (random_below(world, 4) == 0) {
             presence_close(world, presence);
             world->destroyed++;
         }
         break;
     case 4:
-        is_ok(world, ops->synchronize(world->instance, presence->context, presence->streams[any(world, STREAMS)],
-                                      WAIT_NS, &world->error));
+        is_ok(world, ops->synchronize(world->instance, presence->context,
+                                      presence->streams[random_below(world, STREAMS)], WAIT_NS, &world->error));
         break;
     default:
         break;
@@ -246,7 +246,7 @@ static void test_a_thousand_launches_leave_nothing(void **state)
     world.provider = facet_session_provider(world.session);
     world.instance = facet_session_instance(world.session);
     for (uint32_t i = 1; i <= LAUNCHES; i++) {
-        step(&world);
+        step_world(&world);
         if (i % KILL_EACH == 0 && i < LAUNCHES)
             kill_and_restart(&world);
     }

@@ -52,7 +52,7 @@ def work_groups_copy_in_spirv():
 
 
 @test
-def what_is_not_valid_is_no_file():
+def invalid_code_makes_no_file():
     """A validator that refuses all: an error of ours with its reason. Without one, the generator's output is kept."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
@@ -195,7 +195,7 @@ def results_of(image, folder, environment):
     """Sixteen numbers that the module's kernel makes of 0, 1, 2 ... on this machine's processors."""
     numbers, out = Path(folder) / "in", Path(folder) / "out"
     numbers.write_bytes(bytes(memoryview(array("i", range(16)))))
-    for first, second in product(("i8:64", "i32:16"), repeat=2):  # a pointer's type in SPIR-V is what it is used as
+    for first, second in product(("i8:64", "i32:16"), repeat=2):  # a pointer's type in SPIR-V is the type of its uses
         done = subprocess.run([BUILD / "facet", "kernel", "run", image, "--arg", f"buffer:{first}={numbers}", "--arg",
                                f"buffer:{second}=0", "--global", "1", "--out", f"1={out}", "--json"], text=True,
                               capture_output=True, check=False, env=environment)
@@ -207,7 +207,7 @@ def results_of(image, folder, environment):
 
 @test
 def built_in_functions_in_spirv():
-    """LLVM's generator hands numbers to what takes booleans, and loses signs: Facet's modules do what OpenCL C says."""
+    """LLVM's generator passes numbers for booleans, and loses signs: Facet's modules do what OpenCL C says."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,7 @@
 /*
  * Memory of two vGPUs on the device `cpu`, in the provider's own process, with kernels that write while pages move.
  *
- * Owns: the proof that facet/memory.h means on a device what it means on host memory.
+ * Owns: the proof that facet/memory.h works on a device as on host memory.
  * Never: waits without a bound.
  */
 #include <setjmp.h>
@@ -45,7 +45,7 @@ struct fixture {
     struct facet_error error;
 };
 
-static void must(struct fixture *fixture, enum facet_status status)
+static void must_succeed(struct fixture *fixture, enum facet_status status)
 {
     if (status != FACET_OK)
         fail_msg("%s: %s", facet_status_name(status), fixture->error.message);
@@ -58,17 +58,17 @@ static void open_tenant(struct fixture *fixture, uint32_t id)
     char worker[32];
 
     snprintf(worker, sizeof worker, "tenant-%u", id);
-    must(fixture,
-         fixture->provider->memory->create_context(fixture->instance, 0, NULL, worker, &tenant->context, error));
-    must(fixture, fixture->provider->execution->load(fixture->instance, tenant->context, image_text, strlen(image_text),
-                                                     &tenant->module, error));
-    must(fixture,
-         fixture->provider->execution->create_stream(fixture->instance, tenant->context, &tenant->stream, error));
+    must_succeed(fixture, fixture->provider->memory->create_context(fixture->instance, 0, NULL, worker,
+                                                                    &tenant->context, error));
+    must_succeed(fixture, fixture->provider->execution->load(fixture->instance, tenant->context, image_text,
+                                                             strlen(image_text), &tenant->module, error));
+    must_succeed(fixture, fixture->provider->execution->create_stream(fixture->instance, tenant->context,
+                                                                      &tenant->stream, error));
     const struct facet_space_config config = {
         .size = sizeof config, .id = id, .name = worker, .limit_bytes = 32 * MIB, .context = tenant->context};
-    must(fixture, facet_space_create(fixture->memory, &config, &tenant->space, error));
+    must_succeed(fixture, facet_space_create(fixture->memory, &config, &tenant->space, error));
     for (uint32_t i = 0; i < RUNS; i++)
-        must(fixture, facet_space_allocate(tenant->space, BYTES, NULL, &tenant->run[i], error));
+        must_succeed(fixture, facet_space_allocate(tenant->space, BYTES, NULL, &tenant->run[i], error));
 }
 
 static int set_up(void **state)
@@ -79,13 +79,13 @@ static int set_up(void **state)
     char path[4096];
 
     snprintf(path, sizeof path, "%s/facet-provider-cpu.so", getenv("FACET_LIB_DIR"));
-    must(&fixture, facet_session_open(path, NULL, &fixture.session, &fixture.error));
+    must_succeed(&fixture, facet_session_open(path, NULL, &fixture.session, &fixture.error));
     fixture.provider = facet_session_provider(fixture.session);
     fixture.instance = facet_session_instance(fixture.session);
-    must(&fixture,
-         fixture.provider->memory->create_context(fixture.instance, 0, NULL, "owner", &fixture.owner, &fixture.error));
-    must(&fixture,
-         facet_memory_open_device(fixture.session, 0, fixture.owner, &config, &fixture.memory, &fixture.error));
+    must_succeed(&fixture, fixture.provider->memory->create_context(fixture.instance, 0, NULL, "owner", &fixture.owner,
+                                                                    &fixture.error));
+    must_succeed(&fixture,
+                 facet_memory_open_device(fixture.session, 0, fixture.owner, &config, &fixture.memory, &fixture.error));
     for (uint32_t id = 0; id < TENANTS; id++)
         open_tenant(&fixture, id);
     *state = &fixture;
@@ -99,13 +99,13 @@ static int tear_down(void **state)
 
     facet_memory_close(fixture->memory);
     /* Nothing of it is left with the device. */
-    must(fixture, fixture->provider->memory->info(fixture->instance, fixture->owner, &info, &fixture->error));
+    must_succeed(fixture, fixture->provider->memory->info(fixture->instance, fixture->owner, &info, &fixture->error));
     facet_session_close(fixture->session);
     assert_int_equal(info.used_bytes, 0);
     return 0;
 }
 
-static void launch(struct fixture *fixture, uint32_t id, uint32_t run, uint64_t value, uint32_t groups)
+static void launch_add(struct fixture *fixture, uint32_t id, uint32_t run, uint64_t value, uint32_t groups)
 {
     const struct tenant *tenant = &fixture->tenants[id];
     const uint64_t arguments[] = {tenant->run[run], BYTES / 8, value};
@@ -116,42 +116,42 @@ static void launch(struct fixture *fixture, uint32_t id, uint32_t run, uint64_t 
                                         .group = {1, 1, 1},
                                         .kernel = "store_words"};
 
-    must(fixture, fixture->provider->execution->launch(fixture->instance, tenant->context, tenant->stream, &launch,
-                                                       arguments, &fixture->error));
+    must_succeed(fixture, fixture->provider->execution->launch(fixture->instance, tenant->context, tenant->stream,
+                                                               &launch, arguments, &fixture->error));
 }
 
-static void synchronize(struct fixture *fixture, uint32_t id)
+static void synchronize_tenant(struct fixture *fixture, uint32_t id)
 {
     const struct tenant *tenant = &fixture->tenants[id];
 
-    must(fixture, fixture->provider->execution->synchronize(fixture->instance, tenant->context, tenant->stream, WAIT_NS,
-                                                            &fixture->error));
+    must_succeed(fixture, fixture->provider->execution->synchronize(fixture->instance, tenant->context, tenant->stream,
+                                                                    WAIT_NS, &fixture->error));
 }
 
-static void expect(struct fixture *fixture, uint32_t id, uint32_t run, uint64_t value)
+static void expect_word(struct fixture *fixture, uint32_t id, uint32_t run, uint64_t value)
 {
     static uint64_t words[BYTES / 8];
     const struct tenant *tenant = &fixture->tenants[id];
 
-    must(fixture, facet_space_copy(tenant->space, (uintptr_t)words, tenant->run[run], BYTES, FACET_COPY_TO_HOST,
-                                   &fixture->error));
+    must_succeed(fixture, facet_space_copy(tenant->space, (uintptr_t)words, tenant->run[run], BYTES, FACET_COPY_TO_HOST,
+                                           &fixture->error));
     for (uint64_t i = 0; i < BYTES / 8; i++)
         if (words[i] != value)
             fail_msg("tenant %u, run %u, word %u: %llu; expected %llu", id, run, (unsigned)i,
                      (unsigned long long)words[i], (unsigned long long)value);
 }
 
-static void test_kernels_write_what_copies_read(void **state)
+static void test_copies_read_the_words_that_kernels_wrote(void **state)
 {
     struct fixture *fixture = *state;
 
     for (uint32_t id = 0; id < TENANTS; id++)
         for (uint32_t run = 0; run < RUNS; run++)
-            launch(fixture, id, run, id * 1000 + run, 1);
+            launch_add(fixture, id, run, id * 1000 + run, 1);
     for (uint32_t id = 0; id < TENANTS; id++) {
-        synchronize(fixture, id);
+        synchronize_tenant(fixture, id);
         for (uint32_t run = 0; run < RUNS; run++)
-            expect(fixture, id, run, id * 1000 + run);
+            expect_word(fixture, id, run, id * 1000 + run);
     }
 }
 
@@ -166,22 +166,22 @@ static void test_pages_move_under_kernels(void **state)
     for (uint32_t id = 0; id < TENANTS; id++)
         for (uint32_t run = 0; run < RUNS; run++)
             if (run % 4)
-                must(fixture,
-                     facet_space_free(fixture->tenants[id].space, fixture->tenants[id].run[run], &fixture->error));
-    must(fixture, facet_memory_get_usage(fixture->memory, &before, &fixture->error));
+                must_succeed(fixture, facet_space_free(fixture->tenants[id].space, fixture->tenants[id].run[run],
+                                                       &fixture->error));
+    must_succeed(fixture, facet_memory_get_usage(fixture->memory, &before, &fixture->error));
     for (uint32_t id = 0; id < TENANTS; id++)
         for (uint32_t run = 0; run < RUNS; run += 4)
-            launch(fixture, id, run, 7 + run, 2000);
+            launch_add(fixture, id, run, 7 + run, 2000);
     do {
-        must(fixture, facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error));
+        must_succeed(fixture, facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error));
         moved += report.moved_bytes;
     } while (!report.complete);
     for (uint32_t id = 0; id < TENANTS; id++) {
-        synchronize(fixture, id);
+        synchronize_tenant(fixture, id);
         for (uint32_t run = 0; run < RUNS; run += 4)
-            expect(fixture, id, run, 7 + run);
+            expect_word(fixture, id, run, 7 + run);
     }
-    must(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
+    must_succeed(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
     assert_true(moved > 0);
     assert_int_equal(after.used_bytes, before.used_bytes);
     assert_true(after.chunk_count < before.chunk_count);
@@ -213,24 +213,26 @@ static void test_idle_memory_does_not_wait(void **state)
     const struct tenant *one = &fixture->tenants[0];
     uint64_t run = one->run[1];
 
-    launch(fixture, 0, 0, 1, INT32_MAX);
+    launch_add(fixture, 0, 0, 1, INT32_MAX);
     memset(expected, 0, sizeof expected);
-    must(fixture, facet_space_write_idle(one->space, run, NULL, BYTES, &fixture->error));
+    must_succeed(fixture, facet_space_write_idle(one->space, run, NULL, BYTES, &fixture->error));
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
         uint64_t at = pieces[i][0], count = pieces[i][1];
 
         for (uint64_t byte = 0; byte < count; byte++)
             bytes[byte] = expected[at + byte] = (unsigned char)(byte * 7 + i + 1);
-        must(fixture, facet_space_write_idle(one->space, run + at, bytes, count, &fixture->error));
+        must_succeed(fixture, facet_space_write_idle(one->space, run + at, bytes, count, &fixture->error));
         memset(bytes, 0xee, sizeof bytes);
-        must(fixture, facet_space_read_idle(one->space, run + at, bytes, count, &fixture->error));
+        must_succeed(fixture, facet_space_read_idle(one->space, run + at, bytes, count, &fixture->error));
         assert_memory_equal(bytes, expected + at, count);
     }
     assert_int_equal(facet_space_read_idle(one->space, run + 1, bytes, BYTES, &fixture->error), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_space_write_idle(one->space, fixture->tenants[1].run[0], bytes, 1, &fixture->error),
                      FACET_OUT_OF_RANGE);
-    must(fixture, fixture->provider->execution->cancel(fixture->instance, one->context, one->stream, &fixture->error));
-    must(fixture, facet_space_copy(one->space, (uintptr_t)bytes, run, BYTES, FACET_COPY_TO_HOST, &fixture->error));
+    must_succeed(fixture,
+                 fixture->provider->execution->cancel(fixture->instance, one->context, one->stream, &fixture->error));
+    must_succeed(fixture,
+                 facet_space_copy(one->space, (uintptr_t)bytes, run, BYTES, FACET_COPY_TO_HOST, &fixture->error));
     assert_memory_equal(bytes, expected, BYTES);
 }
 
@@ -242,17 +244,18 @@ static void test_a_space_ends_after_its_launches(void **state)
     struct facet_memory_usage before = {.size = sizeof before}, after = {.size = sizeof after};
     struct facet_space_usage left = {.size = sizeof left};
 
-    must(fixture, facet_memory_get_usage(fixture->memory, &before, &fixture->error));
-    launch(fixture, 0, 0, 1, INT32_MAX);
+    must_succeed(fixture, facet_memory_get_usage(fixture->memory, &before, &fixture->error));
+    launch_add(fixture, 0, 0, 1, INT32_MAX);
     assert_int_equal(facet_space_destroy(one->space, &fixture->error), FACET_BUSY);
-    must(fixture, facet_space_get_usage(one->space, &left, &fixture->error));
-    must(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
+    must_succeed(fixture, facet_space_get_usage(one->space, &left, &fixture->error));
+    must_succeed(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
     assert_int_equal(left.allocations, 0);
     assert_int_equal(left.leaving_bytes, RUNS * BYTES);
     assert_int_equal(after.used_bytes, before.used_bytes);
-    must(fixture, fixture->provider->execution->cancel(fixture->instance, one->context, one->stream, &fixture->error));
-    must(fixture, facet_space_destroy(one->space, &fixture->error));
-    must(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
+    must_succeed(fixture,
+                 fixture->provider->execution->cancel(fixture->instance, one->context, one->stream, &fixture->error));
+    must_succeed(fixture, facet_space_destroy(one->space, &fixture->error));
+    must_succeed(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
     assert_int_equal(after.used_bytes, before.used_bytes - RUNS * BYTES);
     assert_int_equal(after.spaces, TENANTS - 1);
 }
@@ -278,7 +281,7 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        EACH(test_kernels_write_what_copies_read),
+        EACH(test_copies_read_the_words_that_kernels_wrote),
         EACH(test_pages_move_under_kernels),
         EACH(test_tenants_are_apart),
         EACH(test_idle_memory_does_not_wait),

@@ -3,7 +3,7 @@
  * dlopen-client BYTES: a program that is not linked with OpenCL but opens the loader by name, as many do, allocates,
  * runs a kernel, and closes the loader again while the buffer lives.
  *
- * Owns: that sequence. Exit status 0 when every step succeeded.
+ * Owns: this sequence. Exit status 0 when every step succeeded.
  */
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 #define LOOK_UP(name) __typeof__(name) *p_##name = (__typeof__(name) *)(uintptr_t)dlsym(loader, #name)
 
-static int use(void *loader, size_t bytes)
+static int use_loader(void *loader, size_t bytes)
 {
     static const char *source = "__kernel void noop(uint n) {}\n";
     LOOK_UP(clGetPlatformIDs);
@@ -55,8 +55,8 @@ int main(int argc, char **argv)
 
     if (argc != 2 || !loader)
         return 1;
-    int status = use(loader, strtoull(argv[1], NULL, 10));
+    int status = use_loader(loader, strtoull(argv[1], NULL, 10));
     dlclose(loader);
-    usleep(20000); /* the layer's thread looks around once more */
+    usleep(20000); /* the layer's helper thread runs once more */
     return status;
 }

@@ -38,7 +38,7 @@ struct fixture {
 };
 extern struct fixture fixture;
 
-/* Tests of what only one of the drivers has; cmocka passes over an entry without a function. */
+/* Tests of features that only one of the drivers has; cmocka passes over an entry without a function. */
 #define test_on_fake(test)                                                                                             \
     {                                                                                                                  \
         .name = #test, .test_func = fixture.fake ? test : NULL                                                         \

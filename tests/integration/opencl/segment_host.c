@@ -2,7 +2,7 @@
 /*
  * segment-host [-m BYTES] [-g open|leased|closed] LAYER COMMAND [ARGUMENT...]
  *
- * Runs a command in a vGPU of the default device without a daemon, and prints what it used. For tests and by hand.
+ * Runs a command in a vGPU of the default device without a daemon, and prints its usage. For tests and by hand.
  *
  * Owns: the segment and its heartbeat while the command runs.
  * Never: schedules: the gate stays as given.
@@ -43,7 +43,7 @@ static void print_totals(const struct test_segment *segment)
             totals.inflight);
 }
 
-static int run(struct test_segment *segment, const char *layer, char **command)
+static int run_command(struct test_segment *segment, const char *layer, char **command)
 {
     pid_t pid = fork();
 
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         return 1;
     facet_owner_set_gate(segment.owner, gate);
     facet_owner_set_depth(segment.owner, 20 * FACET_NS_PER_MS);
-    int status = run(&segment, argv[optind], argv + optind + 1);
+    int status = run_command(&segment, argv[optind], argv + optind + 1);
     test_segment_remove(&segment);
     return status;
 }

@@ -69,7 +69,7 @@ const char *tenant_address(uint32_t start, uint32_t count)
     return address;
 }
 
-static void enter(const struct tenant *tenant, const char *role, int out, int in)
+static void enter_segment(const struct tenant *tenant, const char *role, int out, int in)
 {
     /* Out of the way first: the pipes may be the very numbers that the role expects. */
     out = fcntl(out, F_DUPFD, 10);
@@ -91,7 +91,7 @@ void tenant_start(struct tenant *tenant, const char *address, const char *role)
     assert_int_equal(pipe2(down, O_CLOEXEC), 0);
     tenant->pid = fork();
     if (tenant->pid == 0)
-        enter(tenant, role, up[1], down[0]);
+        enter_segment(tenant, role, up[1], down[0]);
     assert_true(tenant->pid > 0);
     close(up[1]);
     close(down[0]);

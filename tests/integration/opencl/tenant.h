@@ -12,7 +12,7 @@
 
 #include "fixture.h"
 
-#define TENANT_OUT 3 /* where a role writes what it found */
+#define TENANT_OUT 3 /* where a role writes its findings */
 #define TENANT_IN  4 /* where a role waits to be told to go on */
 
 struct tenant {

@@ -47,7 +47,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-static bool launch(const struct work *work)
+static bool launch_work(const struct work *work)
 {
     const size_t items = ITEMS, group = ITEMS / GROUPS;
 
@@ -55,7 +55,7 @@ static bool launch(const struct work *work)
            clFinish(fixture.queue) == CL_SUCCESS;
 }
 
-static bool prepare(struct work *work)
+static bool prepare_work(struct work *work)
 {
     const cl_uint turns = TURNS;
     const char *text = source;
@@ -66,7 +66,7 @@ static bool prepare(struct work *work)
     work->kernel = clCreateKernel(program, "turn", NULL);
     work->out = fixture_buffer(ITEMS * sizeof(cl_uint), NULL);
     return clSetKernelArg(work->kernel, 0, sizeof(cl_mem), &work->out) == CL_SUCCESS &&
-           clSetKernelArg(work->kernel, 1, sizeof turns, &turns) == CL_SUCCESS && launch(work);
+           clSetKernelArg(work->kernel, 1, sizeof turns, &turns) == CL_SUCCESS && launch_work(work);
 }
 
 /* Every unit computes the same: the last item's number, worked out here. */
@@ -142,7 +142,7 @@ static int processor_of(int tid)
     return -1;
 }
 
-static bool tell(uint64_t word)
+static bool write_word(uint64_t word)
 {
     return write(TENANT_OUT, &word, sizeof word) == sizeof word;
 }
@@ -153,18 +153,18 @@ static int role_work(void)
     uint64_t launches = 0, spent;
     char byte;
 
-    ROLE_CHECK(fixture_open() && prepare(&work));
-    ROLE_CHECK(tell(0) && read(TENANT_IN, &byte, 1) == 1);
+    ROLE_CHECK(fixture_open() && prepare_work(&work));
+    ROLE_CHECK(write_word(0) && read(TENANT_IN, &byte, 1) == 1);
     const uint64_t begin = now_ns();
     do {
-        ROLE_CHECK(launch(&work));
+        ROLE_CHECK(launch_work(&work));
         launches++;
         spent = now_ns() - begin;
     } while (spent < RUN_NS);
     ROLE_CHECK(result_is_right(&work));
     const struct crew crew = find_crew();
-    ROLE_CHECK(tell(launches * UINT64_C(1000000000000) / spent));
-    ROLE_CHECK(tell(crew.working) && tell((uint64_t)(processor_of(crew.busiest) + 1)));
+    ROLE_CHECK(write_word(launches * UINT64_C(1000000000000) / spent));
+    ROLE_CHECK(write_word(crew.working) && write_word((uint64_t)(processor_of(crew.busiest) + 1)));
     return 0;
 }
 
@@ -249,7 +249,7 @@ static bool calm_since(const struct moment *begin)
 }
 
 /* A ratio that fails counts when at least one round was calm. */
-static void judge(bool good, int calm_rounds)
+static void judge_ratio(bool good, int calm_rounds)
 {
     if (!good && calm_rounds == 0) {
         print_message("# other programs kept this machine busy in every round\n");
@@ -273,7 +273,7 @@ static void half_the_units_are_half_as_fast(void **state)
         calm_rounds += calm_since(&begin);
         print_message("# round %d: all units are %.2f times as fast as half of them\n", i, whole / part);
     }
-    judge(best > 1.4, calm_rounds);
+    judge_ratio(best > 1.4, calm_rounds);
 }
 
 /* A sub-device cannot be faster than its units by much, however free the rest is. */
@@ -290,7 +290,7 @@ static void one_unit_is_not_faster_than_its_share(void **state)
         least = part / whole < least ? part / whole : least;
         calm_rounds += calm_since(&begin);
     }
-    judge(least < 0.8, calm_rounds);
+    judge_ratio(least < 0.8, calm_rounds);
 }
 
 /* PoCL, bound: the one thread of a unit is on the processor of that number, so no two tenants meet on one. */
@@ -325,7 +325,7 @@ static void neighbours_keep_their_speed(void **state)
         best = worse > best ? worse : best;
         calm_rounds += calm_since(&begin);
     }
-    judge(best > 0.65, calm_rounds);
+    judge_ratio(best > 0.65, calm_rounds);
 }
 
 /* The same with both on one unit, to show that the test above can fail. */

@@ -11,22 +11,22 @@
 
 #define THREADS 8
 
-static struct facet_usage_totals now(void)
+static struct facet_usage_totals totals_now(void)
 {
     return test_segment_totals(&fixture.segment);
 }
 
 /* Nothing in flight: all work from before this test is reported. */
-static struct facet_usage_totals settle(void)
+static struct facet_usage_totals settled_totals(void)
 {
     clFinish(fixture.queue);
     assert_true(fixture_wait(fixture_is_idle, 0));
-    return now();
+    return totals_now();
 }
 
 static void test_launches_are_counted(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     cl_event event = NULL;
 
     for (int i = 0; i < 99; i++)
@@ -34,7 +34,7 @@ static void test_launches_are_counted(void **state)
     assert_int_equal(fixture_launch(fixture.noop, &event), CL_SUCCESS);
     assert_int_equal(clWaitForEvents(1, &event), CL_SUCCESS);
     assert_true(fixture_wait(fixture_launches_reach, before.launches + 100));
-    assert_int_equal(settle().launches, before.launches + 100);
+    assert_int_equal(settled_totals().launches, before.launches + 100);
 
     cl_uint references = 0;
     clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof references, &references, NULL);
@@ -46,13 +46,13 @@ static void test_launches_are_counted(void **state)
 /* The sum of intervals, overlaps once, lies between nothing and the time that went by. */
 static void test_time_is_measured(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     uint64_t begun = facet_clock_now_ns();
 
     fixture_set_sleep(2000);
     for (int i = 0; i < 10; i++)
         assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
-    struct facet_usage_totals after = settle();
+    struct facet_usage_totals after = settled_totals();
     uint64_t elapsed = facet_clock_now_ns() - begun;
 
     assert_int_equal(after.launches, before.launches + 10);
@@ -65,27 +65,27 @@ static void test_time_is_measured(void **state)
 
 static void test_failed_launch_leaves_nothing(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
 
     assert_int_equal(clEnqueueNDRangeKernel(fixture.queue, fixture.noop, 0, NULL, NULL, NULL, 0, NULL, NULL),
                      CL_INVALID_WORK_DIMENSION);
-    assert_int_equal(now().inflight, 0);
-    assert_int_equal(now().busy_ns, before.busy_ns);
+    assert_int_equal(totals_now().inflight, 0);
+    assert_int_equal(totals_now().busy_ns, before.busy_ns);
 }
 
 static void test_transfers(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     cl_mem buffer = fixture_buffer(2 * MIB, NULL);
     char *host = calloc(1, 2 * MIB);
 
     assert_int_equal(clEnqueueWriteBuffer(fixture.queue, buffer, CL_FALSE, 0, MIB - 1, host, 0, NULL, NULL), 0);
-    assert_int_equal(settle().launches, before.launches); /* below 1 MiB: not a launch */
+    assert_int_equal(settled_totals().launches, before.launches); /* below 1 MiB: not a launch */
     assert_int_equal(clEnqueueWriteBuffer(fixture.queue, buffer, CL_TRUE, 0, MIB, host, 0, NULL, NULL), 0);
-    assert_int_equal(now().launches, before.launches + 1); /* blocking: reported when it returns */
-    assert_int_equal(now().inflight, 0);
+    assert_int_equal(totals_now().launches, before.launches + 1); /* blocking: reported when it returns */
+    assert_int_equal(totals_now().inflight, 0);
     assert_int_equal(clEnqueueReadBuffer(fixture.queue, buffer, CL_FALSE, 0, 2 * MIB, host, 0, NULL, NULL), 0);
-    assert_int_equal(settle().launches, before.launches + 2);
+    assert_int_equal(settled_totals().launches, before.launches + 2);
     clReleaseMemObject(buffer);
     free(host);
 }
@@ -97,24 +97,24 @@ static void *launch_one(void *unused)
 
 static void test_gate_holds_and_lets_go(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     pthread_t thread;
     void *result = NULL;
 
     facet_owner_set_gate(fixture.segment.owner, FACET_GATE_CLOSED);
     assert_int_equal(pthread_create(&thread, NULL, launch_one, NULL), 0);
     assert_true(fixture_wait(fixture_waiting_is, 1));
-    assert_int_equal(now().launches, before.launches);
+    assert_int_equal(totals_now().launches, before.launches);
     facet_owner_set_gate(fixture.segment.owner, FACET_GATE_OPEN);
     pthread_join(thread, &result);
     assert_int_equal((intptr_t)result, CL_SUCCESS);
     assert_true(fixture_wait(fixture_launches_reach, before.launches + 1));
-    assert_true(settle().throttled_ns > before.throttled_ns);
+    assert_true(settled_totals().throttled_ns > before.throttled_ns);
 }
 
 static void test_leased(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
 
     facet_owner_set_depth(fixture.segment.owner, 5 * FACET_NS_PER_MS);
     facet_owner_set_gate(fixture.segment.owner, FACET_GATE_LEASED);
@@ -123,7 +123,7 @@ static void test_leased(void **state)
         test_segment_beat(&fixture.segment);
         assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
     }
-    assert_int_equal(settle().launches, before.launches + 50);
+    assert_int_equal(settled_totals().launches, before.launches + 50);
     facet_owner_set_gate(fixture.segment.owner, FACET_GATE_OPEN);
     fixture_set_sleep(100);
 }
@@ -134,7 +134,7 @@ static void test_leased(void **state)
  */
 static void test_user_event(enum facet_gate gate)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     cl_event held = clCreateUserEvent(fixture.context, NULL);
     cl_command_queue other = clCreateCommandQueue(fixture.context, fixture.device, 0, NULL);
     size_t one = 1;
@@ -146,7 +146,7 @@ static void test_user_event(enum facet_gate gate)
         assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
     }
     assert_true(fixture_wait(fixture_launches_reach, before.launches + 5));
-    assert_int_equal(now().inflight, 1);
+    assert_int_equal(totals_now().inflight, 1);
     clSetUserEventStatus(held, CL_COMPLETE);
     clFinish(other);
     assert_true(fixture_wait(fixture_launches_reach, before.launches + 6));
@@ -167,7 +167,7 @@ static void test_user_event_while_leased(void **state)
 
 static void test_more_in_flight_than_the_ring_holds(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     cl_event held = clCreateUserEvent(fixture.context, NULL);
     size_t one = 1;
 
@@ -176,13 +176,13 @@ static void test_more_in_flight_than_the_ring_holds(void **state)
                                                 i == 0 ? &held : NULL, NULL),
                          CL_SUCCESS);
     clSetUserEventStatus(held, CL_COMPLETE);
-    assert_int_equal(settle().launches, before.launches + 5000);
+    assert_int_equal(settled_totals().launches, before.launches + 5000);
     clReleaseEvent(held);
 }
 
 static void test_driver_without_profiling(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     cl_command_queue real = fixture.queue;
 
     setenv("FAKE_REFUSE_PROFILING", "1", 1);
@@ -192,7 +192,7 @@ static void test_driver_without_profiling(void **state)
     fixture_set_sleep(2000);
     for (int i = 0; i < 5; i++)
         assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
-    struct facet_usage_totals after = settle();
+    struct facet_usage_totals after = settled_totals();
     assert_int_equal(after.launches, before.launches + 5);
     assert_true(after.busy_ns - before.busy_ns >= 10 * FACET_NS_PER_MS);
     clReleaseCommandQueue(fixture.queue);
@@ -203,7 +203,7 @@ static void test_driver_without_profiling(void **state)
 /*
  * Several threads make, release and launch at once; cmocka asserts belong to the main thread, so failures are counted.
  */
-static void *hammer(void *unused)
+static void *launch_repeatedly(void *unused)
 {
     cl_command_queue queue = clCreateCommandQueue(fixture.context, fixture.device, 0, NULL);
     intptr_t failures = !queue;
@@ -226,20 +226,20 @@ static void *hammer(void *unused)
 
 static void test_threads(void **state)
 {
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     pthread_t threads[THREADS];
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, hammer, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, launch_repeatedly, NULL), 0);
     for (int i = 0; i < THREADS; i++) {
         void *failures = NULL;
 
         pthread_join(threads[i], &failures);
         assert_int_equal((intptr_t)failures, 0);
     }
-    assert_int_equal(settle().launches, before.launches + THREADS * 200);
+    assert_int_equal(settled_totals().launches, before.launches + THREADS * 200);
     assert_int_equal(fixture_held(), 0);
-    assert_int_equal(now().denied, before.denied);
+    assert_int_equal(totals_now().denied, before.denied);
 }
 
 /* A command buffer is one launch. */
@@ -253,7 +253,7 @@ static void test_command_buffer(void **state)
     LOOK_UP(clEnqueueCommandBufferKHR);
     LOOK_UP(clReleaseCommandBufferKHR);
 #undef LOOK_UP
-    struct facet_usage_totals before = settle();
+    struct facet_usage_totals before = settled_totals();
     size_t one = 1;
     cl_int error = CL_SUCCESS;
 
@@ -268,9 +268,9 @@ static void test_command_buffer(void **state)
             clCommandNDRangeKernelKHR(buffer, NULL, NULL, fixture.sleep, 1, NULL, &one, NULL, 0, NULL, NULL, NULL),
             CL_SUCCESS);
     assert_int_equal(clFinalizeCommandBufferKHR(buffer), CL_SUCCESS);
-    assert_int_equal(now().launches, before.launches);
+    assert_int_equal(totals_now().launches, before.launches);
     assert_int_equal(clEnqueueCommandBufferKHR(0, NULL, buffer, 0, NULL, NULL), CL_SUCCESS);
-    struct facet_usage_totals after = settle();
+    struct facet_usage_totals after = settled_totals();
     assert_int_equal(after.launches, before.launches + 1);
     assert_true(after.busy_ns > before.busy_ns);
     clReleaseCommandBufferKHR(buffer);
@@ -283,7 +283,7 @@ static void test_driver_keeps_nothing_of_ours(void **state)
         _Atomic int64_t bytes, memory_objects, queues, programs, kernels, events;
     } *counters = clGetExtensionFunctionAddressForPlatform(fixture.platform, "facetFakeCounters");
 
-    settle();
+    settled_totals();
     assert_non_null(counters);
     assert_int_equal(atomic_load(&counters->memory_objects), 0);
     assert_int_equal(atomic_load(&counters->bytes), 0);

@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 
-static unsigned fill(uint64_t bytes, cl_mem *buffers, unsigned capacity, cl_int *ret_error)
+static unsigned fill_quota(uint64_t bytes, cl_mem *buffers, unsigned capacity, cl_int *ret_error)
 {
     unsigned count = 0;
 
@@ -24,7 +24,7 @@ static void test_quota_is_exact(void **state)
 {
     cl_mem buffers[80];
     cl_int error = CL_SUCCESS;
-    unsigned count = fill(MIB, buffers, 80, &error);
+    unsigned count = fill_quota(MIB, buffers, 80, &error);
     uint64_t denied = test_segment_totals(&fixture.segment).denied;
 
     assert_int_equal(count, 64);
@@ -212,7 +212,7 @@ static void test_svm(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static bool holds(const struct facet_usage_totals *totals, uint64_t value)
+static bool holds_bytes(const struct facet_usage_totals *totals, uint64_t value)
 {
     return totals->memory_bytes == value;
 }
@@ -229,7 +229,7 @@ static void test_svm_queued_free(void **state)
     assert_int_equal(fixture_held(), 3 * MIB);
     clSetUserEventStatus(gate, CL_COMPLETE);
     clFinish(fixture.queue);
-    assert_true(fixture_wait(holds, 0));
+    assert_true(fixture_wait(holds_bytes, 0));
     clReleaseEvent(gate);
 }
 
@@ -319,30 +319,30 @@ static void test_refused_destructor(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static uint64_t denied(void)
+static uint64_t denied_count(void)
 {
     return test_segment_totals(&fixture.segment).denied;
 }
 
-static void refused(const void *made, cl_int error, cl_int expected, uint64_t counted)
+static void expect_refused(const void *made, cl_int error, cl_int expected, uint64_t counted)
 {
     assert_null(made);
     assert_int_equal(error, expected);
-    assert_int_equal(denied() - counted, expected == CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    assert_int_equal(denied_count() - counted, expected == CL_MEM_OBJECT_ALLOCATION_FAILURE);
     assert_int_equal(fixture_held(), 0);
 }
 
 #define REFUSED(call, expected)                                                                                        \
     do {                                                                                                               \
-        uint64_t counted = denied();                                                                                   \
+        uint64_t counted = denied_count();                                                                             \
         cl_int error = CL_SUCCESS;                                                                                     \
         const void *made = call;                                                                                       \
                                                                                                                        \
-        refused(made, error, expected, counted);                                                                       \
+        expect_refused(made, error, expected, counted);                                                                \
     } while (0)
 
 /* More than the quota has, when half of it is taken, and not more than a device may be asked for. */
-static void test_what_the_driver_refuses_anyway_is_refused_in_its_words(void **state)
+static void test_a_refusal_of_the_driver_keeps_its_own_error(void **state)
 {
     const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4096, .image_height = 4096};
     const cl_image_desc wide = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = SIZE_MAX / 64, .image_height = 4};
@@ -373,12 +373,12 @@ static void test_what_the_driver_refuses_anyway_is_refused_in_its_words(void **s
 /* clSVMAlloc() returns no reason, but only the quota's refusals are counted. */
 static void test_shared_memory_is_denied_by_the_quota_alone(void **state)
 {
-    uint64_t counted = denied();
+    uint64_t counted = denied_count();
 
     assert_null(clSVMAlloc(fixture.context, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY, FIXTURE_MEMORY + 1, 0));
-    assert_int_equal(denied(), counted);
+    assert_int_equal(denied_count(), counted);
     assert_null(clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, FIXTURE_MEMORY + 1, 0));
-    assert_int_equal(denied(), counted + 1);
+    assert_int_equal(denied_count(), counted + 1);
 }
 
 int main(int argc, char **argv)
@@ -401,7 +401,7 @@ int main(int argc, char **argv)
         test_on_fake(test_image_padding_over_quota),
         cmocka_unit_test(test_image_over_buffer_is_free),
         test_on_fake(test_pipe),
-        cmocka_unit_test(test_what_the_driver_refuses_anyway_is_refused_in_its_words),
+        cmocka_unit_test(test_a_refusal_of_the_driver_keeps_its_own_error),
         test_on_pocl(test_shared_memory_is_denied_by_the_quota_alone),
         cmocka_unit_test(test_svm),
         cmocka_unit_test(test_svm_queued_free),

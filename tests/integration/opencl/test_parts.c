@@ -95,7 +95,7 @@ static void test_estimates(void **state)
     assert_int_not_equal(facet_estimate_transfer_key(1 << 20), facet_estimate_transfer_key(1 << 21));
 }
 
-static const void *pointer(uintptr_t i)
+static const void *pointer_number(uintptr_t i)
 {
     return (const void *)(i * 4096);
 }
@@ -105,25 +105,25 @@ static void test_maps(void **state)
     uint64_t value = 0, old = 99;
 
     assert_true(facet_cl_map_empty(FACET_CL_POINTERS));
-    assert_false(facet_cl_map_take(FACET_CL_POINTERS, pointer(1), &value));
+    assert_false(facet_cl_map_take(FACET_CL_POINTERS, pointer_number(1), &value));
     for (uintptr_t i = 1; i <= 5000; i++)
-        assert_true(facet_cl_map_put(FACET_CL_POINTERS, pointer(i), i, NULL));
+        assert_true(facet_cl_map_put(FACET_CL_POINTERS, pointer_number(i), i, NULL));
     for (uintptr_t i = 1; i <= 5000; i += 2)
-        assert_true(facet_cl_map_take(FACET_CL_POINTERS, pointer(i), &value) && value == i);
+        assert_true(facet_cl_map_take(FACET_CL_POINTERS, pointer_number(i), &value) && value == i);
     for (uintptr_t i = 1; i <= 5000; i++)
-        assert_int_equal(facet_cl_map_get(FACET_CL_POINTERS, pointer(i), &value), i % 2 == 0);
-    assert_true(facet_cl_map_put(FACET_CL_POINTERS, pointer(2), 77, &old));
+        assert_int_equal(facet_cl_map_get(FACET_CL_POINTERS, pointer_number(i), &value), i % 2 == 0);
+    assert_true(facet_cl_map_put(FACET_CL_POINTERS, pointer_number(2), 77, &old));
     assert_int_equal(old, 2);
-    assert_false(facet_cl_map_get(FACET_CL_PROGRAMS, pointer(2), &value)); /* the maps are apart */
+    assert_false(facet_cl_map_get(FACET_CL_PROGRAMS, pointer_number(2), &value)); /* the maps are apart */
     for (uintptr_t i = 2; i <= 5000; i += 2)
-        assert_true(facet_cl_map_take(FACET_CL_POINTERS, pointer(i), &value));
+        assert_true(facet_cl_map_take(FACET_CL_POINTERS, pointer_number(i), &value));
     assert_true(facet_cl_map_empty(FACET_CL_POINTERS));
 }
 
 #define MS UINT64_C(1000000)
 
 /* Ticks each 10 ms from `from` to `to`, with a processor used throughout. */
-static void tick(struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint64_t *cpu_ns)
+static void tick_until(struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint64_t *cpu_ns)
 {
     for (uint64_t at = from_ms; at < to_ms; at += 10) {
         facet_stops_tick(stops, at * MS, *cpu_ns);
@@ -148,8 +148,8 @@ static void test_a_stop_is_cut_out(void **state)
     struct facet_stops stops = {0};
     uint64_t cpu_ns = 0;
 
-    tick(&stops, 1000, 1100, &cpu_ns);
-    tick(&stops, 6090, 6200, &cpu_ns); /* nothing ticked since 1090, and nothing was computed */
+    tick_until(&stops, 1000, 1100, &cpu_ns);
+    tick_until(&stops, 6090, 6200, &cpu_ns); /* nothing ticked since 1090, and nothing was computed */
     assert_int_equal(stops.count, 1);
     assert_int_equal(left_ms(&stops, 1050, 6150, 2), 110);
     assert_int_equal(left_ms(&stops, 2000, 3000, 0), 0);
@@ -162,12 +162,12 @@ static void test_a_process_that_worked_was_not_stopped(void **state)
     struct facet_stops stops = {0};
     uint64_t cpu_ns = 0;
 
-    tick(&stops, 1000, 1100, &cpu_ns);
+    tick_until(&stops, 1000, 1100, &cpu_ns);
     cpu_ns += 4000 * MS; /* only the ticks were kept waiting */
-    tick(&stops, 6090, 6200, &cpu_ns);
-    tick(&stops, 6290, 6300, &cpu_ns); /* late as on a busy machine */
+    tick_until(&stops, 6090, 6200, &cpu_ns);
+    tick_until(&stops, 6290, 6300, &cpu_ns); /* late as on a busy machine */
     facet_stops_rest(&stops);
-    tick(&stops, 9000, 9100, &cpu_ns); /* nothing was in flight, and none expected */
+    tick_until(&stops, 9000, 9100, &cpu_ns); /* nothing was in flight, and none expected */
     assert_int_equal(stops.count, 0);
     assert_int_equal(left_ms(&stops, 1050, 6150, 1), 5100);
 }
@@ -178,8 +178,8 @@ static void test_stops_on_the_devices_clock(void **state)
     struct facet_stops stops = {0};
     uint64_t cpu_ns = 0;
 
-    tick(&stops, 1000, 1100, &cpu_ns);
-    tick(&stops, 6090, 6200, &cpu_ns);
+    tick_until(&stops, 1000, 1100, &cpu_ns);
+    tick_until(&stops, 6090, 6200, &cpu_ns);
     facet_stops_learn_clock(&stops, 91000 * MS, 6107 * MS);
     facet_stops_learn_clock(&stops, 91010 * MS, 6110 * MS);
     facet_stops_learn_clock(&stops, 91015 * MS, 6190 * MS);
@@ -193,7 +193,7 @@ static void test_the_newest_stops_are_kept(void **state)
     uint64_t cpu_ns = 0;
 
     for (uint64_t i = 1; i <= FACET_STOPS_MOST + 3; i++)
-        tick(&stops, i * 1000, i * 1000 + 500, &cpu_ns);
+        tick_until(&stops, i * 1000, i * 1000 + 500, &cpu_ns);
     assert_int_equal(stops.count, FACET_STOPS_MOST);
     assert_int_equal(stops.intervals[FACET_STOPS_MOST - 1].end_ns, (FACET_STOPS_MOST + 3) * 1000 * MS);
     assert_int_equal(left_ms(&stops, 1000, (FACET_STOPS_MOST + 4) * 1000, FACET_STOPS_MOST + 1),

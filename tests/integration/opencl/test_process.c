@@ -18,7 +18,7 @@
 static const char *self;
 
 /* Starts this program again as a child with a role; the layer is loaded anew there. */
-static pid_t start(const char *role, int ready_fd)
+static pid_t start_role(const char *role, int ready_fd)
 {
     pid_t pid = fork();
 
@@ -42,9 +42,9 @@ static int status_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static int run(const char *role)
+static int run_role(const char *role)
 {
-    return status_of(start(role, -1));
+    return status_of(start_role(role, -1));
 }
 
 static void check_reclaimed(void)
@@ -136,7 +136,7 @@ static bool called_back(cl_event event)
     return atomic_load(&flag) == 1;
 }
 
-static bool asked(cl_event event)
+static bool completes_by_query(cl_event event)
 {
     cl_int status = CL_QUEUED;
 
@@ -154,7 +154,7 @@ static bool read_back(cl_mem buffer)
     return clEnqueueReadBuffer(fixture.queue, buffer, CL_TRUE, 0, sizeof bytes, bytes, 0, NULL, NULL) == CL_SUCCESS;
 }
 
-static bool mapped(cl_mem buffer)
+static bool completes_by_map(cl_mem buffer)
 {
     cl_int error = CL_SUCCESS;
     void *address = clEnqueueMapBuffer(fixture.queue, buffer, CL_TRUE, CL_MAP_READ, 0, 16, 0, NULL, NULL, &error);
@@ -163,7 +163,7 @@ static bool mapped(cl_mem buffer)
 }
 
 /* By way of another queue, which waits for the event. */
-static bool crossed(cl_event event)
+static bool completes_across_queues(cl_event event)
 {
     static cl_command_queue other;
 
@@ -176,17 +176,17 @@ static bool crossed(cl_event event)
 static bool wait_by(const char *way, cl_event event, cl_mem buffer)
 {
     if (strcmp(way, "crossed") == 0)
-        return crossed(event);
+        return completes_across_queues(event);
     if (strcmp(way, "events") == 0)
         return clWaitForEvents(1, &event) == CL_SUCCESS;
     if (strcmp(way, "status") == 0)
-        return asked(event);
+        return completes_by_query(event);
     if (strcmp(way, "callback") == 0)
         return called_back(event);
     if (strcmp(way, "read") == 0)
         return read_back(buffer);
     if (strcmp(way, "map") == 0)
-        return mapped(buffer);
+        return completes_by_map(buffer);
     return clFinish(fixture.queue) == CL_SUCCESS;
 }
 
@@ -262,7 +262,7 @@ static int role_beside(void)
     return 4;
 }
 
-static int play(const char *role)
+static int play_role(const char *role)
 {
     alarm(120);
     if (strcmp(role, "role-forks") == 0)
@@ -290,7 +290,7 @@ static int play(const char *role)
 
 static void test_exit_with_work_in_flight(void **state)
 {
-    assert_int_equal(run("role-exit"), 7);
+    assert_int_equal(run_role("role-exit"), 7);
     check_reclaimed();
     assert_true(test_segment_totals(&fixture.segment).launches > 0);
 }
@@ -301,7 +301,7 @@ static void check_waited(const char *role, int status)
     struct facet_usage_totals before = test_segment_totals(&fixture.segment);
     uint64_t begun_ns = facet_clock_now_ns();
 
-    assert_int_equal(run(role), status);
+    assert_int_equal(run_role(role), status);
     uint64_t took_ns = facet_clock_now_ns() - begun_ns;
     struct facet_usage_totals after = test_segment_totals(&fixture.segment);
     assert_int_equal(after.launches, before.launches + WAITS);
@@ -356,7 +356,7 @@ static void check_stopped(enum facet_gate gate)
 
     facet_owner_set_gate(fixture.segment.owner, gate);
     assert_int_equal(pipe(ready), 0);
-    pid_t pid = start("role-stopped", ready[1]);
+    pid_t pid = start_role("role-stopped", ready[1]);
     close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     close(ready[0]);
@@ -385,7 +385,7 @@ static void test_kill_gives_memory_back(void **state)
     char byte;
 
     assert_int_equal(pipe(ready), 0);
-    pid_t pid = start("role-die", ready[1]);
+    pid_t pid = start_role("role-die", ready[1]);
     close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     close(ready[0]);
@@ -409,7 +409,7 @@ static void test_killed_while_a_kernel_runs_beside_others(void **state)
         facet_owner_set_depth(fixture.segment.owner, 3600 * FACET_NS_PER_S);
         facet_owner_set_gate(fixture.segment.owner, gates[i]);
         assert_int_equal(pipe(ready), 0);
-        pid_t pid = start("role-beside", ready[1]);
+        pid_t pid = start_role("role-beside", ready[1]);
         close(ready[1]);
         assert_int_equal(read(ready[0], &took_ns, sizeof took_ns), sizeof took_ns);
         close(ready[0]);
@@ -430,7 +430,7 @@ static void test_program_that_never_releases(void **state)
     uint64_t peak = 0;
 
     for (int i = 0; i < 20; i++) { /* more than the quota in all */
-        assert_int_equal(run("role-four"), 0);
+        assert_int_equal(run_role("role-four"), 0);
         peak = test_segment_totals(&fixture.segment).memory_peak_bytes;
     }
     assert_true(peak <= FIXTURE_MEMORY);
@@ -445,7 +445,7 @@ static void test_layer_listed_twice(void **state)
     check_reclaimed();
     snprintf(twice, sizeof twice, "%s:%s", layer, layer);
     setenv("OPENCL_LAYERS", twice, 1);
-    assert_int_equal(run("role-four"), 0);
+    assert_int_equal(run_role("role-four"), 0);
     setenv("OPENCL_LAYERS", layer, 1);
     assert_int_equal(fixture_held(), 4 * MIB); /* the dead child's, not reaped yet */
     check_reclaimed();
@@ -467,19 +467,19 @@ static void test_loader_opened_at_run_time(void **state)
 static void test_unusable_segment_fails_closed(void **state)
 {
     setenv(FACET_ENV_VGPU_DIR, "/nonexistent/facet", 1);
-    assert_int_equal(run("role-closed"), 0);
+    assert_int_equal(run_role("role-closed"), 0);
     setenv(FACET_ENV_VGPU_DIR, "", 1);
-    assert_int_equal(run("role-closed"), 0);
+    assert_int_equal(run_role("role-closed"), 0);
     setenv(FACET_ENV_VGPU_DIR, fixture.segment.dir, 1);
 }
 
 static void test_outside_a_vgpu_nothing_changes(void **state)
 {
     unsetenv(FACET_ENV_VGPU_DIR);
-    int outside = run("role-count");
+    int outside = run_role("role-count");
     setenv(FACET_ENV_VGPU_DIR, fixture.segment.dir, 1);
     assert_int_equal(outside, fixture.fake ? 2 : 1);
-    assert_int_equal(run("role-count"), 1);
+    assert_int_equal(run_role("role-count"), 1);
 }
 
 /* In the child of fork(): inherited objects are the parent's; objects made here are the child's. */
@@ -527,7 +527,7 @@ int main(int argc, char **argv)
 {
     self = argv[0];
     if (argc > 1 && strncmp(argv[1], "role-", 5) == 0)
-        return play(argv[1]);
+        return play_role(argv[1]);
     int status = fixture_begin(argc > 1 ? argv[1] : NULL, 0);
     if (status >= 0)
         return status;

@@ -242,7 +242,7 @@ static const struct role {
     {"fork", role_fork, true},     {"fork-first", role_fork_first, false}, {"no-device", role_no_device, false},
 };
 
-static int play(const char *name)
+static int play_role(const char *name)
 {
     alarm(120);
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
@@ -260,12 +260,12 @@ static void the_program_sees_a_root_device_of_its_units(void **state)
     assert_int_equal(tenant_run(tenant_address(all_units - 1, 1), "root"), 0);
 }
 
-static void releasing_it_changes_nothing(void **state)
+static void releasing_the_sub_device_changes_nothing(void **state)
 {
     assert_int_equal(tenant_run(tenant_address(1, 1), "release"), 0);
 }
 
-static void objects_name_it_and_work_runs_on_it(void **state)
+static void objects_name_the_sub_device_and_work_runs_on_it(void **state)
 {
     assert_int_equal(tenant_run(tenant_address(0, 1), "objects"), 0);
     assert_int_equal(tenant_run(tenant_address(1, 1), "objects"), 0);
@@ -276,18 +276,18 @@ static void the_root_device_is_refused(void **state)
     assert_int_equal(tenant_run(tenant_address(1, 1), "escape"), 0);
 }
 
-static void it_is_partitioned_within_itself(void **state)
+static void a_sub_device_is_partitioned_within_itself(void **state)
 {
     assert_int_equal(tenant_run(tenant_address(all_units - 2, 2), "partition"), 0);
 }
 
-static void threads_share_one(void **state)
+static void threads_share_one_sub_device(void **state)
 {
     for (int i = 0; i < 5; i++)
         assert_int_equal(tenant_run(tenant_address(1, 1), "threads"), 0);
 }
 
-static void it_survives_fork(void **state)
+static void a_sub_device_survives_fork(void **state)
 {
     assert_int_equal(tenant_run(tenant_address(1, 1), "fork"), 0);
     assert_int_equal(tenant_run(tenant_address(1, 1), "fork-first"), 0);
@@ -322,18 +322,18 @@ int main(int argc, char **argv)
 
     fixture.fake = strcmp(driver, "fake") == 0;
     if (argc > 2)
-        return play(argv[2]);
+        return play_role(argv[2]);
     if (!tenant_begin(argv[0], driver, 2, &all_units))
         return fixture.fake ? 1 : 0;
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_program_sees_a_root_device_of_its_units),
-        cmocka_unit_test(releasing_it_changes_nothing),
-        cmocka_unit_test(objects_name_it_and_work_runs_on_it),
+        cmocka_unit_test(releasing_the_sub_device_changes_nothing),
+        cmocka_unit_test(objects_name_the_sub_device_and_work_runs_on_it),
         test_on_fake(the_root_device_is_refused),
-        cmocka_unit_test(it_is_partitioned_within_itself),
-        test_on_fake(threads_share_one),
-        cmocka_unit_test(it_survives_fork),
+        cmocka_unit_test(a_sub_device_is_partitioned_within_itself),
+        test_on_fake(threads_share_one_sub_device),
+        cmocka_unit_test(a_sub_device_survives_fork),
         cmocka_unit_test(impossible_units_are_no_device),
         test_on_fake(a_driver_that_refuses_is_no_device),
     };

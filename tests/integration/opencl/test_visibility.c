@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of what a program sees: one device, the vGPU's sizes, and queues as it asked for them. */
+/* Owns: tests of the objects that a program sees: one device, the vGPU's sizes, and queues as it asked for them. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,7 +185,7 @@ static cl_command_queue_properties shown_properties(cl_command_queue queue)
     return properties;
 }
 
-static cl_int profile(cl_command_queue queue, cl_ulong *ret_start)
+static cl_int profile_command(cl_command_queue queue, cl_ulong *ret_start)
 {
     size_t one = 1;
     cl_event event;
@@ -203,9 +203,9 @@ static void test_profiling_is_hidden(void **state)
     cl_command_queue asked = clCreateCommandQueue(fixture.context, fixture.device, CL_QUEUE_PROFILING_ENABLE, NULL);
 
     assert_int_equal(shown_properties(fixture.queue), 0);
-    assert_int_equal(profile(fixture.queue, &start), CL_PROFILING_INFO_NOT_AVAILABLE);
+    assert_int_equal(profile_command(fixture.queue, &start), CL_PROFILING_INFO_NOT_AVAILABLE);
     assert_int_equal(shown_properties(asked), CL_QUEUE_PROFILING_ENABLE);
-    assert_int_equal(profile(asked, &start), CL_SUCCESS);
+    assert_int_equal(profile_command(asked, &start), CL_SUCCESS);
     assert_true(start > 0);
     clReleaseCommandQueue(asked);
 }

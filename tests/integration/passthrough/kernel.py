@@ -4,7 +4,7 @@
 Owns: finding one, and which modules a module needs, in order. Never: installs or changes one.
 
 A kernel is a folder with boot/vmlinuz-VERSION and lib/modules/VERSION, which may be below usr: FACET_TEST_KERNEL,
-else build-kernel/ of the tree (tools/kernel makes it), else what is installed here.
+else build-kernel/ of the tree (tools/kernel makes it), else the kernel installed here.
 """
 import lzma
 import os

@@ -47,39 +47,39 @@ static uint32_t in32(uint16_t port)
     return value;
 }
 
-static void say(const char *text)
+static void print_text(const char *text)
 {
     for (; *text; text++)
         out8(PORT_SERIAL, (uint8_t)*text);
 }
 
-static void check(bool good, const char *name)
+static void check_that(bool good, const char *name)
 {
-    say(good ? "ok - " : "not ok - ");
-    say(name);
-    say("\n");
+    print_text(good ? "ok - " : "not ok - ");
+    print_text(name);
+    print_text("\n");
 }
 
 /* --- PCI, by its ports --- */
 
-static void choose(uint32_t device, uint32_t at)
+static void choose_register(uint32_t device, uint32_t at)
 {
     out32(0xcf8, UINT32_C(0x80000000) | device << 11 | at);
 }
 
 static uint32_t config_read(uint32_t device, uint32_t at)
 {
-    choose(device, at);
+    choose_register(device, at);
     return in32(0xcfc);
 }
 
 static void config_write(uint32_t device, uint32_t at, uint32_t value)
 {
-    choose(device, at);
+    choose_register(device, at);
     out32(0xcfc, value);
 }
 
-static bool find(uint32_t *ret_device)
+static bool find_device(uint32_t *ret_device)
 {
     for (uint32_t device = 0; device < 32; device++)
         if (config_read(device, 0) == EDU) {
@@ -101,7 +101,7 @@ static bool wait_until_clear(uint32_t at, uint32_t bit)
     return false;
 }
 
-static bool move(uint32_t from, uint32_t to, uint32_t command)
+static bool move_bytes(uint32_t from, uint32_t to, uint32_t command)
 {
     bar[0x80 / 4] = from;
     bar[0x84 / 4] = 0;
@@ -116,7 +116,7 @@ static bool move(uint32_t from, uint32_t to, uint32_t command)
 static volatile char source[64] = "from the inner guest's memory, and back";
 static volatile char target[64];
 
-static bool same(void)
+static bool is_copied(void)
 {
     bool equal = true;
 
@@ -125,28 +125,29 @@ static bool same(void)
     return equal;
 }
 
-static void work(uint32_t device)
+static void work_with_device(uint32_t device)
 {
     config_write(device, 4, config_read(device, 4) | 6); /* memory, bus mastering */
     bar = (volatile uint32_t *)(uintptr_t)(config_read(device, 0x10) & ~UINT32_C(15));
-    check(bar && bar[0] == UINT32_C(0x010000ed), "the inner guest reads the function's BAR");
+    check_that(bar && bar[0] == UINT32_C(0x010000ed), "the inner guest reads the function's BAR");
     bar[1] = UINT32_C(0x12345678);
-    check(bar[1] == ~UINT32_C(0x12345678), "the function answers it");
+    check_that(bar[1] == ~UINT32_C(0x12345678), "the function answers it");
     bar[2] = 6;
-    check(wait_until_clear(0x20, 1) && bar[2] == 720, "and computes for it");
-    check(move((uint32_t)(uintptr_t)source, EDU_BUFFER, 1) && move(EDU_BUFFER, (uint32_t)(uintptr_t)target, 3),
-          "it moves the inner guest's memory, through two IOMMUs");
-    check(same(), "what came back is what was there");
+    check_that(wait_until_clear(0x20, 1) && bar[2] == 720, "and computes for it");
+    check_that(move_bytes((uint32_t)(uintptr_t)source, EDU_BUFFER, 1) &&
+                   move_bytes(EDU_BUFFER, (uint32_t)(uintptr_t)target, 3),
+               "it moves the inner guest's memory, through two IOMMUs");
+    check_that(is_copied(), "what came back is what was there");
 }
 
 void nested_main(void)
 {
     uint32_t device = 0;
-    bool found = find(&device);
+    bool found = find_device(&device);
 
-    check(found, "the inner guest finds the function");
+    check_that(found, "the inner guest finds the function");
     if (found)
-        work(device);
+        work_with_device(device);
     for (;;)
         out8(PORT_END, 0);
 }

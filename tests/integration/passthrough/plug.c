@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: plugging a device of two functions into a running QEMU, and out again, by the library: emulated ones, as
- * there is nothing of a host to hand on. Prints what became of each.
+ * the machine has no device to hand on. Prints the result of each.
  * Never: is linked by anything but a test.
  *
  * usage: passthrough-plug SOCKET attach|detach
@@ -19,7 +19,7 @@ static const struct facet_attach_function functions[2] = {
     {.size = sizeof functions[0], .address = {.bus = 1, .function = 1}},
 };
 
-static enum facet_status attach(struct facet_qmp *qmp, struct facet_error *error)
+static enum facet_status attach_device(struct facet_qmp *qmp, struct facet_error *error)
 {
     static const char *const used[] = {"unknown", "no", "yes"};
     const struct facet_attach_request request = {.size = sizeof request, .functions = functions, .count = 2};
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     config.used_ns = 60 * SECONDS;
     enum facet_status status = facet_qmp_open(&config, &qmp, &error);
     if (status == FACET_OK && strcmp(argv[2], "attach") == 0)
-        status = attach(qmp, &error);
+        status = attach_device(qmp, &error);
     else if (status == FACET_OK)
         status = facet_qmp_detach(qmp, functions, 2, &error);
     facet_qmp_close(qmp);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hot-plug and unplug by the library, with a guest that uses what comes and lets go."""
+"""Hot-plug and unplug by the library, with a guest that uses added functions and releases removed ones."""
 import subprocess
 
 from machine import BUILD, Machine

@@ -35,7 +35,7 @@ def a_failed_check_fails_the_test():
 
 
 @test
-def what_is_not_made_has_failed():
+def a_check_that_was_not_made_has_failed():
     good, written, _ = said(2, "ok - a", "@end")
     equal((good, written[-2]), (False, "not ok 2 - was not made"))
 
@@ -81,7 +81,7 @@ def fake_kernel(root, version, **depends):
 
 
 @test
-def modules_come_after_what_they_need():
+def modules_come_after_their_dependencies():
     with tempfile.TemporaryDirectory() as folder:
         fake_kernel(Path(folder), "6.1.0-9", a_top="b_mid,c_low", b_mid="c_low,inside_it", c_low="")
         equal(kernel.Kernel(Path(folder), "6.1.0-9").order(["a-top", "inside-it"]), ["c_low", "b_mid", "a_top"])
@@ -100,7 +100,7 @@ def the_newest_kernel_that_has_the_modules_is_taken():
 
 
 @test
-def the_archive_is_what_the_kernel_reads():
+def the_archive_has_the_format_that_the_kernel_reads():
     inside = Initramfs()
     inside.add("/a/file", b"text", 0o755)
     archive = inside.archive()

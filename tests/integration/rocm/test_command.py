@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command's output about AMD's GPUs, and virtual GPUs that are partitions of one; over the fakes.
 
-Owns: tests that the answers of the provider rocm arrive. Never: looks at real hardware, or asserts how long anything
+Owns: tests that the answers of the provider rocm arrive. Never: uses real hardware, or asserts how long anything
 takes.
 """
 import json

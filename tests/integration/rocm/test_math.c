@@ -25,7 +25,7 @@ static struct facet_provider_instance *open_provider(void)
     return instance;
 }
 
-static struct world enter(struct facet_provider_instance *instance)
+static struct world enter_world(struct facet_provider_instance *instance)
 {
     struct world world = {.instance = instance};
     struct facet_error error = {0};
@@ -48,10 +48,10 @@ static void libraries_are(const char *blas, const char *dnn)
 static struct world open_with(const char *blas, const char *dnn)
 {
     libraries_are(blas, dnn);
-    return enter(open_provider());
+    return enter_world(open_provider());
 }
 
-static struct facet_math gemm(const struct world *world, uint32_t type, uint32_t flags)
+static struct facet_math gemm_of(const struct world *world, uint32_t type, uint32_t flags)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_GEMM, .type = type, .flags = flags};
 
@@ -65,7 +65,7 @@ static struct facet_math gemm(const struct world *world, uint32_t type, uint32_t
     return math;
 }
 
-static struct facet_math convolution(const struct world *world, uint32_t type)
+static struct facet_math convolution_of(const struct world *world, uint32_t type)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_CONVOLUTION, .type = type};
 
@@ -82,7 +82,7 @@ static struct facet_math convolution(const struct world *world, uint32_t type)
     return math;
 }
 
-static struct facet_math attention(const struct world *world)
+static struct facet_math attention_of(const struct world *world)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_ATTENTION, .flags = FACET_MATH_CAUSAL};
 
@@ -99,7 +99,7 @@ static struct facet_math attention(const struct world *world)
 }
 
 /* In place. */
-static struct facet_math activation(const struct world *world, uint32_t kind)
+static struct facet_math activation_of(const struct world *world, uint32_t kind)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_ACTIVATION};
 
@@ -115,7 +115,7 @@ static struct facet_math activation(const struct world *world, uint32_t kind)
 }
 
 /* In place, of channels of `side` x `side` elements. */
-static struct facet_math training(const struct world *world, uint64_t side)
+static struct facet_math training_of(const struct world *world, uint64_t side)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_NORMALIZATION, .flags = FACET_MATH_TRAINING};
 
@@ -130,7 +130,7 @@ static struct facet_math training(const struct world *world, uint64_t side)
     return math;
 }
 
-static enum facet_status run(const struct world *world, struct facet_math math, struct facet_error *error)
+static enum facet_status run_math(const struct world *world, struct facet_math math, struct facet_error *error)
 {
     return provider->math->run(world->instance, world->context, world->stream, &math, error);
 }
@@ -141,7 +141,7 @@ static uint32_t failed_after(const struct world *world, struct facet_math math)
     struct facet_stream_state now = {.size = sizeof now};
     struct facet_error error = {0};
 
-    if (run(world, math, &error) != FACET_OK)
+    if (run_math(world, math, &error) != FACET_OK)
         fail_msg("%s", error.message);
     provider->execution->synchronize(world->instance, world->context, world->stream, 60 * SECOND, NULL);
     assert_int_equal(provider->execution->query(world->instance, world->context, world->stream, &now, NULL), FACET_OK);
@@ -157,7 +157,7 @@ static void is_refused(const struct world *world, struct facet_math math, const 
 {
     struct facet_error error = {0};
 
-    assert_int_equal(run(world, math, &error), FACET_UNSUPPORTED);
+    assert_int_equal(run_math(world, math, &error), FACET_UNSUPPORTED);
     if (!strstr(error.message, why))
         fail_msg("%s: expected it to name %s", error.message, why);
 }
@@ -171,7 +171,7 @@ static void f32_is_multiplied_in_f32_and_int8_in_int32(void **state)
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         for (uint32_t type = FACET_MATH_F32; type <= FACET_MATH_INT8; type++) {
-            run_now(&world, gemm(&world, type, flags[i]));
+            run_now(&world, gemm_of(&world, type, flags[i]));
             assert_int_equal(seen("FACET_TEST_HIPBLASLT", "fake_hipblas_compute"),
                              type == FACET_MATH_INT8 ? HIPBLAS_COMPUTE_32I : HIPBLAS_COMPUTE_32F);
         }
@@ -185,12 +185,12 @@ static void nothing_is_left_behind(void **state)
 
     for (int i = 0; i < 2; i++) { /* the memory in pools after the first time does not grow */
         assert_int_equal(provider->memory->info(world.instance, world.context, &before, NULL), FACET_OK);
-        run_now(&world, gemm(&world, FACET_MATH_F32, 0));
-        run_now(&world, convolution(&world, FACET_MATH_F32));
-        run_now(&world, attention(&world));
+        run_now(&world, gemm_of(&world, FACET_MATH_F32, 0));
+        run_now(&world, convolution_of(&world, FACET_MATH_F32));
+        run_now(&world, attention_of(&world));
         for (uint32_t kind = FACET_ACTIVATION_RELU; kind <= FACET_ACTIVATION_SOFTMAX; kind++)
-            run_now(&world, activation(&world, kind));
-        run_now(&world, training(&world, 4));
+            run_now(&world, activation_of(&world, kind));
+        run_now(&world, training_of(&world, 4));
     }
     assert_int_equal(provider->memory->info(world.instance, world.context, &after, NULL), FACET_OK);
     assert_true(before.used_bytes == after.used_bytes);
@@ -210,19 +210,19 @@ static void one_element_is_its_own_mean(void **state)
 
     assert_int_equal(provider->memory->write(world.instance, world.context, world.at, given, sizeof given, NULL),
                      FACET_OK);
-    run_now(&world, training(&world, 1));
+    run_now(&world, training_of(&world, 1));
     assert_int_equal(provider->memory->read(world.instance, world.context, world.at + 2048, sizeof found, found, NULL),
                      FACET_OK);
     assert_memory_equal(found, ((const float[]){3, -5, 0, 0}), sizeof found);
     provider->device->close(world.instance);
 }
 
-static void what_is_not_offered_says_why(void **state)
+static void unsupported_operations_name_the_reason(void **state)
 {
     struct world world = open_with(NULL, NULL);
-    struct facet_math wide = convolution(&world, FACET_MATH_F32), large = wide;
+    struct facet_math wide = convolution_of(&world, FACET_MATH_F32), large = wide;
 
-    is_refused(&world, convolution(&world, FACET_MATH_BF16),
+    is_refused(&world, convolution_of(&world, FACET_MATH_BF16),
                "convolution of bf16: not offered here by hipBLASLt and MIOpen");
     /* Sizes that MIOpen's ints do not have: a step that is never taken, and an operand. */
     wide.of.convolution.stride[1] = (UINT64_C(1) << 32) + 1;
@@ -240,18 +240,18 @@ static void a_library_that_is_missing_is_named(void **state)
     assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
     assert_int_equal(support.types[FACET_MATH_GEMM] | support.types[FACET_MATH_ATTENTION], 0);
     assert_string_equal(support.library, "MIOpen 3.5.0");
-    is_refused(&world, gemm(&world, FACET_MATH_F32, 0), "hipBLASLt");
-    is_refused(&world, attention(&world), "hipBLASLt");
-    run_now(&world, convolution(&world, FACET_MATH_F32));
+    is_refused(&world, gemm_of(&world, FACET_MATH_F32, 0), "hipBLASLt");
+    is_refused(&world, attention_of(&world), "hipBLASLt");
+    run_now(&world, convolution_of(&world, FACET_MATH_F32));
     provider->device->close(world.instance);
 
     world = open_with(NULL, "libm.so.6"); /* one that lacks its functions is as good as none */
     assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
     assert_string_equal(support.library, "hipBLASLt");
     assert_int_equal(support.types[FACET_MATH_GEMM], 15);
-    is_refused(&world, convolution(&world, FACET_MATH_F32), "MIOpen");
-    is_refused(&world, attention(&world), "MIOpen");
-    run_now(&world, gemm(&world, FACET_MATH_F32, 0));
+    is_refused(&world, convolution_of(&world, FACET_MATH_F32), "MIOpen");
+    is_refused(&world, attention_of(&world), "MIOpen");
+    run_now(&world, gemm_of(&world, FACET_MATH_F32, 0));
     provider->device->close(world.instance);
 }
 
@@ -267,7 +267,7 @@ static void without_libraries_there_is_no_mathematics(void **state)
     assert_false(infos[0].capabilities & FACET_CAN_MATH);
     assert_int_equal(provider->math->support(world.instance, 0, &support, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "libhipblaslt.so"));
-    is_refused(&world, gemm(&world, FACET_MATH_F32, 0), "libhipblaslt.so");
+    is_refused(&world, gemm_of(&world, FACET_MATH_F32, 0), "libhipblaslt.so");
     provider->device->close(world.instance);
 }
 
@@ -276,7 +276,7 @@ static void an_old_library_multiplies_nothing(void **state)
 {
     setenv("FAKE_HIP_HIPBLASLT", "600", 1);
     struct world world = open_with(NULL, NULL);
-    assert_int_equal(failed_after(&world, gemm(&world, FACET_MATH_F32, 0)), (uint32_t)-FACET_UNSUPPORTED);
+    assert_int_equal(failed_after(&world, gemm_of(&world, FACET_MATH_F32, 0)), (uint32_t)-FACET_UNSUPPORTED);
     assert_int_equal(seen("FACET_TEST_HIPBLASLT", "fake_hipblas_living"), 0);
     unsetenv("FAKE_HIP_HIPBLASLT");
     provider->device->close(world.instance);
@@ -287,10 +287,10 @@ static void operations_are_bound_as_launches_are(void **state)
     libraries_are(NULL, NULL);
     struct facet_provider_instance *instance = open_provider();
     assert_int_equal(provider->limit->set_compute(instance, 0, "w", 250, NULL), FACET_OK);
-    struct world world = enter(instance);
-    run_now(&world, gemm(&world, FACET_MATH_F32, 0));
+    struct world world = enter_world(instance);
+    run_now(&world, gemm_of(&world, FACET_MATH_F32, 0));
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 8, 1, NULL), FACET_OK);
-    run_now(&world, attention(&world));
+    run_now(&world, attention_of(&world));
     provider->device->close(instance);
 }
 
@@ -300,7 +300,7 @@ int main(void)
         cmocka_unit_test(f32_is_multiplied_in_f32_and_int8_in_int32),
         cmocka_unit_test(nothing_is_left_behind),
         cmocka_unit_test(one_element_is_its_own_mean),
-        cmocka_unit_test(what_is_not_offered_says_why),
+        cmocka_unit_test(unsupported_operations_name_the_reason),
         cmocka_unit_test(a_library_that_is_missing_is_named),
         cmocka_unit_test(without_libraries_there_is_no_mathematics),
         cmocka_unit_test(an_old_library_multiplies_nothing),

@@ -16,7 +16,7 @@
 
 static char place[64];
 
-/* Each test has what the build made: both libraries, and the kernel's files. */
+/* Each test uses the files of the build: both libraries, and the kernel's files. */
 static int sources_are_all_there(void **state)
 {
     (void)state;
@@ -40,7 +40,7 @@ static struct facet_provider_instance *open_provider(struct facet_device_info in
     return instance;
 }
 
-static bool says(struct facet_provider_instance *instance, const char *what)
+static bool properties_hold(struct facet_provider_instance *instance, const char *what)
 {
     char text[4096];
     uint32_t size;
@@ -83,9 +83,9 @@ static void gpus_are_described_by_all_sources(void **state)
     assert_int_equal(infos[0].pcie_generation, 5);
     assert_int_equal(infos[0].pcie_width, 16);
     assert_int_equal(infos[1].numa_node, 1);
-    assert_true(says(instance, "kernel_target=amdgcn:gfx942\n"));
-    assert_true(says(instance, "compute_partition=SPX\nmemory_partition=NPS1\n"));
-    assert_true(says(instance, "serial=fa00000000cade00\n"));
+    assert_true(properties_hold(instance, "kernel_target=amdgcn:gfx942\n"));
+    assert_true(properties_hold(instance, "compute_partition=SPX\nmemory_partition=NPS1\n"));
+    assert_true(properties_hold(instance, "serial=fa00000000cade00\n"));
     provider->device->close(instance);
 }
 
@@ -101,7 +101,7 @@ static void without_amd_smi_the_kernel_tells(void **state)
     assert_string_equal(infos[0].address, "amd-fa00000000cade00");
     assert_int_equal(infos[0].compute_units, 304);
     assert_true(infos[0].memory_bytes == 192 * GIB);
-    assert_false(says(instance, "smi_error"));
+    assert_false(properties_hold(instance, "smi_error"));
     assert_int_equal(provider->metrics->device(instance, 0, &metrics, NULL), FACET_OK);
     assert_int_equal(metrics.temperature_mc, 41000);
     assert_int_equal(metrics.power_mw, 141000);
@@ -116,7 +116,7 @@ static void without_amd_smi_the_kernel_tells(void **state)
     assert_true(processes[0].memory_used_bytes == 2 * GIB);
     assert_int_equal(provider->metrics->processes(instance, 1, processes, sizeof processes[0], 4, &count, NULL),
                      FACET_OK);
-    assert_int_equal(count, 0); /* its file is there, and says 0 */
+    assert_int_equal(count, 0); /* its file exists, and says 0 */
     assert_int_equal(provider->device->health(instance, 0, &health, NULL), FACET_OK);
     assert_int_equal(health, FACET_HEALTH_OK);
     provider->device->close(instance);
@@ -132,7 +132,7 @@ static void without_any_source_there_are_no_devices(void **state)
 }
 
 /* The fake one of ROCm 6.0 ends a process that calls a function with another signature there. */
-static void another_release_is_asked_only_what_it_has_alike(void **state)
+static void only_functions_that_both_releases_share_are_called(void **state)
 {
     struct facet_device_info infos[16];
     struct facet_device_metrics metrics = {.size = sizeof metrics};
@@ -147,15 +147,15 @@ static void another_release_is_asked_only_what_it_has_alike(void **state)
     provider->device->close(instance);
 }
 
-static void what_is_none_is_told_with_the_reason(void **state)
+static void a_file_that_is_no_library_is_reported_with_the_reason(void **state)
 {
     struct facet_device_info infos[16];
 
     setenv("FACET_ROCM_SMI", "/proc/self/status", 1);
     setenv("FACET_ROCM_HIP", "libm.so.6", 1);
     struct facet_provider_instance *instance = open_provider(infos, 2);
-    assert_true(says(instance, "smi_error=/proc/self/status"));
-    assert_true(says(instance, "hip_error=libamdhip64.so has no hipInit"));
+    assert_true(properties_hold(instance, "smi_error=/proc/self/status"));
+    assert_true(properties_hold(instance, "hip_error=libamdhip64.so has no hipInit"));
     assert_false(infos[0].capabilities & FACET_CAN_MEMORY);
     provider->device->close(instance);
 }
@@ -225,8 +225,8 @@ static void a_worker_has_its_compute_units_and_no_more(void **state)
 
 /* --- partitions --- */
 
-static enum facet_status create(struct facet_provider_instance *instance, const char *template_id, uint32_t start,
-                                struct facet_partition_info *ret_info)
+static enum facet_status create_partition(struct facet_provider_instance *instance, const char *template_id,
+                                          uint32_t start, struct facet_partition_info *ret_info)
 {
     ret_info->size = sizeof *ret_info;
     return provider->partition->create(instance, 0, template_id, start, ret_info, NULL);
@@ -240,18 +240,18 @@ static void a_mode_is_set_with_the_first_part_and_back_with_the_last(void **stat
     setenv("FACET_ROCM_PARTITIONS", "1", 1);
     struct facet_provider_instance *instance = open_provider(infos, 2);
     assert_int_equal(infos[0].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
-    assert_int_equal(create(instance, "CPX/NPS1", 3, &one), FACET_OK);
-    assert_true(says(instance, "compute_partition=CPX\n"));
+    assert_int_equal(create_partition(instance, "CPX/NPS1", 3, &one), FACET_OK);
+    assert_true(properties_hold(instance, "compute_partition=CPX\n"));
     assert_int_equal(one.compute_units, 38);
     assert_false(one.valid & FACET_PARTITION_HAS_MEMORY); /* all parts share it */
     assert_string_equal(one.address, "amd-fa00000300cade00");
-    assert_int_equal(create(instance, "QPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_NO_SPACE);
-    assert_int_equal(create(instance, "CPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_OK);
+    assert_int_equal(create_partition(instance, "QPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_NO_SPACE);
+    assert_int_equal(create_partition(instance, "CPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_OK);
     assert_int_equal(other.start, 0);
     assert_int_equal(provider->partition->destroy(instance, 0, one.uuid, NULL), FACET_OK);
-    assert_true(says(instance, "compute_partition=CPX\n"));
+    assert_true(properties_hold(instance, "compute_partition=CPX\n"));
     assert_int_equal(provider->partition->destroy(instance, 0, other.uuid, NULL), FACET_OK);
-    assert_true(says(instance, "compute_partition=SPX\n"));
+    assert_true(properties_hold(instance, "compute_partition=SPX\n"));
     provider->device->close(instance);
 }
 
@@ -263,7 +263,7 @@ static void partitions_outlive_their_creator(void **state)
 
     setenv("FACET_ROCM_PARTITIONS", "1", 1);
     struct facet_provider_instance *instance = open_provider(infos, 2);
-    assert_int_equal(create(instance, "DPX/NPS1", 4, &one), FACET_OK);
+    assert_int_equal(create_partition(instance, "DPX/NPS1", 4, &one), FACET_OK);
     provider->device->close(instance);
     unsetenv("FACET_ROCM_PARTITIONS"); /* it is cut now, also without the variable */
     instance = open_provider(infos, 2);
@@ -276,7 +276,7 @@ static void partitions_outlive_their_creator(void **state)
     provider->device->close(instance);
 }
 
-static void parts_of_memory_are_told_where_they_are_as_many(void **state)
+static void memory_partitions_are_reported_if_as_many_as_compute_partitions(void **state)
 {
     struct fake_modes *modes = &fake_state()->management.modes[0];
     struct facet_device_info infos[16];
@@ -363,7 +363,7 @@ static void a_gpu_that_was_cut_is_not_used_as_a_whole(void **state)
 }
 
 /* Only the provider writes the file; other bytes in it must not be believed. */
-static void a_file_of_garbage_is_one_of_nothing(void **state)
+static void a_file_of_garbage_counts_as_an_empty_one(void **state)
 {
     static const char *const texts[] = {"", "SPX", "SPX ffffffff", "garbage \xff\xfe", "SPX zz SPX", "QPX 3 SPX 1 2"};
     struct facet_device_info infos[16];
@@ -407,7 +407,7 @@ static void a_folder_that_others_may_write_holds_no_parts(void **state)
 
 /* --- events --- */
 
-static void notifications_are_told(void **state)
+static void notifications_are_reported(void **state)
 {
     struct facet_device_info infos[16];
     struct facet_event events[8];
@@ -485,14 +485,14 @@ int main(void)
         cmocka_unit_test_setup(a_setting_that_is_neither_is_refused, sources_are_all_there),
         cmocka_unit_test_setup(without_amd_smi_the_kernel_tells, sources_are_all_there),
         cmocka_unit_test_setup(without_any_source_there_are_no_devices, sources_are_all_there),
-        cmocka_unit_test_setup(another_release_is_asked_only_what_it_has_alike, sources_are_all_there),
-        cmocka_unit_test_setup(what_is_none_is_told_with_the_reason, sources_are_all_there),
+        cmocka_unit_test_setup(only_functions_that_both_releases_share_are_called, sources_are_all_there),
+        cmocka_unit_test_setup(a_file_that_is_no_library_is_reported_with_the_reason, sources_are_all_there),
         cmocka_unit_test_setup(a_mode_is_set_with_the_first_part_and_back_with_the_last, sources_are_all_there),
         cmocka_unit_test_setup(partitions_outlive_their_creator, sources_are_all_there),
-        cmocka_unit_test_setup(parts_of_memory_are_told_where_they_are_as_many, sources_are_all_there),
-        cmocka_unit_test_setup(a_file_of_garbage_is_one_of_nothing, sources_are_all_there),
+        cmocka_unit_test_setup(memory_partitions_are_reported_if_as_many_as_compute_partitions, sources_are_all_there),
+        cmocka_unit_test_setup(a_file_of_garbage_counts_as_an_empty_one, sources_are_all_there),
         cmocka_unit_test_setup(a_folder_that_others_may_write_holds_no_parts, sources_are_all_there),
-        cmocka_unit_test_setup(notifications_are_told, sources_are_all_there),
+        cmocka_unit_test_setup(notifications_are_reported, sources_are_all_there),
         cmocka_unit_test_setup(a_gpu_that_is_lost_does_not_hide_the_other, sources_are_all_there),
         cmocka_unit_test_setup(gpus_are_joined_by_the_fabric_or_by_their_processors, sources_are_all_there),
         cmocka_unit_test_setup(a_gpu_that_is_used_is_not_cut, sources_are_all_there),

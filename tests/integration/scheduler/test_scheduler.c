@@ -25,9 +25,9 @@
 #include "limiter/tenant.h"
 
 #define TENANTS 3
-#define WINDOWS 4 /* in one of which what is measured has to hold */
+#define WINDOWS 4 /* in one of which the measured bound has to hold */
 #define MIB     UINT64_C(1048576)
-#define WAIT_MS 60000u /* for what must come at all */
+#define WAIT_MS 60000u /* for events that must come */
 #define REST_MS 300u
 
 struct worker {
@@ -47,7 +47,7 @@ struct world {
     _Atomic int on_device, overlaps;
 };
 
-static void add(struct world *world, int index, uint32_t request_milli, uint32_t limit_milli)
+static void add_tenant(struct world *world, int index, uint32_t request_milli, uint32_t limit_milli)
 {
     struct facet_owner_spec spec = {.vgpu_id = world->ids[index], .vgpu_name = "t"};
     struct facet_owner *owner;
@@ -163,7 +163,7 @@ static uint64_t kernels_of_all(const struct world *world)
     return all;
 }
 
-/* Over some seconds, in which others may load this machine: so it is looked at more than once. */
+/* Over some seconds, in which others may load this machine: so it is measured more than once. */
 static bool shares_hold(const struct world *world, const uint32_t *requests)
 {
     uint64_t before[TENANTS], all = kernels_of_all(world);
@@ -189,7 +189,7 @@ static void test_shares_and_exclusive_leases(void **state)
     struct world *world = *state;
 
     for (int i = 0; i < TENANTS; i++)
-        add(world, i, requests[i], 1000);
+        add_tenant(world, i, requests[i], 1000);
     for (int i = 0; i < TENANTS; i++)
         start_worker(world, i);
     bool held = false;
@@ -207,7 +207,7 @@ static void test_alone_runs_open_and_capped_does_not(void **state)
     struct world *world = *state;
     struct scheduler_view view;
 
-    add(world, 0, 200, 250);
+    add_tenant(world, 0, 200, 250);
     struct worker *worker = start_worker(world, 0);
     sleep(2);
     assert_int_equal(scheduler_view(world->scheduler, "v0", &view, NULL), FACET_OK);
@@ -256,7 +256,7 @@ static void test_freeze_stops_and_resume_continues(void **state)
 {
     struct world *world = *state;
 
-    add(world, 0, 0, 1000);
+    add_tenant(world, 0, 0, 1000);
     struct worker *worker = start_worker(world, 0);
     expect_more_kernels(worker, 0);
     assert_int_equal(scheduler_set_frozen(world->scheduler, "v0", true, NULL), FACET_OK);
@@ -282,7 +282,7 @@ static void test_idle_freezes_and_use_resumes(void **state)
     struct facet_tenant tenant;
     struct facet_error error;
 
-    add(world, 0, 0, 1000);
+    add_tenant(world, 0, 0, 1000);
     assert_int_equal(facet_tenant_attach(world->dirs[0], &tenant, &error), FACET_OK);
     assert_int_equal(
         scheduler_set_idle_freeze(world->scheduler, "v0", FACET_FROZEN_RESOURCES, 200 * FACET_NS_PER_MS, &error),
@@ -330,7 +330,7 @@ static void test_killed_tenant_gives_memory_back(void **state)
     struct world *world = *state;
     struct facet_usage_totals totals = {.memory_bytes = 1};
 
-    add(world, 0, 0, 1000);
+    add_tenant(world, 0, 0, 1000);
     pid_t child = start_holder(world);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
@@ -349,7 +349,7 @@ static void test_a_reader_sees_no_memory_of_dead_processes(void **state)
     struct world *world = *state;
     struct scheduler_view view;
 
-    add(world, 0, 0, 1000);
+    add_tenant(world, 0, 0, 1000);
     for (int round = 0; round < 20; round++) {
         pid_t child = start_holder(world);
 
@@ -418,8 +418,8 @@ static void test_stopped_tenant_takes_nothing(void **state)
     struct stoppable *other = mmap(NULL, sizeof *other, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     assert_ptr_not_equal(other, MAP_FAILED);
-    add(world, 0, 200, 1000);
-    add(world, 1, 800, 1000);
+    add_tenant(world, 0, 200, 1000);
+    add_tenant(world, 1, 800, 1000);
     pid_t child = start_process(other, world->dirs[1]);
     struct worker *neighbour = start_worker(world, 0);
     usleep(300000);
@@ -446,7 +446,7 @@ static void test_stopped_scheduler_leaves_tenants_running(void **state)
     struct world *world = *state;
     struct facet_error error;
 
-    add(world, 0, 300, 1000);
+    add_tenant(world, 0, 300, 1000);
     struct worker *worker = start_worker(world, 0);
     expect_more_kernels(worker, 0);
     scheduler_stop(world->scheduler);
@@ -475,7 +475,7 @@ static void test_removed_and_added_again(void **state)
     struct world *world = *state;
 
     for (int i = 0; i < 20; i++) {
-        add(world, 0, 100, 1000);
+        add_tenant(world, 0, 100, 1000);
         assert_int_equal(scheduler_remove(world->scheduler, "v0", NULL), FACET_OK);
         assert_int_equal(facet_owner_remove(world->dirs[0], NULL), FACET_OK);
     }

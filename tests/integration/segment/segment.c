@@ -9,7 +9,7 @@
 #include "../../scratch.h"
 #include "base/clock.h"
 
-static bool complain(const struct facet_error *error)
+static bool print_failure(const struct facet_error *error)
 {
     fprintf(stderr, "segment: %s\n", error->message);
     return false;
@@ -35,7 +35,7 @@ bool test_segment_make(struct test_segment *segment, const char *address, uint64
     spec.device.memory_bytes = memory_bytes;
     if (facet_bell_make(segment->bell_path, &segment->bell, &error) != FACET_OK ||
         facet_owner_create(segment->dir, &spec, segment->bell_path, &segment->owner, &error) != FACET_OK)
-        return complain(&error);
+        return print_failure(&error);
     facet_owner_set_gate(segment->owner, FACET_GATE_OPEN);
     test_segment_beat(segment);
     return true;
@@ -53,7 +53,7 @@ void test_segment_remove(struct test_segment *segment)
     facet_owner_close(segment->owner);
     facet_bell_unmap(segment->bell);
     if (facet_owner_remove(segment->dir, &error) != FACET_OK)
-        complain(&error);
+        print_failure(&error);
     unlink(segment->bell_path);
     rmdir(segment->root);
     close(segment->folder);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider that plays what the facade must bear.
+ * A provider that plays the faults which the facade must bear.
  *
  * Owns: FACET_PLAYED, words separated by commas: "many" 70 devices instead of two; "long" a variable longer than
  * TensorFusion's ABI holds; "nodes" nodes and no variables; "crash" dies when asked
- * for metrics while the file FACET_PLAYED_FUSE is there. Built with PLAYED_ALONE, it can save no processes.
+ * for metrics while the file FACET_PLAYED_FUSE exists. Built with PLAYED_ALONE, it can save no processes.
  * Never: ships.
  */
 #include <facet/provider.h>
@@ -142,7 +142,7 @@ static enum facet_status played_processes(struct facet_provider_instance *instan
     return facet_kit_list_items(processes, sizeof *processes, 2, items, item_size, capacity, ret_count, error);
 }
 
-static void fill(struct facet_container_item *item, uint32_t kind, const char *host, const char *guest)
+static void fill_item(struct facet_container_item *item, uint32_t kind, const char *host, const char *guest)
 {
     *item = (struct facet_container_item){.size = sizeof *item, .kind = kind};
     FACET_KIT_TEXT(item->host, host);
@@ -160,10 +160,10 @@ static enum facet_status played_items(struct facet_provider_instance *instance, 
         memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
     snprintf(file, sizeof file, "/opt/played%u", device);
-    fill(&found[0], FACET_CONTAINER_DEVICE_NODE, "/dev/played0", "/dev/played");
-    fill(&found[1], FACET_CONTAINER_MOUNT, "/opt/played", "/opt/played");
-    fill(&found[2], FACET_CONTAINER_MOUNT, file, "/opt/own");
-    fill(&found[3], FACET_CONTAINER_ENVIRONMENT, value, "PLAYED");
+    fill_item(&found[0], FACET_CONTAINER_DEVICE_NODE, "/dev/played0", "/dev/played");
+    fill_item(&found[1], FACET_CONTAINER_MOUNT, "/opt/played", "/opt/played");
+    fill_item(&found[2], FACET_CONTAINER_MOUNT, file, "/opt/own");
+    fill_item(&found[3], FACET_CONTAINER_ENVIRONMENT, value, "PLAYED");
     return facet_kit_list_items(found, sizeof *found, plays("nodes") ? 3 : 4, items, item_size, capacity, ret_count,
                                 error);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of the facade's order: arguments are judged first, a call opens what it needs, and after
+ * Owns: the tests of the facade's order: arguments are checked first, a call opens the providers it needs, and after
  * AccelShutdown() the process is as it was.
- * Never: calls AccelInit() before what it tests, except the pair that TensorFusion's own test begins with.
+ * Never: calls AccelInit() before the tested call, except the pair that TensorFusion's own test begins with.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define ASKERS 4
 #define ROUNDS 50
 
-static unsigned entries(const char *folder)
+static unsigned entry_count(const char *folder)
 {
     DIR *directory = opendir(folder);
     unsigned count = 0;
@@ -28,7 +28,7 @@ static unsigned entries(const char *folder)
 
 static unsigned open_files(void)
 {
-    return entries("/proc/self/fd");
+    return entry_count("/proc/self/fd");
 }
 
 static unsigned threads_before; /* a sanitizer has some of its own */
@@ -41,9 +41,10 @@ static void *do_nothing(void *unused)
 /* A thread that has been joined may be listed for a moment longer. */
 static bool is_alone(void)
 {
-    for (int i = 0; i < 5000 && entries("/proc/self/task") != threads_before; i++)
+    for (int i = 0; i < 5000 && entry_count("/proc/self/task") != threads_before; i++)
         usleep(1000);
-    return entries("/proc/self/task") == threads_before && waitpid(-1, NULL, WNOHANG | __WALL) == -1 && errno == ECHILD;
+    return entry_count("/proc/self/task") == threads_before && waitpid(-1, NULL, WNOHANG | __WALL) == -1 &&
+           errno == ECHILD;
 }
 
 static void use_sim(const char *profile)
@@ -140,7 +141,7 @@ static void limiter_functions_judge_their_arguments_first(void **state)
 /* ---- opening ---- */
 
 /* Each first call after a shutdown, none after an init. */
-static void each_function_opens_what_it_needs(void **state)
+static void each_function_opens_the_providers_it_needs(void **state)
 {
     static ExtendedDeviceInfo device;
     static ExtendedDeviceTopology topology;
@@ -185,8 +186,8 @@ static void each_function_opens_what_it_needs(void **state)
     tf_end();
 }
 
-/* An init takes over what a call has opened, and is ended by its own shutdown. */
-static void an_init_keeps_what_is_open(void **state)
+/* An init takes over the providers that a call has opened, and is ended by its own shutdown. */
+static void an_init_keeps_open_providers(void **state)
 {
     static PartitionResult partition;
     char uuid[UUID_STRING_LENGTH];
@@ -202,7 +203,7 @@ static void an_init_keeps_what_is_open(void **state)
     assert_true(is_alone());
 }
 
-static void what_cannot_be_opened_is_told_by_each_call(void **state)
+static void each_call_reports_a_provider_that_cannot_be_opened(void **state)
 {
     size_t count = 77;
 
@@ -268,7 +269,7 @@ static void a_shutdown_of_nothing_succeeds(void **state)
 
 static atomic_uint asking;
 
-static void *ask(void *argument)
+static void *ask_repeatedly(void *argument)
 {
     bool *passed = argument;
     size_t count = 0;
@@ -289,7 +290,7 @@ static void calls_and_shutdowns_may_meet(void **state)
     use_sim("h100");
     atomic_store(&asking, ASKERS);
     for (int i = 0; i < ASKERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask, &passed[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_repeatedly, &passed[i]), 0);
     while (atomic_load(&asking))
         assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     for (int i = 0; i < ASKERS; i++)
@@ -305,9 +306,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accel_functions_judge_their_arguments_first),
         cmocka_unit_test(limiter_functions_judge_their_arguments_first),
-        cmocka_unit_test(each_function_opens_what_it_needs),
-        cmocka_unit_test(an_init_keeps_what_is_open),
-        cmocka_unit_test(what_cannot_be_opened_is_told_by_each_call),
+        cmocka_unit_test(each_function_opens_the_providers_it_needs),
+        cmocka_unit_test(an_init_keeps_open_providers),
+        cmocka_unit_test(each_call_reports_a_provider_that_cannot_be_opened),
         cmocka_unit_test(a_place_that_is_neither_is_refused),
         cmocka_unit_test(after_a_shutdown_nothing_is_left),
         cmocka_unit_test(a_shutdown_of_nothing_succeeds),
@@ -320,6 +321,6 @@ int main(void)
     /* A sanitizer begins its own with the first of ours. */
     assert_int_equal(pthread_create(&thread, NULL, do_nothing, NULL), 0);
     pthread_join(thread, NULL);
-    threads_before = entries("/proc/self/task");
+    threads_before = entry_count("/proc/self/task");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void init_is_counted_and_can_be_repeated(void **state)
     }
 }
 
-static void a_provider_that_is_not_there_is_told(void **state)
+static void a_missing_provider_is_reported(void **state)
 {
     setenv("FACET_PROVIDER_PATH", "/nonexistent/facet-provider-x.so", 1);
     tf_listen();
@@ -55,7 +55,7 @@ static void the_null_provider_has_no_devices(void **state)
 
 /* ---- devices ---- */
 
-static const char *property(const ExtendedDeviceInfo *device, const char *key)
+static const char *property_of(const ExtendedDeviceInfo *device, const char *key)
 {
     for (size_t i = 0; i < device->props.count; i++) {
         if (strcmp(device->props.properties[i].key, key) == 0)
@@ -67,7 +67,7 @@ static const char *property(const ExtendedDeviceInfo *device, const char *key)
 static void assert_every_property_is_listed_once(const ExtendedDeviceInfo *device)
 {
     for (size_t i = 0; i < device->props.count; i++)
-        assert_ptr_equal(property(device, device->props.properties[i].key), device->props.properties[i].value);
+        assert_ptr_equal(property_of(device, device->props.properties[i].key), device->props.properties[i].value);
 }
 
 static void a_device_is_described(void **state)
@@ -87,9 +87,9 @@ static void a_device_is_described(void **state)
     assert_true(device->basic.pcieGen == 5 && device->basic.pcieWidth == 16);
     assert_true(device->basic.index == 0 && device->basic.numaNode == 0);
     assert_string_equal(device->basic.deviceNode, "/dev/facet-sim/0");
-    assert_string_equal(property(device, "simulated"), "true");
+    assert_string_equal(property_of(device, "simulated"), "true");
     assert_every_property_is_listed_once(device);
-    assert_string_equal(property(device, "compute_capability"), "9.0");
+    assert_string_equal(property_of(device, "compute_capability"), "9.0");
     assert_true(device->virtualizationCapabilities.supportsPartitioning);
     assert_true(device->virtualizationCapabilities.supportsMetrics);
     assert_true(device->virtualizationCapabilities.supportsSnapshot);
@@ -100,7 +100,7 @@ static void a_device_is_described(void **state)
     free(device);
 }
 
-static void what_does_not_fit_is_left_out_with_a_warning(void **state)
+static void devices_beyond_the_array_are_left_out_with_a_warning(void **state)
 {
     ExtendedDeviceInfo *devices = calloc(9, sizeof *devices);
     size_t count = 0;
@@ -231,7 +231,7 @@ static void partitions_come_and_go_by_uuid_or_template(void **state)
     free(second);
 }
 
-static void partitions_refuse_what_is_wrong_and_touch_nothing(void **state)
+static void partitions_refuse_wrong_arguments_and_touch_nothing(void **state)
 {
     PartitionResult *result = malloc(sizeof *result), *before = malloc(sizeof *before);
     char device[UUID_STRING_LENGTH];
@@ -257,7 +257,7 @@ static void partitions_refuse_what_is_wrong_and_touch_nothing(void **state)
     free(before);
 }
 
-static void a_partition_that_cannot_be_told_is_taken_back(void **state)
+static void a_partition_that_cannot_be_reported_is_taken_back(void **state)
 {
     PartitionResult *result = calloc(1, sizeof *result);
 
@@ -333,7 +333,7 @@ static void processes_and_devices_go_and_come_back(void **state)
     tf_end();
 }
 
-static void snapshots_refuse_what_is_wrong(void **state)
+static void snapshots_refuse_wrong_arguments(void **state)
 {
     pid_t dead = dead_pid(), zero = 0, many[MAX_PROCESSES + 1];
     SnapshotContext none = {0}, gone = {&dead, 1, NULL}, empty = {NULL, 0, ""}, nobody = {NULL, 0, "GPU-nobody"};
@@ -360,7 +360,7 @@ static void snapshots_refuse_what_is_wrong(void **state)
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
 }
 
-static void what_one_provider_saved_comes_back_when_another_fails(void **state)
+static void a_failed_snapshot_is_undone_on_the_provider_that_saved(void **state)
 {
     pid_t own = getpid();
     SnapshotContext processes = {&own, 1, NULL};
@@ -376,20 +376,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_is_counted_and_can_be_repeated),
-        cmocka_unit_test(a_provider_that_is_not_there_is_told),
+        cmocka_unit_test(a_missing_provider_is_reported),
         cmocka_unit_test(the_null_provider_has_no_devices),
         cmocka_unit_test(a_device_is_described),
-        cmocka_unit_test(what_does_not_fit_is_left_out_with_a_warning),
+        cmocka_unit_test(devices_beyond_the_array_are_left_out_with_a_warning),
         cmocka_unit_test(providers_are_merged),
         cmocka_unit_test(a_node_is_a_symmetric_matrix),
         cmocka_unit_test(without_links_numa_nodes_tell_and_64_devices_fit),
         cmocka_unit_test(partitions_come_and_go_by_uuid_or_template),
-        cmocka_unit_test(partitions_refuse_what_is_wrong_and_touch_nothing),
-        cmocka_unit_test(a_partition_that_cannot_be_told_is_taken_back),
+        cmocka_unit_test(partitions_refuse_wrong_arguments_and_touch_nothing),
+        cmocka_unit_test(a_partition_that_cannot_be_reported_is_taken_back),
         cmocka_unit_test(limits_are_set_once),
         cmocka_unit_test(processes_and_devices_go_and_come_back),
-        cmocka_unit_test(snapshots_refuse_what_is_wrong),
-        cmocka_unit_test(what_one_provider_saved_comes_back_when_another_fails),
+        cmocka_unit_test(snapshots_refuse_wrong_arguments),
+        cmocka_unit_test(a_failed_snapshot_is_undone_on_the_provider_that_saved),
     };
 
     tf_open();

@@ -49,7 +49,7 @@ static LimiterDeviceConfig config_of(uint32_t percent, uint64_t bytes)
     return config;
 }
 
-static void create(const char *space, const char *pod, uint32_t percent, uint64_t bytes)
+static void create_worker(const char *space, const char *pod, uint32_t percent, uint64_t bytes)
 {
     LimiterDeviceConfig config = config_of(percent, bytes);
 
@@ -57,7 +57,7 @@ static void create(const char *space, const char *pod, uint32_t percent, uint64_
         fail_msg("LimiterCreateWorker: %s", tf_log.last);
 }
 
-static MemoryOpRecord memory(int64_t bytes)
+static MemoryOpRecord record_memory(int64_t bytes)
 {
     MemoryOpRecord record = {0};
 
@@ -68,7 +68,7 @@ static MemoryOpRecord memory(int64_t bytes)
     return record;
 }
 
-static ComputeOpRecord compute(uint64_t tokens)
+static ComputeOpRecord record_compute(uint64_t tokens)
 {
     ComputeOpRecord record = {0};
 
@@ -111,23 +111,23 @@ static void init_is_counted_and_knows_its_folder(void **state)
     assert_int_equal(tf.LimiterInit("/tmp/elsewhere"), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.LimiterInit(NULL), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.LimiterShutdown(), ACCEL_SUCCESS);
-    create("ns", "pod", 50, MIB); /* it is still open */
+    create_worker("ns", "pod", 50, MIB); /* it is still open */
 }
 
 static void workers_outlive_the_hypervisor(void **state)
 {
-    create("ns", "pod", 50, 100);
+    create_worker("ns", "pod", 50, 100);
     assert_int_equal(tf.LimiterShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterInit(folder), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterUpdateHeartbeat("ns", "pod", 1), ACCEL_ERROR_NOT_FOUND);
-    create("ns", "pod", 50, 100); /* takes up what is there */
+    create_worker("ns", "pod", 50, 100); /* takes up the existing workers */
     assert_int_equal(tf.LimiterUpdateHeartbeat("ns", "pod", 1), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_SUCCESS);
 }
 
 /* ---- workers ---- */
 
-static void workers_refuse_what_is_wrong(void **state)
+static void workers_refuse_wrong_arguments(void **state)
 {
     LimiterDeviceConfig good = config_of(50, MIB), percent = config_of(101, MIB), unknown = good, endless = good;
     LimiterDeviceConfig twice[2] = {good, good};
@@ -153,7 +153,7 @@ static void workers_refuse_what_is_wrong(void **state)
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", &endless, 1), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", twice, 2), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_ERROR_NOT_FOUND); /* nothing was left of any of it */
-    create("ns", "pod", 50, MIB);
+    create_worker("ns", "pod", 50, MIB);
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", &good, 1), ACCEL_ERROR_OPERATION_FAILED);
     assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_ERROR_NOT_FOUND);
@@ -167,7 +167,7 @@ static void a_worker_is_made_whole_or_not_at_all(void **state)
     configs[1].deviceIdx = 1; /* above the device's memory: refused when it is made */
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", configs, 2), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AddWorkerProcess(device, own), ACCEL_ERROR_NOT_FOUND);
-    create("ns", "pod", 50, MIB);
+    create_worker("ns", "pod", 50, MIB);
 }
 
 static void long_names_stay_apart(void **state)
@@ -178,8 +178,8 @@ static void long_names_stay_apart(void **state)
     one[sizeof one - 1] = '\0';
     memcpy(other, one, sizeof other);
     other[sizeof other - 2] = 'q';
-    create("ns", one, 50, MIB);
-    create("ns", other, 50, MIB);
+    create_worker("ns", one, 50, MIB);
+    create_worker("ns", other, 50, MIB);
     assert_int_equal(tf.LimiterRemoveWorker("ns", one), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterUpdateHeartbeat("ns", other, 1), ACCEL_SUCCESS);
 }
@@ -188,24 +188,24 @@ static void long_names_stay_apart(void **state)
 
 static void memory_is_admitted_to_the_byte(void **state)
 {
-    create("ns", "pod", 50, 1000);
+    create_worker("ns", "pod", 50, 1000);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS); /* twice is no harm */
-    assert_true(memory(0).availableBytes == 1000);
-    assert_false(memory(600).shouldBlock);
-    MemoryOpRecord refused = memory(401);
+    assert_true(record_memory(0).availableBytes == 1000);
+    assert_false(record_memory(600).shouldBlock);
+    MemoryOpRecord refused = record_memory(401);
     assert_true(refused.shouldBlock && refused.availableBytes == 400);
-    assert_false(memory(400).shouldBlock);
-    assert_true(memory(1).shouldBlock);
-    assert_false(memory(-1000).shouldBlock);
-    assert_true(memory(0).availableBytes == 1000);
+    assert_false(record_memory(400).shouldBlock);
+    assert_true(record_memory(1).shouldBlock);
+    assert_false(record_memory(-1000).shouldBlock);
+    assert_true(record_memory(0).availableBytes == 1000);
 }
 
-static void memory_refuses_what_is_wrong(void **state)
+static void memory_refuses_wrong_arguments(void **state)
 {
     MemoryOpRecord record = {.bytesDiff = 77};
 
-    create("ns", "pod", 50, 1000);
+    create_worker("ns", "pod", 50, 1000);
     assert_int_equal(tf.CheckAndRecordMemoryOps(own, device, 1, &record), ACCEL_ERROR_NOT_FOUND); /* not in it */
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
     assert_int_equal(tf.CheckAndRecordMemoryOps(own, device, -1, &record), ACCEL_ERROR_INVALID_PARAM); /* holds none */
@@ -224,21 +224,21 @@ static void memory_refuses_what_is_wrong(void **state)
     assert_int_equal(tf.LimiterRegisterPID("ns", "nobody", 1), ACCEL_ERROR_NOT_FOUND);
 }
 
-static void what_the_hypervisor_measured_counts_once(void **state)
+static void memory_measured_by_the_hypervisor_counts_once(void **state)
 {
-    create("ns", "pod", 50, 1000);
+    create_worker("ns", "pod", 50, 1000);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 700), ACCEL_SUCCESS);
-    assert_true(memory(0).availableBytes == 300);
+    assert_true(record_memory(0).availableBytes == 300);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 700), ACCEL_SUCCESS); /* said again is not more */
-    assert_true(memory(0).availableBytes == 300);
+    assert_true(record_memory(0).availableBytes == 300);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 100), ACCEL_SUCCESS);
-    assert_true(memory(0).availableBytes == 900);
+    assert_true(record_memory(0).availableBytes == 900);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, UINT64_MAX), ACCEL_SUCCESS); /* more than it may */
     assert_int_equal(tf_log.warnings, 1);
-    assert_true(memory(1).shouldBlock);
+    assert_true(record_memory(1).shouldBlock);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 0), ACCEL_SUCCESS);
-    assert_true(memory(0).availableBytes == 1000);
+    assert_true(record_memory(0).availableBytes == 1000);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 9, 0), ACCEL_ERROR_NOT_FOUND);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "nobody", 0, 0), ACCEL_ERROR_NOT_FOUND);
 }
@@ -249,14 +249,14 @@ static void compute_is_device_time_in_microseconds(void **state)
 {
     ComputeOpRecord record = {0};
 
-    create("ns", "pod", 10, MIB);
+    create_worker("ns", "pod", 10, MIB);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
     /* A tenth of a device earns a second of device time in ten: the second of these cannot be there yet. */
-    assert_false(compute(1000000).shouldBlock);
-    ComputeOpRecord refused = compute(1000000);
+    assert_false(record_compute(1000000).shouldBlock);
+    ComputeOpRecord refused = record_compute(1000000);
     assert_true(refused.shouldBlock);
     assert_int_equal(tf.LimiterUpdateERL("ns", "pod", 0, 100, 87.5, 1), ACCEL_SUCCESS); /* no limit any more */
-    assert_false(compute(1000000).shouldBlock);
+    assert_false(record_compute(1000000).shouldBlock);
     assert_int_equal(tf.CheckAndRecordComputeOps(own, device, UINT64_MAX, &record), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.CheckAndRecordComputeOps(own, "GPU-nobody", 1, &record), ACCEL_ERROR_NOT_FOUND);
     assert_int_equal(tf.CheckAndRecordComputeOps("x", device, 1, &record), ACCEL_ERROR_INVALID_PARAM);
@@ -270,15 +270,15 @@ static void compute_is_device_time_in_microseconds(void **state)
 
 /* ---- whose process it is ---- */
 
-static void a_process_without_a_worker_goes_to_the_only_one(void **state)
+static void a_process_without_a_worker_joins_the_only_worker(void **state)
 {
     assert_int_equal(tf.AddWorkerProcess(device, own), ACCEL_ERROR_NOT_FOUND);
-    create("ns", "pod", 50, 1000);
+    create_worker("ns", "pod", 50, 1000);
     assert_int_equal(tf.AddWorkerProcess(device, "0"), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AddWorkerProcess(NULL, own), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AddWorkerProcess(device, own), ACCEL_SUCCESS);
-    assert_true(memory(0).availableBytes == 1000);
-    create("ns", "other", 50, 2000);
+    assert_true(record_memory(0).availableBytes == 1000);
+    create_worker("ns", "other", 50, 2000);
     assert_int_equal(tf.AddWorkerProcess(device, own), ACCEL_SUCCESS); /* it is in one already */
     assert_int_equal(tf.AddWorkerProcess(device, "1"), ACCEL_ERROR_INVALID_PARAM);
     assert_non_null(strstr(tf_log.last, "several workers"));
@@ -291,30 +291,30 @@ static void freezing_stops_both_and_resuming_starts_both(void **state)
     WorkerFreezeState frozen;
     uint64_t before = (uint64_t)time(NULL) * 1000;
 
-    create("ns", "pod", 100, 1000);
+    create_worker("ns", "pod", 100, 1000);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
     assert_int_equal(tf.FreezeWorker("ns/pod", &frozen), ACCEL_SUCCESS);
     assert_true(frozen.isFrozen && frozen.freezeTimeMs >= before);
     assert_string_equal(frozen.workerId, "ns/pod");
-    assert_true(memory(1).shouldBlock);
-    assert_true(compute(1).shouldBlock);
+    assert_true(record_memory(1).shouldBlock);
+    assert_true(record_compute(1).shouldBlock);
     uint64_t since = frozen.freezeTimeMs;
     assert_int_equal(tf.FreezeWorker("pod", &frozen), ACCEL_SUCCESS); /* the pod alone will do; twice changes nothing */
     assert_true(frozen.freezeTimeMs == since);
     assert_int_equal(tf.AutoResume("pod", device, "memory"), ACCEL_SUCCESS);
-    assert_true(memory(1).shouldBlock); /* by hand is by hand */
+    assert_true(record_memory(1).shouldBlock); /* by hand is by hand */
     assert_int_equal(tf.ResumeWorker("ns/pod", &frozen), ACCEL_SUCCESS);
     assert_true(!frozen.isFrozen && frozen.freezeTimeMs == 0);
-    assert_false(memory(1).shouldBlock);
-    assert_false(compute(1).shouldBlock);
+    assert_false(record_memory(1).shouldBlock);
+    assert_false(record_compute(1).shouldBlock);
 }
 
-static void freezing_refuses_what_is_wrong(void **state)
+static void freezing_refuses_wrong_arguments(void **state)
 {
     WorkerFreezeState frozen;
 
-    create("one", "pod", 50, 1000);
-    create("two", "pod", 50, 1000);
+    create_worker("one", "pod", 50, 1000);
+    create_worker("two", "pod", 50, 1000);
     assert_int_equal(tf.FreezeWorker(NULL, &frozen), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.FreezeWorker("", &frozen), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.FreezeWorker("one/pod", NULL), ACCEL_ERROR_INVALID_PARAM);
@@ -350,8 +350,8 @@ static bool is_frozen_by_idleness(bool use)
     usleep(20000);
     uint64_t asked_ms = now_ms();
     if (use) {
-        assert_false(memory(1).shouldBlock);
-        assert_false(compute(1).shouldBlock);
+        assert_false(record_memory(1).shouldBlock);
+        assert_false(record_compute(1).shouldBlock);
     }
     assert_int_equal(tf.FreezeWorker("ns/pod", &frozen), ACCEL_SUCCESS);
     assert_true(frozen.isFrozen);
@@ -360,9 +360,9 @@ static bool is_frozen_by_idleness(bool use)
     return frozen.freezeTimeMs < asked_ms;
 }
 
-static void what_is_idle_freezes_and_use_resumes_it(void **state)
+static void an_idle_worker_freezes_and_use_resumes_it(void **state)
 {
-    create("ns", "pod", 100, 1000);
+    create_worker("ns", "pod", 100, 1000);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
     assert_false(is_frozen_by_idleness(false)); /* no call asked for a freeze */
     setenv("FACET_TENSORFUSION_IDLE_MS", "50", 1);
@@ -374,7 +374,7 @@ static void what_is_idle_freezes_and_use_resumes_it(void **state)
     assert_true(is_frozen_by_idleness(false));
     assert_int_equal(tf.AutoResume("ns/pod", device, "memory"), ACCEL_SUCCESS);
     assert_int_equal(tf.AutoResume("ns/pod", device, "compute"), ACCEL_SUCCESS);
-    assert_false(memory(1).shouldBlock);
+    assert_false(record_memory(1).shouldBlock);
 }
 
 /* ---- threads ---- */
@@ -390,7 +390,7 @@ struct job {
             return false;                                                                                              \
     } while (0)
 
-static bool use(unsigned number, int round)
+static bool use_worker(unsigned number, int round)
 {
     LimiterDeviceConfig config = config_of(50, 1000);
     MemoryOpRecord record = {0};
@@ -411,13 +411,13 @@ static bool use(unsigned number, int round)
     return tf.LimiterRemoveWorker("ns", pod) == ACCEL_SUCCESS;
 }
 
-static void *work(void *argument)
+static void *use_repeatedly(void *argument)
 {
     struct job *job = argument;
 
     job->passed = true;
     for (int round = 0; round < ROUNDS && job->passed; round++)
-        job->passed = use(job->number, round);
+        job->passed = use_worker(job->number, round);
     return NULL;
 }
 
@@ -426,18 +426,18 @@ static void eight_threads_share_a_worker(void **state)
     struct job jobs[THREADS];
     pthread_t threads[THREADS];
 
-    create("ns", "shared", 100, MIB);
+    create_worker("ns", "shared", 100, MIB);
     assert_int_equal(tf.LimiterRegisterPID("ns", "shared", (uint32_t)getpid()), ACCEL_SUCCESS);
     for (unsigned i = 0; i < THREADS; i++) {
         jobs[i] = (struct job){i, false};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &jobs[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_repeatedly, &jobs[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
         if (!jobs[i].passed)
             fail_msg("thread %u: %s", i, tf_log.last);
     }
-    assert_true(memory(0).availableBytes == MIB);
+    assert_true(record_memory(0).availableBytes == MIB);
 }
 
 #define OVER_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -448,17 +448,17 @@ int main(void)
         cmocka_unit_test(nothing_works_before_init),
         OVER_A_FOLDER(init_is_counted_and_knows_its_folder),
         OVER_A_FOLDER(workers_outlive_the_hypervisor),
-        OVER_A_FOLDER(workers_refuse_what_is_wrong),
+        OVER_A_FOLDER(workers_refuse_wrong_arguments),
         OVER_A_FOLDER(a_worker_is_made_whole_or_not_at_all),
         OVER_A_FOLDER(long_names_stay_apart),
         OVER_A_FOLDER(memory_is_admitted_to_the_byte),
-        OVER_A_FOLDER(memory_refuses_what_is_wrong),
-        OVER_A_FOLDER(what_the_hypervisor_measured_counts_once),
+        OVER_A_FOLDER(memory_refuses_wrong_arguments),
+        OVER_A_FOLDER(memory_measured_by_the_hypervisor_counts_once),
         OVER_A_FOLDER(compute_is_device_time_in_microseconds),
-        OVER_A_FOLDER(a_process_without_a_worker_goes_to_the_only_one),
+        OVER_A_FOLDER(a_process_without_a_worker_joins_the_only_worker),
         OVER_A_FOLDER(freezing_stops_both_and_resuming_starts_both),
-        OVER_A_FOLDER(freezing_refuses_what_is_wrong),
-        OVER_A_FOLDER(what_is_idle_freezes_and_use_resumes_it),
+        OVER_A_FOLDER(freezing_refuses_wrong_arguments),
+        OVER_A_FOLDER(an_idle_worker_freezes_and_use_resumes_it),
         OVER_A_FOLDER(eight_threads_share_a_worker),
     };
 

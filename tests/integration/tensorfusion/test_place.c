@@ -8,7 +8,7 @@
 
 #include "library.h"
 
-static void its_own_files_are_found_beside_the_library(void **state)
+static void files_of_the_installation_are_found_beside_the_library(void **state)
 {
     size_t count = 0;
 
@@ -24,7 +24,7 @@ static void its_own_files_are_found_beside_the_library(void **state)
     tf_end();
 }
 
-static void a_folder_without_them_is_named_with_its_variable(void **state)
+static void a_folder_without_the_files_is_named_with_its_variable(void **state)
 {
     setenv("FACET_LIB_DIR", "/nonexistent", 1);
     tf_listen();
@@ -35,7 +35,7 @@ static void a_folder_without_them_is_named_with_its_variable(void **state)
 }
 
 /* TensorFusion mounts its base with mode 0777. */
-static void a_base_that_is_everybodys_is_refused_and_a_folder_inside_a_sticky_one_is_made(void **state)
+static void a_base_writable_by_all_is_refused_and_a_folder_inside_a_sticky_one_is_made(void **state)
 {
     char base[] = "/tmp/facet-test-base-XXXXXX", inside[64], lock[72];
     struct stat info;
@@ -65,9 +65,9 @@ static void a_base_that_is_everybodys_is_refused_and_a_folder_inside_a_sticky_on
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_own_files_are_found_beside_the_library),
-        cmocka_unit_test(a_folder_without_them_is_named_with_its_variable),
-        cmocka_unit_test(a_base_that_is_everybodys_is_refused_and_a_folder_inside_a_sticky_one_is_made),
+        cmocka_unit_test(files_of_the_installation_are_found_beside_the_library),
+        cmocka_unit_test(a_folder_without_the_files_is_named_with_its_variable),
+        cmocka_unit_test(a_base_writable_by_all_is_refused_and_a_folder_inside_a_sticky_one_is_made),
     };
 
     tf_open();

@@ -17,7 +17,7 @@
 
 /* ---- metrics ---- */
 
-static void processes_are_told(void **state)
+static void processes_are_reported(void **state)
 {
     ProcessInformation processes[8];
     size_t count = 0;
@@ -68,7 +68,7 @@ static void metrics_are_all_or_nothing(void **state)
     tf_end();
 }
 
-static void what_was_not_measured_is_not_among_the_extras(void **state)
+static void unmeasured_values_are_not_among_the_extras(void **state)
 {
     const char *uuid = "PLAYED-1";
     DeviceMetrics metrics;
@@ -83,7 +83,7 @@ static void what_was_not_measured_is_not_among_the_extras(void **state)
 
 /* ---- mounts ---- */
 
-static void files_are_told_once(void **state)
+static void shared_files_are_listed_once(void **state)
 {
     MountPath mounts[8];
     size_t count = 0;
@@ -172,7 +172,7 @@ struct job {
             return false;                                                                                              \
     } while (0)
 
-static bool use(unsigned number, const char *uuid)
+static bool use_device(unsigned number, const char *uuid)
 {
     static _Thread_local ExtendedDeviceInfo devices[8];
     static _Thread_local ExtendedDeviceTopology topology;
@@ -198,13 +198,13 @@ static bool use(unsigned number, const char *uuid)
     return tf.AccelShutdown() == ACCEL_SUCCESS;
 }
 
-static void *work(void *argument)
+static void *use_repeatedly(void *argument)
 {
     struct job *job = argument;
 
     job->passed = true;
     for (int round = 0; round < ROUNDS && job->passed; round++)
-        job->passed = use(job->number, job->uuid);
+        job->passed = use_device(job->number, job->uuid);
     return NULL;
 }
 
@@ -218,7 +218,7 @@ static void eight_threads_use_everything(void **state)
     tf_uuid(0, uuid);
     for (unsigned i = 0; i < THREADS; i++) {
         jobs[i] = (struct job){i, uuid, false};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &jobs[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_repeatedly, &jobs[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
@@ -307,10 +307,10 @@ static void discovery_of_64_devices_is_20_times_leaner(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processes_are_told),
+        cmocka_unit_test(processes_are_reported),
         cmocka_unit_test(metrics_are_all_or_nothing),
-        cmocka_unit_test(what_was_not_measured_is_not_among_the_extras),
-        cmocka_unit_test(files_are_told_once),
+        cmocka_unit_test(unmeasured_values_are_not_among_the_extras),
+        cmocka_unit_test(shared_files_are_listed_once),
         cmocka_unit_test(a_provider_that_crashes_is_opened_again),
         cmocka_unit_test(the_callback_may_call_back),
         cmocka_unit_test(eight_threads_use_everything),

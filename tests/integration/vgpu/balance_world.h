@@ -2,7 +2,7 @@
 /*
  * A balancer over two vGPUs, for test_balance*.c.
  *
- * Owns: opening and closing it, and the shortest way to a task. Never: asserts what a test is about.
+ * Owns: opening and closing it, and the shortest way to a task. Never: asserts the subject of a test.
  */
 #ifndef VGPU_BALANCE_WORLD_H
 #define VGPU_BALANCE_WORLD_H
@@ -15,7 +15,7 @@ enum { MEMBERS = 2, TASKS = 24 };
 
 static const uint32_t ids[MEMBERS] = {1, 2};
 static struct facet_balancer *balancer;
-static uint32_t said; /* how what is submitted says that it uses its buffer; 0: as the image does */
+static uint32_t said; /* how a submitted task says that it uses its buffer; 0: as the image does */
 
 /* ---- the shortest way to a task ---- */
 

@@ -106,8 +106,9 @@ static inline uint64_t percent_had(const struct device_time *got)
 }
 
 /*
- * How many percent of what all got vGPU `id` has, judged over up to WINDOWS stretches: `least` to `most` in one of
- * them. For devices of one unit: where that one did not have its processor, others decided, and it is said so instead.
+ * The percentage of the device time of all that vGPU `id` got, judged over up to WINDOWS stretches: `least` to `most`
+ * in one of them. For devices of one unit: where that one did not have its processor, others decided, and it is said so
+ * instead.
  */
 static inline void expect_percent_of(uint32_t count, uint32_t id, uint64_t least, uint64_t most, const char *when)
 {

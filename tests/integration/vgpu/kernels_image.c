@@ -66,7 +66,7 @@ struct pursue {
     uint64_t value;
 };
 
-/* Pointers that are in memory: sums what they lead to, and adds to each. */
+/* Pointers that are in memory: sums the words they point to, and adds to each. */
 static void run_pursue(const void *block, const struct facet_host_group *group)
 {
     const struct pursue *arguments = block;

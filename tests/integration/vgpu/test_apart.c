@@ -156,7 +156,7 @@ static void a_child_of_fork_has_no_driver(void **state)
         _exit(in_child());
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    nothing_went_over(); /* and the device is there */
+    nothing_went_over(); /* and the device is present */
     assert_int_not_equal(vgpu_memory(2, MIB), 0);
 }
 

@@ -329,7 +329,7 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
         finish(task = submit("burn", buffer, 1, 1));
         said = 0;
         brought = task_of(task).member != home;
-        nap(MS); /* how much memory members have is looked at each interval */
+        nap(MS); /* the memory of members is read in each interval */
     }
     assert_true(brought);
     assert_int_equal(task_of(task).brought_bytes, MIB);
@@ -391,7 +391,7 @@ static void closing_ends_everything(void **state)
     world_close();
 }
 
-static void records_are_forgotten_but_not_what_is_not_over(void **state)
+static void records_are_forgotten_only_after_their_task_ended(void **state)
 {
     struct facet_balancer_config config = balancer_config();
     struct facet_balancer_task record = {.size = sizeof record};
@@ -534,7 +534,7 @@ int main(void)
         cmocka_unit_test(least_loaded_evens_out_unequal_tasks),
         cmocka_unit_test(tasks_are_cancelled_wherever_they_are),
         cmocka_unit_test(closing_ends_everything),
-        cmocka_unit_test(records_are_forgotten_but_not_what_is_not_over),
+        cmocka_unit_test(records_are_forgotten_only_after_their_task_ended),
         cmocka_unit_test(too_many_tasks_are_refused),
         cmocka_unit_test(tasks_that_do_not_fit_together_take_turns),
         cmocka_unit_test(members_hold_more_than_they_have),

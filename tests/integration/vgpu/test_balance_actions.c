@@ -137,9 +137,9 @@ static int wait_for_action(uint32_t kind, uint32_t count, struct facet_balancer_
     return 0;
 }
 
-/* Work without end for the first member, and for a vGPU that is no member and asked for as much: so it is seen what the
- * first gets of the device. */
-static void compete(struct facet_kernel **ret_outside)
+/* Work without end for the first member, and for a vGPU that is no member and asked for as much: so the first one's
+ * share of the device can be measured. */
+static void start_competition(struct facet_kernel **ret_outside)
 {
     struct facet_vgpu_config outside = vgpu_config(3);
 
@@ -158,13 +158,13 @@ static void idle_members_lend_their_share(void **state)
     struct facet_kernel *outside, *own[MEMBERS];
 
     make_one_sided(MEMBERS, 400, FACET_BALANCER_NO_ACTION, "1");
-    compete(&outside);
+    start_competition(&outside);
     expect_percent_of_first(3, 44, 56, "without the action");
     facet_kernel_destroy(outside);
     unmake();
 
     make_one_sided(MEMBERS, 400, FACET_BALANCER_ADJUST_SHARE, "1");
-    compete(&outside);
+    start_competition(&outside);
     assert_true(wait_for_action(FACET_BALANCER_ADJUST_SHARE, 2, &last));
     expect_percent_of_first(3, 62, 80, "with what the second lends");
     assert_true(vgpu_info(1).request_milli > 400);
@@ -300,7 +300,7 @@ static void buffers_leave_a_member_that_is_never_idle(void **state)
 
 /* ---- lost members ---- */
 
-static void a_destroyed_member_is_a_lost_one(void **state)
+static void a_destroyed_member_counts_as_lost(void **state)
 {
     uint64_t tasks[TASKS], kept, gone;
 
@@ -327,7 +327,7 @@ static void a_destroyed_member_is_a_lost_one(void **state)
 }
 
 /* A task's data is queued behind a kernel without an end; meanwhile its member is lost. */
-static void what_was_still_being_brought_goes_elsewhere(void **state)
+static void a_task_whose_copy_was_queued_runs_elsewhere(void **state)
 {
     enum { STREAMS = 4 };
     uint64_t moving, task;
@@ -352,7 +352,7 @@ static void what_was_still_being_brought_goes_elsewhere(void **state)
     unmake();
 }
 
-static void a_lost_device_takes_only_what_had_begun(void **state)
+static void a_lost_device_fails_only_tasks_that_had_begun(void **state)
 {
     struct facet_balancer_config config = balancer_config();
     uint64_t kept, gone, gate, begun, waiting[8], behind, again, word = 3;
@@ -406,7 +406,7 @@ static void a_lost_device_takes_only_what_had_begun(void **state)
 
 static uint64_t common;
 
-/* Tasks of one's own, and tasks on what all share. */
+/* Tasks on private buffers, and tasks on shared ones. */
 static void *submit_many(void *argument)
 {
     uint64_t own = 0, task = 0, sum = 0, word = 0;
@@ -471,9 +471,9 @@ int main(void)
         cmocka_unit_test(idle_members_have_fewer_units),
         cmocka_unit_test(preemption_lets_higher_priority_in),
         cmocka_unit_test(buffers_leave_a_member_that_is_never_idle),
-        cmocka_unit_test(a_destroyed_member_is_a_lost_one),
-        cmocka_unit_test(what_was_still_being_brought_goes_elsewhere),
-        cmocka_unit_test(a_lost_device_takes_only_what_had_begun),
+        cmocka_unit_test(a_destroyed_member_counts_as_lost),
+        cmocka_unit_test(a_task_whose_copy_was_queued_runs_elsewhere),
+        cmocka_unit_test(a_lost_device_fails_only_tasks_that_had_begun),
         cmocka_unit_test(many_threads_use_one_balancer),
     };
 

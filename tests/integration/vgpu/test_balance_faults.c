@@ -10,7 +10,7 @@
 static atomic_long countdown; /* calls until one fails; below 0: none does */
 static atomic_bool fired;
 
-static bool fails(void)
+static bool call_fails(void)
 {
     long left = atomic_load(&countdown);
 
@@ -31,89 +31,89 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails() ? NULL : __real_calloc(count, size);
+    return call_fails() ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
-    return fails() ? NULL : __real_malloc(size);
+    return call_fails() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size)
 {
-    return fails() ? NULL : __real_realloc(old, size);
+    return call_fails() ? NULL : __real_realloc(old, size);
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument)
 {
-    return fails() ? EAGAIN : __real_pthread_create(thread, attributes, main, argument);
+    return call_fails() ? EAGAIN : __real_pthread_create(thread, attributes, main, argument);
 }
 
 /* The first failure; later calls may fail because of it. */
 static enum facet_status first_failure;
 
-static bool done(enum facet_status status)
+static bool is_done(enum facet_status status)
 {
     if (status != FACET_OK && first_failure == FACET_OK)
         first_failure = status;
     return status == FACET_OK;
 }
 
-static bool submit(struct facet_balancer *balancer, uint64_t buffer)
+static bool submit_task(struct facet_balancer *balancer, uint64_t buffer)
 {
     const uint64_t one = 1;
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {8}, .group = {1}};
     const struct facet_balancer_argument arguments[] = {{.buffer = buffer}, {.value = &one, .bytes = sizeof one}};
 
-    return done(facet_balancer_submit(balancer,
-                                      &(struct facet_balancer_work){.size = sizeof(struct facet_balancer_work),
-                                                                    .image = world.image,
-                                                                    .kernel = "add",
-                                                                    .range = &range,
-                                                                    .arguments = arguments,
-                                                                    .count = 2},
-                                      NULL, ERROR));
+    return is_done(facet_balancer_submit(balancer,
+                                         &(struct facet_balancer_work){.size = sizeof(struct facet_balancer_work),
+                                                                       .image = world.image,
+                                                                       .kernel = "add",
+                                                                       .range = &range,
+                                                                       .arguments = arguments,
+                                                                       .count = 2},
+                                         NULL, ERROR));
 }
 
 /* True when everything came to its end and the numbers are right. */
-static bool use(struct facet_balancer *balancer)
+static bool use_balancer(struct facet_balancer *balancer)
 {
     uint64_t words[8] = {0}, buffers[20] = {0}, chain, expected = 0;
     bool good = true;
 
     for (int i = 0; i < 20; i++) /* more than the table has room for at first */
-        good = done(facet_balancer_allocate(balancer, sizeof words, &buffers[i], ERROR)) && good;
+        good = is_done(facet_balancer_allocate(balancer, sizeof words, &buffers[i], ERROR)) && good;
     chain = buffers[0];
-    good = good && done(facet_balancer_write(balancer, chain, 0, words, sizeof words, ERROR));
+    good = good && is_done(facet_balancer_write(balancer, chain, 0, words, sizeof words, ERROR));
     for (int i = 0; i < 70 && good; i++) { /* more than the ring has room for at first */
         uint64_t buffer = i % 8 ? buffers[i % 20] : chain;
 
-        good = submit(balancer, buffer);
+        good = submit_task(balancer, buffer);
         expected += buffer == chain;
     }
-    good = done(facet_balancer_wait(balancer, FACET_BALANCER_ALL, WAIT_NS, ERROR)) && good;
+    good = is_done(facet_balancer_wait(balancer, FACET_BALANCER_ALL, WAIT_NS, ERROR)) && good;
     for (uint64_t task = 1; task <= 70 && good; task++)
-        good = done(facet_balancer_wait(balancer, task, 0, ERROR));
-    good = good && done(facet_balancer_read(balancer, chain, 0, words, sizeof words, ERROR));
+        good = is_done(facet_balancer_wait(balancer, task, 0, ERROR));
+    good = good && is_done(facet_balancer_read(balancer, chain, 0, words, sizeof words, ERROR));
     assert_true(!good || (words[0] == expected && words[7] == expected));
     return good;
 }
 
-static bool live(void)
+static bool balancer_life(void)
 {
     static const uint32_t ids[] = {1, 2};
     const struct facet_balancer_config config = {
         .size = sizeof config, .count = 2, .ids = ids, .strategy = FACET_BALANCER_ROUND_ROBIN, .interval_ns = MS};
     struct facet_balancer *balancer = NULL;
 
-    if (!done(facet_balancer_open(world.driver, &config, &balancer, ERROR))) {
+    if (!is_done(facet_balancer_open(world.driver, &config, &balancer, ERROR))) {
         assert_null(balancer);
         return false;
     }
-    bool good = use(balancer);
+    bool good = use_balancer(balancer);
 
     facet_balancer_close(balancer);
     return good;
@@ -136,7 +136,7 @@ static void each_allocation_fails_in_turn(void **state)
         first_failure = FACET_OK;
         atomic_store(&fired, false);
         atomic_store(&countdown, step);
-        good = live();
+        good = balancer_life();
         atomic_store(&countdown, -1);
         if (first_failure != FACET_OK && first_failure != FACET_NO_MEMORY && first_failure != FACET_BUSY)
             fail_msg("allocation %ld: %s: %s", step, facet_status_name(first_failure), world.error.message);

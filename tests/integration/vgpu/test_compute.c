@@ -224,7 +224,7 @@ static void bad_launches_are_refused(void **state)
 
 /* ---- pausing and ending ---- */
 
-static void what_is_paused_stands_still_and_goes_on(void **state)
+static void a_paused_vgpu_stops_and_continues(void **state)
 {
     enum { GROUPS = 40000, ROUNDS = 20000 };
     uint64_t sum, execution, word = 0;
@@ -358,8 +358,8 @@ static void compute_virtualization_can_be_off(void **state)
 
 static atomic_uint unexpected;
 
-/* Makes, uses and ends vGPUs that others use too: all that may happen is that one is not there any more. */
-static void *hammer(void *argument)
+/* Makes, uses and ends vGPUs that others use too: the only refusal allowed is that one does not exist any more. */
+static void *use_shared_vgpus(void *argument)
 {
     uint64_t seed = (uintptr_t)argument * 2654435761u + 1;
 
@@ -422,7 +422,7 @@ static void many_threads_use_everything(void **state)
     uint32_t count = 0;
 
     for (uintptr_t i = 0; i < HAMMERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_shared_vgpus, (void *)i), 0);
     for (int i = 0; i < HAMMERS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(unexpected, 0);
@@ -450,7 +450,7 @@ int main(void)
         HERE(one_execution_is_cancelled),
         HERE(the_last_executions_are_known),
         HERE(bad_launches_are_refused),
-        HERE(what_is_paused_stands_still_and_goes_on),
+        HERE(a_paused_vgpu_stops_and_continues),
         HERE(destroying_ends_everything),
         HERE(destroying_ends_waits),
         HERE(a_higher_stream_goes_first),

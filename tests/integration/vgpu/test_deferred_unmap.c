@@ -53,7 +53,7 @@ static void make_large(uint32_t id)
     OK(facet_vgpu_create(world.driver, &config, NULL, ERROR));
 }
 
-static void what_is_freed_under_a_launch_stays_charged(void **state)
+static void memory_freed_under_a_launch_stays_charged(void **state)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
     uint64_t address, none = 0;
@@ -84,7 +84,7 @@ static void what_is_freed_under_a_launch_stays_charged(void **state)
 }
 
 /* Later launches do not keep it, and it is freed without another call. */
-static void it_goes_with_the_launches_before_it(void **state)
+static void freed_memory_is_unmapped_after_earlier_launches(void **state)
 {
     uint64_t address, waited = 0;
 
@@ -170,7 +170,7 @@ static void *copy_it(void *data)
     return NULL;
 }
 
-static void a_copy_waits_for_as_long_as_it_takes(void **state)
+static void a_copy_waits_for_queued_launches_without_a_deadline(void **state)
 {
     pthread_t thread;
 
@@ -231,12 +231,13 @@ static void memory_of_a_work_group_that_runs_on_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_freed_under_a_launch_stays_charged, world_set_up, world_tear_down),
-        cmocka_unit_test_setup_teardown(it_goes_with_the_launches_before_it, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(memory_freed_under_a_launch_stays_charged, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(freed_memory_is_unmapped_after_earlier_launches, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_limit_holds_however_much_is_freed_under_a_pause, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(neighbours_and_monitors_do_not_wait, world_set_up, world_tear_down),
-        cmocka_unit_test_setup_teardown(a_copy_waits_for_as_long_as_it_takes, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(a_copy_waits_for_queued_launches_without_a_deadline, world_set_up,
+                                        world_tear_down),
         cmocka_unit_test_setup_teardown(a_copy_ends_with_its_vgpu, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(memory_of_a_work_group_that_runs_on_comes_back, world_set_up, world_tear_down),
     };

@@ -44,7 +44,7 @@ void *__wrap_malloc(size_t size)
 
 static const struct facet_provider *real_provider;
 
-static bool fails(void)
+static bool call_fails(void)
 {
     bool now = atomic_load(&operations_left) > 0 && atomic_fetch_sub(&operations_left, 1) == 1;
 
@@ -76,7 +76,7 @@ static bool fails(void)
 #define FAILING(table, operation, ...)                                                                                 \
     static enum facet_status failing_##table##_##operation FACET_PARAMETERS(__VA_ARGS__)                               \
     {                                                                                                                  \
-        if (fails())                                                                                                   \
+        if (call_fails())                                                                                              \
             return facet_error_set(error, FACET_BUSY, "made to fail: " #table "." #operation);                         \
         return real_provider->table->operation(instance FACET_EACH(PASS, __VA_ARGS__), error);                         \
     }
@@ -109,7 +109,7 @@ static void lay_over(struct facet_driver *driver)
 /* ---- a life ---- */
 
 /* Everything that a vGPU can be asked, for as long as it goes well. The last status. */
-static enum facet_status use(uint32_t id)
+static enum facet_status use_vgpu(uint32_t id)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {8}, .group = {1}};
     struct facet_driver *driver = world.driver;
@@ -143,7 +143,7 @@ static enum facet_status use(uint32_t id)
     return status;
 }
 
-static enum facet_status live(uint32_t id)
+static enum facet_status vgpu_life(uint32_t id)
 {
     struct facet_vgpu_config config = vgpu_config(id);
 
@@ -152,7 +152,7 @@ static enum facet_status live(uint32_t id)
     enum facet_status status = facet_vgpu_create(world.driver, &config, NULL, ERROR);
     if (status != FACET_OK)
         return status;
-    status = use(id);
+    status = use_vgpu(id);
     atomic_store(&allocations_left, 0); /* an end cannot fail */
     atomic_store(&operations_left, 0);
     OK(facet_vgpu_destroy(world.driver, id, NULL));
@@ -201,14 +201,14 @@ static void each_operation_fails_in_turn(void **state)
     set_up_neighbour(&words);
     atomic_store(&one_failed, true);
     /*
-     * The failed call may have come from a thread of the driver's that still looks after the neighbour, without an
+     * The failed call may have come from a thread of the driver's that still serves the neighbour, without an
      * effect here.
      */
     for (long nth = 1; atomic_load(&one_failed) && nth < 1000; nth++) {
         world.error = (struct facet_error){0};
         atomic_store(&one_failed, false);
         atomic_store(&operations_left, nth);
-        status = live(1);
+        status = vgpu_life(1);
         atomic_store(&operations_left, 0);
         if (status != FACET_OK) {
             assert_int_equal(status, FACET_BUSY);
@@ -232,7 +232,7 @@ static void each_allocation_fails_in_turn(void **state)
     set_up_neighbour(&words);
     for (long nth = 1; nth < 1000; nth++) {
         atomic_store(&allocations_left, nth);
-        status = live(1);
+        status = vgpu_life(1);
         bool through = atomic_exchange(&allocations_left, 0) > 0;
         /* Where something is done without the memory, all is well in spite of it. */
         if (status != FACET_OK && status != FACET_NO_MEMORY)

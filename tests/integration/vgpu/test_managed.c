@@ -48,7 +48,7 @@ struct toucher {
     uint64_t first, step, count, wrong;
 };
 
-static void *touch(void *argument)
+static void *touch_pages(void *argument)
 {
     struct toucher *toucher = argument;
 
@@ -62,7 +62,7 @@ static void *touch(void *argument)
 }
 
 /* Every third page, by several threads; the others never move. */
-static void only_what_is_touched_moves(void **state)
+static void only_touched_pages_move(void **state)
 {
     enum { PAGES = 120, THREADS = 4, STEP = 3 };
     struct toucher touchers[THREADS];
@@ -75,7 +75,7 @@ static void only_what_is_touched_moves(void **state)
     vgpu_finish(1);
     for (uint64_t i = 0; i < THREADS; i++) {
         touchers[i] = (struct toucher){.words = words, .first = i * STEP, .step = STEP * THREADS, .count = PAGES};
-        pthread_create(&touchers[i].thread, NULL, touch, &touchers[i]);
+        pthread_create(&touchers[i].thread, NULL, touch_pages, &touchers[i]);
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(touchers[i].thread, NULL);
@@ -105,7 +105,7 @@ struct chain {
 };
 
 /* Links all over several allocations, in no order. */
-static void pointers_in_it_are_good_on_both_sides(void **state)
+static void pointers_in_managed_memory_are_good_on_both_sides(void **state)
 {
     enum { LINKS = 1000, PIECES = 4, PIECE_PAGES = 8 };
     char *pieces[PIECES];
@@ -168,7 +168,7 @@ struct racer {
 enum { RACERS = 8, RACE_PAGES = 16, RACE_ROUNDS = 400, RACE_LAUNCHES = 200 };
 
 /* Words 0 to 63 of each page are the kernels', then eight of each thread. */
-static void *race(void *argument)
+static void *race_kernels(void *argument)
 {
     const struct racer *racer = argument;
 
@@ -195,7 +195,7 @@ static void writers_race_launches_and_nothing_is_lost(void **state)
         kernels[i] = vgpu_kernel(1, "add", (uintptr_t)(words + i * PAGE_WORDS), i + 1);
     for (uint64_t i = 0; i < RACERS; i++) {
         racers[i] = (struct racer){.words = words, .number = i, .rounds = RACE_ROUNDS};
-        pthread_create(&racers[i].thread, NULL, race, &racers[i]);
+        pthread_create(&racers[i].thread, NULL, race_kernels, &racers[i]);
     }
     for (uint64_t i = 0; i < RACE_LAUNCHES; i++)
         vgpu_launch(1, (uint32_t)i % 2, kernels[i % RACE_PAGES], 64);
@@ -232,7 +232,7 @@ static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
     vgpu_finish(1);
     assert_true(wait_for_word(1, vgpu_launch(1, 0, kernel, 1), FACET_EXECUTION_RUNNING));
     toucher = (struct toucher){.words = words, .step = 1, .count = 1};
-    pthread_create(&toucher.thread, NULL, touch, &toucher);
+    pthread_create(&toucher.thread, NULL, touch_pages, &toucher);
     for (uint64_t waited = 0; waited < WAIT_NS && usage_of(1, words).faults_total == 0; waited += MS)
         nap(MS);
     nap(20 * MS);
@@ -246,7 +246,7 @@ static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
 
 /* ---- lives ---- */
 
-static void it_ends_with_pages_at_the_host(void **state)
+static void managed_memory_ends_with_its_pages_at_the_host(void **state)
 {
     (void)state;
     vgpu_make(1);
@@ -347,7 +347,7 @@ static void pages_can_be_sent_ahead(void **state)
     OK(facet_vgpu_prefetch(world.driver, 1, words, 0, true, ERROR));
 }
 
-static void system_calls_take_it_where_said(void **state)
+static void system_calls_take_managed_memory_where_its_flags_say_so(void **state)
 {
     int ends[2];
 
@@ -429,7 +429,7 @@ static void pages_swap_and_move_beneath(void **state)
 
 /* ---- pausing ---- */
 
-static void a_paused_one_gives_its_pages_later(void **state)
+static void a_paused_vgpu_gives_its_pages_later(void **state)
 {
     struct toucher toucher;
 
@@ -447,7 +447,7 @@ static void a_paused_one_gives_its_pages_later(void **state)
     assert_int_equal(words[PAGE_WORDS], 8); /* is here */
     uint64_t faults = usage_of(1, words).faults_total;
     toucher = (struct toucher){.words = words, .step = 1, .count = 1};
-    pthread_create(&toucher.thread, NULL, touch, &toucher);
+    pthread_create(&toucher.thread, NULL, touch_pages, &toucher);
     for (uint64_t waited = 0; waited < WAIT_NS && usage_of(1, words).faults_total == faults; waited += MS)
         nap(MS);
     nap(20 * MS);
@@ -464,18 +464,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HERE(both_sides_see_every_word),
-        HERE(only_what_is_touched_moves),
-        HERE(pointers_in_it_are_good_on_both_sides),
+        HERE(only_touched_pages_move),
+        HERE(pointers_in_managed_memory_are_good_on_both_sides),
         HERE(a_thousand_times_to_and_fro),
         HERE(writers_race_launches_and_nothing_is_lost),
         HERE(a_thread_that_waits_for_a_page_blocks_no_other),
-        HERE(it_ends_with_pages_at_the_host),
+        HERE(managed_memory_ends_with_its_pages_at_the_host),
         HERE(bad_calls_are_refused),
         HERE(pages_can_be_sent_ahead),
-        HERE(system_calls_take_it_where_said),
+        HERE(system_calls_take_managed_memory_where_its_flags_say_so),
         HERE(a_forked_child_has_none),
         cmocka_unit_test(pages_swap_and_move_beneath),
-        HERE(a_paused_one_gives_its_pages_later),
+        HERE(a_paused_vgpu_gives_its_pages_later),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

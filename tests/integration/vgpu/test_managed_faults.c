@@ -28,7 +28,7 @@ static bool is_spent(void)
 }
 
 /* True when none failed since: there are not so many. */
-static bool disarm(void)
+static bool disarm_fault(void)
 {
     return atomic_exchange(&left, -1) >= 0;
 }
@@ -148,7 +148,7 @@ static void without_privilege_system_calls_are_refused(void **state)
 }
 
 /* Something large is in the way: the allocation is made beyond it, and nothing stays of the tries before. */
-static void what_is_in_the_way_is_gone_around(void **state)
+static void an_allocation_avoids_addresses_in_use(void **state)
 {
     uint64_t *pointer = NULL;
 
@@ -183,7 +183,7 @@ static void an_allocation_is_whole_or_not_there(void **state)
         atomic_store(&left, nth);
         enum facet_status status =
             facet_vgpu_allocate_managed(world.driver, 1, 3 * PAGE, NULL, (void **)&pointer, ERROR);
-        over = disarm();
+        over = disarm_fault();
         assert_int_equal(pointer != NULL, status == FACET_OK);
         if (status != FACET_OK) {
             assert_int_not_equal(status, FACET_INTERNAL);
@@ -221,7 +221,7 @@ static void nothing_is_lost_when_calls_fail(void **state)
         launches += facet_vgpu_execute(world.driver, 1, 0, kernel, &range, NULL, ERROR) == FACET_OK;
         for (uint64_t i = 0; i < PAGES; i++)
             words[i * PAGE_WORDS + 1]++;
-        disarm();
+        disarm_fault();
     }
     vgpu_finish(1);
     assert_int_equal(words[0], launches * 100000);
@@ -301,7 +301,7 @@ static void no_thread_waits_forever(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(without_privilege_system_calls_are_refused), HERE(what_is_in_the_way_is_gone_around),
+        HERE(without_privilege_system_calls_are_refused), HERE(an_allocation_avoids_addresses_in_use),
         HERE(an_allocation_is_whole_or_not_there),        HERE(nothing_is_lost_when_calls_fail),
         cmocka_unit_test(no_thread_waits_forever),
     };

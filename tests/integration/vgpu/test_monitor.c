@@ -23,7 +23,7 @@ static uint32_t wait_for_samples(uint32_t id, uint64_t after_ns, struct facet_sa
     return 0;
 }
 
-static void what_is_measured_is_what_happened(void **state)
+static void samples_count_the_launches_that_ran(void **state)
 {
     struct facet_sample samples[4];
     struct facet_vgpu_info info;
@@ -55,7 +55,7 @@ static void what_is_measured_is_what_happened(void **state)
     facet_kernel_destroy(burn);
 }
 
-/* So many of vGPU 1, in order; false: not within WAIT_NS. */
+/* Waits until vGPU 1 has `wanted` samples, in order; false after WAIT_NS. */
 static bool history_fills(uint32_t wanted, struct facet_sample samples[8])
 {
     uint32_t count = 0;
@@ -99,7 +99,7 @@ static void history_is_a_ring(void **state)
 }
 
 /* Long intervals make few measurements, short ones many. */
-static void what_is_measured_how_often(void **state)
+static void the_interval_decides_the_number_of_samples(void **state)
 {
     struct facet_driver_config config = world_config();
     struct facet_sample samples[8];
@@ -161,8 +161,8 @@ static void utilization_is_measured(void **state)
     facet_kernel_destroy(burn);
 }
 
-/* One of two units taken is half of the device, and the vGPU has what of that the unit has of its processor; false: not
- * within WAIT_NS. */
+/* One of two units taken is half of the device, and the vGPU has as much of that as the unit has of its processor;
+ * false: not within WAIT_NS. */
 static bool utilization_comes_near(uint32_t milli)
 {
     for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
@@ -195,7 +195,7 @@ static void utilization_is_as_much_as_works(void **state)
 }
 
 /* A kernel that does not end is seen at work while it runs. */
-static void what_runs_is_busy(void **state)
+static void a_running_kernel_counts_as_busy(void **state)
 {
     struct facet_vgpu_info info;
     uint64_t execution;
@@ -233,7 +233,7 @@ static uint64_t clock_ns(void)
 
 /* The device's process is stopped under a launch: neither that nor anything else that has its processors meanwhile is
  * time that the launch had. So it says the same in all places, for a vGPU that has the device to itself. */
-static void what_others_had_of_the_processors_is_not_busy(void **state)
+static void processor_time_of_others_is_not_busy_time(void **state)
 {
     struct facet_sample sample;
     uint64_t gate, stopped_ns;
@@ -268,7 +268,7 @@ static void what_others_had_of_the_processors_is_not_busy(void **state)
     facet_kernel_destroy(kernel);
 }
 
-static void tell(void *owner, const struct facet_watch_event *event)
+static void note_event(void *owner, const struct facet_watch_event *event)
 {
     struct told *told = owner;
 
@@ -292,7 +292,7 @@ static void a_watch_reports_each_change_once(void **state)
                                 .measure = FACET_MEASURE_MEMORY_MILLI,
                                 .level = 800,
                                 .clear_level = 400,
-                                .told = tell,
+                                .told = note_event,
                                 .owner = &told};
     uint64_t number = 0, address;
 
@@ -326,7 +326,7 @@ static void devices_are_watched_too_and_bad_rules_refused(void **state)
                                 .measure = FACET_MEASURE_UTILIZATION_MILLI,
                                 .level = 100,
                                 .clear_level = 50,
-                                .told = tell,
+                                .told = note_event,
                                 .owner = &told},
                        bad = watch;
     uint64_t number = 0;
@@ -452,13 +452,13 @@ static void shares_follow_demand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(what_is_measured_is_what_happened),
-        cmocka_unit_test(what_is_measured_how_often),
+        HERE(samples_count_the_launches_that_ran),
+        cmocka_unit_test(the_interval_decides_the_number_of_samples),
         cmocka_unit_test(history_is_a_ring),
         HERE(utilization_is_measured),
         cmocka_unit_test(utilization_is_as_much_as_works),
-        HERE(what_runs_is_busy),
-        HERE(what_others_had_of_the_processors_is_not_busy),
+        HERE(a_running_kernel_counts_as_busy),
+        HERE(processor_time_of_others_is_not_busy_time),
         HERE(a_watch_reports_each_change_once),
         HERE(devices_are_watched_too_and_bad_rules_refused),
         HERE(a_callback_is_refused_calls_that_would_wait_for_it),

@@ -9,7 +9,7 @@
 
 static struct facet_math_support support;
 
-static int look(void **state)
+static int set_up_support(void **state)
 {
     world_load(state);
     world_set_up(state);
@@ -22,13 +22,13 @@ static int look(void **state)
     return 0;
 }
 
-static void need(uint32_t operation, uint32_t type)
+static void need_operation(uint32_t operation, uint32_t type)
 {
     if (!(support.types[operation] & 1u << type))
         skip();
 }
 
-static uint64_t upload(const void *data, uint64_t bytes)
+static uint64_t upload_words(const void *data, uint64_t bytes)
 {
     uint64_t address = vgpu_memory(1, bytes);
 
@@ -36,7 +36,7 @@ static uint64_t upload(const void *data, uint64_t bytes)
     return address;
 }
 
-static void download(void *data, uint64_t address, uint64_t bytes)
+static void download_words(void *data, uint64_t address, uint64_t bytes)
 {
     OK(facet_vgpu_copy(world.driver, 1, (uintptr_t)data, address, bytes, FACET_COPY_TO_HOST, ERROR));
 }
@@ -49,7 +49,7 @@ static struct facet_math gemm_of(uint64_t a, uint64_t b, uint64_t c, uint32_t ty
                                .of.gemm = {.a = a, .b = b, .c = c, .m = SIDE, .n = SIDE, .k = SIDE, .alpha = 1}};
 }
 
-static struct facet_execution operate(const struct facet_math *operation)
+static struct facet_execution run_operation(const struct facet_math *operation)
 {
     uint64_t execution = 0;
 
@@ -63,8 +63,8 @@ static float product_of_fine_numbers(const struct facet_math *gemm)
 {
     float first;
 
-    operate(gemm);
-    download(&first, gemm->of.gemm.c, sizeof first);
+    run_operation(gemm);
+    download_words(&first, gemm->of.gemm.c, sizeof first);
     return first;
 }
 
@@ -72,20 +72,20 @@ static void a_product_is_right_and_one_execution(void **state)
 {
     float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
 
-    need(FACET_MATH_GEMM, FACET_MATH_F32);
+    need_operation(FACET_MATH_GEMM, FACET_MATH_F32);
     vgpu_make(1);
     for (uint32_t i = 0; i < SIDE * SIDE; i++) {
         a[i] = (float)(i % 7);
         b[i] = (float)(i % 5) - 2;
     }
     const struct facet_math gemm =
-        gemm_of(upload(a, sizeof a), upload(b, sizeof b), vgpu_memory(1, sizeof c), FACET_MATH_F32);
-    struct facet_execution what = operate(&gemm);
+        gemm_of(upload_words(a, sizeof a), upload_words(b, sizeof b), vgpu_memory(1, sizeof c), FACET_MATH_F32);
+    struct facet_execution what = run_operation(&gemm);
     assert_int_equal(what.status, FACET_EXECUTION_COMPLETED);
     assert_int_equal(what.stream, 1);
     assert_memory_equal(what.kernel, "gemm ", 5);
     assert_int_equal(vgpu_info(1).launched_total, 1);
-    download(c, gemm.of.gemm.c, sizeof c);
+    download_words(c, gemm.of.gemm.c, sizeof c);
     for (uint32_t row = 0; row < SIDE; row++)
         for (uint32_t column = 0; column < SIDE; column++) {
             float sum = 0;
@@ -100,10 +100,10 @@ static void mixed_precision_is_switched_at_run_time(void **state)
 {
     float a[SIDE * SIDE] = {1 + 0x1p-12f}, b[SIDE * SIDE] = {1};
 
-    need(FACET_MATH_GEMM, FACET_MATH_F32);
+    need_operation(FACET_MATH_GEMM, FACET_MATH_F32);
     vgpu_make(1);
     const struct facet_math gemm =
-        gemm_of(upload(a, sizeof a), upload(b, sizeof b), vgpu_memory(1, sizeof a), FACET_MATH_F32);
+        gemm_of(upload_words(a, sizeof a), upload_words(b, sizeof b), vgpu_memory(1, sizeof a), FACET_MATH_F32);
     assert_true(product_of_fine_numbers(&gemm) > 1);
     OK(facet_vgpu_set_mixed_precision(world.driver, 1, true, ERROR));
     assert_int_equal(vgpu_info(1).on, FACET_ON_MIXED_PRECISION);
@@ -124,7 +124,7 @@ static uint16_t first_half(uint64_t address)
 {
     uint16_t half;
 
-    download(&half, address, sizeof half);
+    download_words(&half, address, sizeof half);
     return half;
 }
 
@@ -139,32 +139,32 @@ static void tensor_cores_are_switched_at_run_time(void **state)
     struct facet_execution with, without;
     bool units_are_known = !getenv("FACET_TEST_PROVIDER"); /* of the cpu */
 
-    need(FACET_MATH_GEMM, FACET_MATH_BF16);
+    need_operation(FACET_MATH_GEMM, FACET_MATH_BF16);
     if (!(support.tensor_types & 1u << FACET_MATH_BF16)) {
         print_message("# this device has no units for bf16 that could be switched off\n");
         skip();
     }
     vgpu_make(1);
-    const struct facet_math gemm =
-        gemm_of(upload(tiny, sizeof tiny), upload(large, sizeof large), vgpu_memory(1, sizeof tiny), FACET_MATH_BF16);
-    with = operate(&gemm);
+    const struct facet_math gemm = gemm_of(upload_words(tiny, sizeof tiny), upload_words(large, sizeof large),
+                                           vgpu_memory(1, sizeof tiny), FACET_MATH_BF16);
+    with = run_operation(&gemm);
     if (units_are_known)
         assert_int_equal(first_half(gemm.of.gemm.c), 0);
     OK(facet_vgpu_set_tensor_cores(world.driver, 1, false, ERROR));
     assert_int_equal(vgpu_info(1).off, FACET_OFF_TENSOR_CORES);
-    without = operate(&gemm);
+    without = run_operation(&gemm);
     assert_string_not_equal(with.kernel, without.kernel);
     assert_null(strstr(without.kernel, "bf16"));
     if (units_are_known)
         assert_int_equal(first_half(gemm.of.gemm.c), BF16_2_TO_MINUS_27);
     OK(facet_vgpu_set_tensor_cores(world.driver, 1, true, ERROR));
-    without = operate(&gemm);
+    without = run_operation(&gemm);
     assert_string_equal(with.kernel, without.kernel);
     if (units_are_known)
         assert_int_equal(first_half(gemm.of.gemm.c), 0);
 }
 
-static void what_the_driver_switches_off_stays_off(void **state)
+static void features_that_the_driver_switches_off_stay_off(void **state)
 {
     struct facet_driver_config config = world_config();
     struct facet_vgpu_config mixed = vgpu_config(2);
@@ -186,7 +186,7 @@ static void a_vgpus_part_is_of_the_whole_device(void **state)
 {
     struct facet_vgpu_info info = {0};
 
-    need(FACET_MATH_GEMM, FACET_MATH_F32);
+    need_operation(FACET_MATH_GEMM, FACET_MATH_F32);
     if (!getenv("FACET_TEST_PROVIDER"))
         return;
     vgpu_make(1);
@@ -208,7 +208,7 @@ static void operands_keep_to_their_allocations(void **state)
     const uint64_t bytes = SIDE * SIDE * sizeof(float);
     float first;
 
-    need(FACET_MATH_GEMM, FACET_MATH_F32);
+    need_operation(FACET_MATH_GEMM, FACET_MATH_F32);
     vgpu_make(1);
     uint64_t freed = vgpu_memory(1, bytes), blocks[] = {vgpu_memory(1, bytes), vgpu_memory(1, bytes)};
     struct facet_math gemm = gemm_of(blocks[0], blocks[0], blocks[1] + 8, FACET_MATH_F32);
@@ -225,8 +225,8 @@ static void operands_keep_to_their_allocations(void **state)
     assert_string_equal(world.error.argument, "a");
     assert_int_equal(vgpu_info(1).launched_total, 0);
     gemm.of.gemm.m--;
-    operate(&gemm);
-    download(&first, blocks[1], sizeof first);
+    run_operation(&gemm);
+    download_words(&first, blocks[1], sizeof first);
     assert_false(first > 0);
 }
 
@@ -285,7 +285,7 @@ static void every_operation_runs_in_every_type(void **state)
             operations[kind].size = sizeof operations[kind];
             operations[kind].operation = kind;
             operations[kind].type = type;
-            assert_int_equal(operate(&operations[kind]).status, FACET_EXECUTION_COMPLETED);
+            assert_int_equal(run_operation(&operations[kind]).status, FACET_EXECUTION_COMPLETED);
             ran++;
         }
     }
@@ -299,10 +299,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HERE(a_product_is_right_and_one_execution),  HERE(mixed_precision_is_switched_at_run_time),
-        HERE(tensor_cores_are_switched_at_run_time), cmocka_unit_test(what_the_driver_switches_off_stays_off),
+        HERE(tensor_cores_are_switched_at_run_time), cmocka_unit_test(features_that_the_driver_switches_off_stay_off),
         HERE(operands_keep_to_their_allocations),    HERE(a_vgpus_part_is_of_the_whole_device),
         HERE(every_operation_runs_in_every_type),
     };
 
-    return cmocka_run_group_tests(tests, look, world_unload);
+    return cmocka_run_group_tests(tests, set_up_support, world_unload);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof of what a vGPU tells of its pages and keeps of them, where memory swaps and where it does not. Never:
+/* Owns: the proof of the pages that a vGPU reports and keeps, where memory swaps and where it does not. Never:
  * asserts how long anything takes. */
 #include "world.h"
 
@@ -54,7 +54,7 @@ static void pages_are_told_of(void **state)
     assert_int_equal(milli, 1000); /* the rest of a pool's page */
 }
 
-static void what_is_pinned_stays_when_others_need_room(void **state)
+static void pinned_memory_stays_when_others_need_room(void **state)
 {
     uint64_t kept, others[12], pin = 0, second = 0;
 
@@ -114,7 +114,7 @@ static void pins_end_with_their_vgpu(void **state)
 }
 
 /* One vGPU may hold more than the device has, and copy it; but not launch before it has freed some. */
-static void one_with_more_than_the_device_is_told_what_to_do(void **state)
+static void a_launch_with_more_memory_than_the_device_is_refused_with_advice(void **state)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
     uint64_t first, second, pin = 0;
@@ -177,9 +177,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HERE(pages_are_told_of),
-        cmocka_unit_test(what_is_pinned_stays_when_others_need_room),
+        cmocka_unit_test(pinned_memory_stays_when_others_need_room),
         cmocka_unit_test(pins_end_with_their_vgpu),
-        cmocka_unit_test(one_with_more_than_the_device_is_told_what_to_do),
+        cmocka_unit_test(a_launch_with_more_memory_than_the_device_is_refused_with_advice),
         HERE(pins_are_counted),
         cmocka_unit_test(pages_need_a_space),
     };

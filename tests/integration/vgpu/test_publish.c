@@ -52,7 +52,7 @@ static int count_files(const char *end)
 }
 
 /* Runs `facet metrics`; its exit status. */
-static int metrics(char *text, size_t size)
+static int read_metrics(char *text, size_t size)
 {
     char command[8192];
 
@@ -78,7 +78,7 @@ static bool metrics_say(const char *wanted)
     static char text[1 << 20];
 
     for (uint64_t waited = 0; waited < WAIT_NS; waited += 100 * MS) {
-        if (metrics(text, sizeof text) == 0 && strstr(text, wanted))
+        if (read_metrics(text, sizeof text) == 0 && strstr(text, wanted))
             return true;
         nap(100 * MS);
     }
@@ -86,12 +86,12 @@ static bool metrics_say(const char *wanted)
     return false;
 }
 
-static void what_is_published_is_shown(void **state)
+static void published_numbers_are_shown(void **state)
 {
     static char text[1 << 20];
     char expected[256];
 
-    assert_int_not_equal(metrics(text, sizeof text), 0); /* there is no daemon, and no driver publishes */
+    assert_int_not_equal(read_metrics(text, sizeof text), 0); /* there is no daemon, and no driver publishes */
     open_published();
     vgpu_make(1);
     vgpu_make(2);
@@ -105,7 +105,7 @@ static void what_is_published_is_shown(void **state)
              "\"cpu:0\"} 5\n",
              (int)getpid());
     assert_true(metrics_say(expected));
-    metrics(text, sizeof text);
+    read_metrics(text, sizeof text);
     assert_non_null(strstr(text, "# TYPE facet_library_vgpu_launches_total counter\n"));
     assert_non_null(strstr(text, "name=\"vgpu-2\",device=\"cpu:0\"} 16777216\n"));
     assert_non_null(strstr(text, "facet_library_device_vgpus{"));
@@ -131,7 +131,7 @@ static void drivers_publish_side_by_side(void **state)
 }
 
 /* A driver may have one device twice: no two lines are of the same series. */
-static void a_device_that_is_there_twice_is_two(void **state)
+static void a_device_present_twice_is_two(void **state)
 {
     struct facet_driver_config config = world_config();
     const char *const devices[] = {"cpu:0", "cpu:0", NULL};
@@ -144,7 +144,7 @@ static void a_device_that_is_there_twice_is_two(void **state)
     world_close();
 }
 
-static void what_a_killed_process_left_is_taken_away(void **state)
+static void files_of_a_killed_process_are_removed(void **state)
 {
     static char text[1 << 20];
     pid_t child = fork();
@@ -160,10 +160,10 @@ static void what_a_killed_process_left_is_taken_away(void **state)
     for (uint64_t waited = 0; waited < WAIT_NS && count_files(".json") == 0; waited += MS)
         nap(MS);
     assert_int_equal(count_files(".json"), 1);
-    assert_int_equal(metrics(text, sizeof text), 0);
+    assert_int_equal(read_metrics(text, sizeof text), 0);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_int_not_equal(metrics(text, sizeof text), 0);
+    assert_int_not_equal(read_metrics(text, sizeof text), 0);
     assert_int_equal(count_files(".json") + count_files(".lock"), 0);
 }
 
@@ -188,7 +188,7 @@ static void garbage_is_passed_over(void **state)
     assert_int_equal(mkfifo(path, 0600), 0); /* no process reads its other end */
     assert_true(metrics_say("facet_library_vgpu_memory_limit_bytes{"));
     world_close();
-    metrics(text, sizeof text);
+    read_metrics(text, sizeof text);
     unlink(path);
     /* Files with a driver's name and no lock are removed; other files stay. */
     assert_int_equal(count_files(".lock"), 2);
@@ -209,7 +209,7 @@ static void put_text(const char *path, const char *text)
 }
 
 /* Of a program that went wild: nothing of it is shown as 0, and it is said which member cannot be. */
-static void what_cannot_be_is_left_out_and_said(void **state)
+static void impossible_numbers_are_left_out_and_reported(void **state)
 {
     static const char text[] =
         "{\"pid\":1,\"program\":\"wild\",\"devices\":[{\"id\":\"cpu:0\",\"name\":\"x\",\"lost\":0,"
@@ -240,7 +240,7 @@ static void what_cannot_be_is_left_out_and_said(void **state)
     world_close();
 }
 
-/* Another user could put a file of its own there, or read what is not for it. */
+/* Another user could put a file of its own there, or read private data. */
 static void nothing_is_published_where_other_users_may_write(void **state)
 {
     static char text[1 << 20];
@@ -252,19 +252,19 @@ static void nothing_is_published_where_other_users_may_write(void **state)
     assert_int_equal(chmod(folder, 0777), 0);
     assert_int_equal(facet_driver_open(&config, &driver, &error), FACET_PERMISSION);
     assert_non_null(strstr(error.message, folder));
-    assert_int_equal(metrics(text, sizeof text), 1);
+    assert_int_equal(read_metrics(text, sizeof text), 1);
     assert_int_equal(chmod(folder, 0700), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_published_is_shown),
+        cmocka_unit_test(published_numbers_are_shown),
         cmocka_unit_test(drivers_publish_side_by_side),
-        cmocka_unit_test(a_device_that_is_there_twice_is_two),
-        cmocka_unit_test(what_a_killed_process_left_is_taken_away),
+        cmocka_unit_test(a_device_present_twice_is_two),
+        cmocka_unit_test(files_of_a_killed_process_are_removed),
         cmocka_unit_test(garbage_is_passed_over),
-        cmocka_unit_test(what_cannot_be_is_left_out_and_said),
+        cmocka_unit_test(impossible_numbers_are_left_out_and_reported),
         cmocka_unit_test(nothing_is_published_where_other_users_may_write),
     };
 

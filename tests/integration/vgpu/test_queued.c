@@ -78,7 +78,7 @@ static void a_fill_keeps_to_its_allocation(void **state)
 }
 
 /* By what was asked for, not by what a block has room for. */
-static void a_fill_keeps_to_what_was_asked_for(void **state)
+static void a_fill_keeps_to_the_requested_size(void **state)
 {
     (void)state;
     vgpu_make(1);
@@ -138,7 +138,7 @@ static void arguments_of_a_launch_are_in_allocations(void **state)
     facet_kernel_destroy(add);
 }
 
-/* Where a loop over pointers ends: nothing is there, and nothing of this launch runs. */
+/* Where a loop over pointers ends: no memory is mapped there, and no part of this launch runs. */
 static void an_argument_may_be_the_end_of_an_allocation(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HERE(a_fill_keeps_to_its_allocation),
-        HERE(a_fill_keeps_to_what_was_asked_for),
+        HERE(a_fill_keeps_to_the_requested_size),
         HERE(a_copy_keeps_to_its_allocations),
         HERE(arguments_of_a_launch_are_in_allocations),
         HERE(an_argument_may_be_the_end_of_an_allocation),

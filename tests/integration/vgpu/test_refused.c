@@ -3,7 +3,7 @@
  * Owns: the proof that a call which is refused for its arguments holds nothing: each function of a driver or a
  * balancer is called with each pointer NULL in turn and each `size` 0 in turn, and then all is ended. That numbers
  * which are of no enum are refused; and that each function says of a device that is lost that it is. Never: asserts
- * what a call does that is right.
+ * the effect of a valid call.
  *
  * A function that is not in the table fails the last test, which reads the headers.
  */
@@ -38,7 +38,7 @@ static void end_in_time(const char *name)
     world.driver = NULL;
 }
 
-static void prepare(uint32_t place)
+static void prepare_vgpu(uint32_t place)
 {
     struct facet_driver_config config = world_config();
 
@@ -63,11 +63,11 @@ static void prepare_balancer(void)
     OK(facet_balancer_allocate(have.balancer, BYTES, &have.buffer, ERROR));
 }
 
-static void what_is_refused_holds_nothing(void **state)
+static void a_refused_call_holds_nothing(void **state)
 {
     const struct function *function = *state;
 
-    prepare(world_config().place);
+    prepare_vgpu(world_config().place);
     if (strstr(function->name, "_balancer_"))
         prepare_balancer();
     for (int wrong = 0; wrong < function->wrongs; wrong++) {
@@ -89,7 +89,7 @@ static void what_is_refused_holds_nothing(void **state)
 #define SOME 99
 
 /* The argument for which a call that answered this refused; "": none. */
-static const char *refused(enum facet_status status)
+static const char *refused_status(enum facet_status status)
 {
     static char argument[sizeof world.error.argument];
 
@@ -99,9 +99,9 @@ static const char *refused(enum facet_status status)
     return argument;
 }
 
-#define REFUSED_FOR(name, call) assert_string_equal(refused(call), name)
+#define REFUSED_FOR(name, call) assert_string_equal(refused_status(call), name)
 
-static enum facet_status submit(uint32_t priority, uint32_t access)
+static enum facet_status submit_task(uint32_t priority, uint32_t access)
 {
     const uint64_t value = 1;
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
@@ -125,7 +125,7 @@ static void numbers_of_no_enum_are_refused(void **state)
     struct facet_balancer *other = NULL;
     char byte = 0;
 
-    prepare(world_config().place);
+    prepare_vgpu(world_config().place);
     prepare_balancer();
     const uint64_t at = have.address, host = (uintptr_t)&byte;
     REFUSED_FOR("priority", facet_vgpu_set_priority(world.driver, 1, SOME, ERROR));
@@ -138,9 +138,9 @@ static void numbers_of_no_enum_are_refused(void **state)
     config.strategy = 0;
     config.actions = UINT32_C(1) << 20;
     REFUSED_FOR("actions", facet_balancer_open(world.driver, &config, &other, ERROR));
-    REFUSED_FOR("work", submit(SOME, 0));
-    REFUSED_FOR("arguments", submit(0, SOME));
-    OK(submit(0, 0));
+    REFUSED_FOR("work", submit_task(SOME, 0));
+    REFUSED_FOR("arguments", submit_task(0, SOME));
+    OK(submit_task(0, 0));
     facet_kernel_destroy(have.kernel);
     end_in_time("all");
 }
@@ -197,7 +197,7 @@ static bool is_about_the_device(const char *name)
 
 static void every_function_says_that_the_device_is_lost(void **state)
 {
-    prepare(FACET_SESSION_CHILD);
+    prepare_vgpu(FACET_SESSION_CHILD);
     kill(world_child(), SIGKILL);
     REFUSED(FACET_DEVICE_LOST, facet_vgpu_fill(world.driver, 1, have.address, 0, 1, ERROR));
     for (size_t i = 0; i < FUNCTIONS; i++) {
@@ -221,12 +221,12 @@ static bool is_tested(const char *name, size_t length)
     return false;
 }
 
-static bool has(const char *start, const char *end, const char *text)
+static bool holds_text(const char *start, const char *end, const char *text)
 {
     return memmem(start, (size_t)(end - start), text, strlen(text)) != NULL;
 }
 
-/* A declaration's name is what stands before its parenthesis. */
+/* A declaration's name is the word before its parenthesis. */
 static size_t check_declarations(const char *text)
 {
     size_t found = 0;
@@ -235,7 +235,7 @@ static size_t check_declarations(const char *text)
         const char *open = strchr(at, '('), *end = strchr(at, ';'), *name = open;
 
         assert_true(open && end && open < end);
-        if (!has(at, end, "struct facet_driver *") && !has(at, end, "struct facet_balancer *"))
+        if (!holds_text(at, end, "struct facet_driver *") && !holds_text(at, end, "struct facet_balancer *"))
             continue;
         while (name[-1] == '_' || (name[-1] >= 'a' && name[-1] <= 'z'))
             name--;
@@ -280,7 +280,7 @@ int main(void)
 
     for (size_t i = 0; i < FUNCTIONS; i++)
         tests[i] = (struct CMUnitTest){.name = functions[i].name,
-                                       .test_func = what_is_refused_holds_nothing,
+                                       .test_func = a_refused_call_holds_nothing,
                                        .initial_state = (void *)&functions[i]};
     memcpy(tests + FUNCTIONS, others, sizeof others);
     return cmocka_run_group_tests_name("vgpu/refused", tests, world_load, world_unload);

@@ -28,7 +28,7 @@ struct contest {
     struct facet_kernel *kernels[MEASURED];
 };
 
-static void enter(struct contest *contest, uint64_t rounds)
+static void enter_contest(struct contest *contest, uint64_t rounds)
 {
     uint32_t id = ++contest->count;
     struct facet_kernel *burn = vgpu_kernel(id, "burn", vgpu_memory(id, 8), rounds);
@@ -39,7 +39,7 @@ static void enter(struct contest *contest, uint64_t rounds)
         assert_true(wait_for_word(id, execution, FACET_EXECUTION_RUNNING));
 }
 
-static void end(struct contest *contest)
+static void end_contest(struct contest *contest)
 {
     for (uint32_t i = 0; i < contest->count; i++) {
         OK(facet_vgpu_destroy(world.driver, i + 1, ERROR));
@@ -77,8 +77,8 @@ static void each_policy_divides_in_its_own_way(void **state)
     make_with_share(1, 750, 0);
     make_with_share(2, 250, 0);
     OK(facet_vgpu_set_priority(world.driver, 2, FACET_PRIORITY_HIGH, ERROR));
-    enter(&contest, 2000);
-    enter(&contest, 2000);
+    enter_contest(&contest, 2000);
+    enter_contest(&contest, 2000);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         OK(facet_driver_set_policy(world.driver, 0, cases[i].policy, true, 0, ERROR));
         expect_percent_of_first(2, cases[i].least, cases[i].most, cases[i].name);
@@ -88,22 +88,22 @@ static void each_policy_divides_in_its_own_way(void **state)
     expect_percent_of_first(2, 69, 81, "priority, among equals");
     OK(facet_vgpu_set_priority(world.driver, 1, FACET_PRIORITY_HIGH, ERROR));
     expect_percent_of_first(2, 97, 100, "priority, of the first");
-    end(&contest);
+    end_contest(&contest);
 }
 
-/* Turns cost what a work-group takes: one is the same to round_robin, but not to fair. */
+/* A turn costs the time of a work-group: one is the same to round_robin, but not to fair. */
 static void turns_are_not_time(void **state)
 {
     struct contest contest = {0};
 
     make_with_share(1, 500, 0);
     make_with_share(2, 500, 0);
-    enter(&contest, 4000000);
-    enter(&contest, 1000);
+    enter_contest(&contest, 4000000);
+    enter_contest(&contest, 1000);
     expect_percent_of_first(2, 40, 60, "fair");
     OK(facet_driver_set_policy(world.driver, 0, FACET_SCHEDULE_ROUND_ROBIN, true, 0, ERROR));
     expect_percent_of_first(2, 75, 100, "round_robin");
-    end(&contest);
+    end_contest(&contest);
 }
 
 /* Of two vGPUs the one that came second, on one unit (another that is late to begin would be free for it): with
@@ -169,10 +169,10 @@ static void a_driver_is_opened_with_its_policy(void **state)
         unsetenv("FACET_CPU_UNITS");
         make_with_share(1, 750, 0);
         make_with_share(2, 250, 0);
-        enter(&contest, 2000);
-        enter(&contest, 2000);
+        enter_contest(&contest, 2000);
+        enter_contest(&contest, 2000);
         expect_percent_of_first(2, cases[i].least, cases[i].most, cases[i].name);
-        end(&contest);
+        end_contest(&contest);
         world_close();
     }
 }
@@ -189,11 +189,11 @@ static void shares_hold(void **state)
         assert_int_equal(vgpu_info(i + 1).request_milli, request[i]);
     }
     for (uint32_t i = 0; i < 3; i++)
-        enter(&contest, 2000);
+        enter_contest(&contest, 2000);
     expect_percent_of(3, 1, 55, 65, "600 of 1000");
     expect_percent_of(3, 2, 26, 34, "300 of 1000");
     expect_percent_of(3, 3, 8, 13, "100 of 1000");
-    end(&contest);
+    end_contest(&contest);
 }
 
 /* Of kernels that run, and neither end nor begin meanwhile. */
@@ -203,8 +203,8 @@ static void shares_change_at_run_time(void **state)
 
     make_with_share(1, 500, 0);
     make_with_share(2, 500, 0);
-    enter(&contest, 2000);
-    enter(&contest, 2000);
+    enter_contest(&contest, 2000);
+    enter_contest(&contest, 2000);
     expect_percent_of_first(2, 44, 56, "as made");
     OK(facet_vgpu_set_share(world.driver, 1, 800, 1000, ERROR));
     OK(facet_vgpu_set_share(world.driver, 2, 200, 900, ERROR));
@@ -216,7 +216,7 @@ static void shares_change_at_run_time(void **state)
     OK(facet_vgpu_set_share(world.driver, 1, 100, 1000, ERROR));
     OK(facet_vgpu_set_share(world.driver, 2, 900, 1000, ERROR));
     expect_percent_of_first(2, 5, 16, "one to nine");
-    end(&contest);
+    end_contest(&contest);
 }
 
 /* How much of the time that goes by vGPU 1 has the device's one unit, in percent. */
@@ -234,7 +234,7 @@ static void limits_change_at_run_time(void **state)
     uint64_t without, with, narrow, again;
 
     make_with_share(1, 100, 0);
-    enter(&contest, 2000);
+    enter_contest(&contest, 2000);
     without = percent_of_time(WINDOW_NS);
     OK(facet_vgpu_set_share(world.driver, 1, 100, 300, ERROR));
     with = percent_of_time(WINDOW_NS);
@@ -242,7 +242,7 @@ static void limits_change_at_run_time(void **state)
     narrow = percent_of_time(WINDOW_NS / 3);
     OK(facet_vgpu_set_share(world.driver, 1, 100, 1000, ERROR));
     again = percent_of_time(WINDOW_NS);
-    end(&contest);
+    end_contest(&contest);
     assert_in_range(with, 0, 35); /* at most, on any machine */
     assert_in_range(narrow, 0, 14);
     if (without < 80 || again < 80 || with < 22 || narrow < 6) {
@@ -282,7 +282,7 @@ static void units_change_at_run_time(void **state)
     struct contest contest = {0};
 
     make_with_share(1, 0, 0);
-    enter(&contest, 2000);
+    enter_contest(&contest, 2000);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         uint64_t at_work = 0;
 
@@ -294,7 +294,7 @@ static void units_change_at_run_time(void **state)
             fail_msg("step %zu: %" PRIu64 " hundredths of a unit at work", i, at_work);
     }
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_bounds(world.driver, 1, 100000, 0, ERROR));
-    end(&contest);
+    end_contest(&contest);
 }
 
 /* While one launch may run, the second waits; it begins when two may, beside the first. And the other way around. */
@@ -369,7 +369,7 @@ static void open_scaling(uint32_t scaling, const char *units)
  * idle best-effort client, as another vGPU and the driver's own work on the device, takes nothing of that. With scaling
  * the first grows into it, as far as its limit.
  */
-static void what_demand_scales_is_given(void **state)
+static void a_share_scaled_by_demand_is_given(void **state)
 {
     for (uint32_t scaling = 0; scaling < 2; scaling++) {
         struct contest contest = {0};
@@ -378,8 +378,8 @@ static void what_demand_scales_is_given(void **state)
         make_with_share(1, 300, 0);
         make_with_share(2, 0, 0);
         make_with_share(3, 0, 0);
-        enter(&contest, 2000);
-        enter(&contest, 2000);
+        enter_contest(&contest, 2000);
+        enter_contest(&contest, 2000);
         for (uint32_t id = 1; id <= 2; id++)
             vgpu_launch(id, 0, contest.kernels[id - 1], 1); /* waits: demand */
         if (!scaling) {
@@ -391,7 +391,7 @@ static void what_demand_scales_is_given(void **state)
             OK(facet_vgpu_set_share(world.driver, 2, 600, 1000, ERROR));
             expect_percent_of_first(2, 27, 40, "beside one that is guaranteed twice as much");
         }
-        end(&contest);
+        end_contest(&contest);
         world_close();
     }
 }
@@ -406,7 +406,7 @@ static void units_follow_demand(void **state)
     open_scaling(1, "2");
     config.units_least = 1;
     OK(facet_vgpu_create(world.driver, &config, NULL, ERROR));
-    enter(&contest, 2000);
+    enter_contest(&contest, 2000);
     for (int window = 0; window < WINDOWS && (at_work < 80 || at_work > 115); window++)
         at_work = units_at_work();
     assert_in_range(at_work, 80, 115);
@@ -414,7 +414,7 @@ static void units_follow_demand(void **state)
     for (int window = 0; window < WINDOWS && at_work < 175; window++)
         at_work = units_at_work();
     assert_in_range(at_work, 175, 225);
-    end(&contest);
+    end_contest(&contest);
     world_close();
 }
 
@@ -433,7 +433,7 @@ int main(void)
         WITH(units_change_at_run_time, two_units),
         WITH(launches_change_at_run_time, two_units),
         WITH(bounds_hold, two_units),
-        cmocka_unit_test(what_demand_scales_is_given),
+        cmocka_unit_test(a_share_scaled_by_demand_is_given),
         cmocka_unit_test(units_follow_demand),
     };
 

@@ -80,7 +80,7 @@ static void bad_settings_are_refused(void **state)
 /*
  * A provider without a device that can hold vGPUs is refused, and the message names one that has some: `null` has none.
  */
-static void no_device_is_no_pretended_one(void **state)
+static void a_provider_without_devices_is_refused(void **state)
 {
     struct facet_driver_config config = world_config();
     struct facet_driver *driver = NULL;
@@ -143,7 +143,7 @@ static void a_driver_may_have_several_devices(void **state)
 }
 
 /* Memory in use is the memory taken from the device, in chunks; total less that is available to other vGPUs. */
-static void memory_used_is_what_was_had(void **state)
+static void memory_used_is_the_memory_taken_from_the_device(void **state)
 {
     struct facet_driver_device before = {.size = sizeof before}, after = before;
 
@@ -450,7 +450,7 @@ static void memory_is_cleared_between_vgpus(void **state)
         assert_int_equal(vgpu_word(1, address + at), 0);
 }
 
-/* Limits above the device, in turns: nothing is lost, and kernels find what they need. */
+/* Limits above the device, in turns: nothing is lost, and kernels find their data. */
 static void more_than_the_device_has(void **state)
 {
     enum { PIECES = 12, ROUNDS = 4 };
@@ -548,10 +548,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_as_asked_or_the_defaults),
         cmocka_unit_test(bad_settings_are_refused),
-        cmocka_unit_test(no_device_is_no_pretended_one),
+        cmocka_unit_test(a_provider_without_devices_is_refused),
         cmocka_unit_test(drivers_do_not_know_each_other),
         cmocka_unit_test(a_driver_may_have_several_devices),
-        HERE(memory_used_is_what_was_had),
+        HERE(memory_used_is_the_memory_taken_from_the_device),
         HERE(a_life),
         HERE(unknown_numbers_are_refused),
         HERE(bad_vgpus_are_refused_and_leave_nothing),

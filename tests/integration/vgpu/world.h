@@ -3,7 +3,7 @@
  * A driver on the device `cpu`, or of the provider FACET_TEST_PROVIDER, with kernels of kernels_image.c, for test_*.c
  * of this folder.
  *
- * Owns: opening and closing, and the shortest way to a launch. Never: asserts what a test is about.
+ * Owns: opening and closing, and the shortest way to a launch. Never: asserts the subject of a test.
  *
  * FACET_TEST_PLACE=1 runs the provider in the test's own process, where sanitizers see both sides at once.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that each kind of memory is charged what it takes, and given back. Never: pools, virtual memory. */
+/* Owns: proofs that each kind of memory is charged with its size, and given back. Never: pools, virtual memory. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
         CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
     } while (0)
 
-static CUdeviceptr take(uint64_t bytes)
+static CUdeviceptr take_memory(uint64_t bytes)
 {
     CUdeviceptr pointer = 0;
 
@@ -21,7 +21,7 @@ static CUdeviceptr take(uint64_t bytes)
     return pointer;
 }
 
-static void enter(void)
+static void enter_role(void)
 {
     role_open();
     role_enter(0);
@@ -33,9 +33,9 @@ static void role_plain(void *argument)
     static const uint64_t sizes[][2] = {{1, 2 * MIB},   {513, 2 * MIB},     {MIB - 1, 2 * MIB},
                                         {MIB, 2 * MIB}, {2 * MIB, 2 * MIB}, {2 * MIB + 1, 4 * MIB}};
 
-    enter();
+    enter_role();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        CUdeviceptr pointer = take(sizes[i][0]);
+        CUdeviceptr pointer = take_memory(sizes[i][0]);
 
         CHECK_CHARGED(sizes[i][1]);
         CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
@@ -64,9 +64,9 @@ static void role_few_of_each(void *argument)
     uint64_t held = MACHINE_CONTEXT + SMALL_QUOTA;
     CUdeviceptr pointer;
 
-    enter();
+    enter_role();
     for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
-        blocks[i] = take(SMALL);
+        blocks[i] = take_memory(SMALL);
     CHECK_CHARGED(SMALL_QUOTA);
     for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
         if (i % SMALL_EACH)
@@ -78,7 +78,7 @@ static void role_few_of_each(void *argument)
     CHECK_EQUAL(machine_charged(0), held);
     for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
         if (i % SMALL_EACH)
-            take(SMALL); /* where others lie there is room, which is paid for */
+            take_memory(SMALL); /* where others lie there is room, which is paid for */
     CHECK_CHARGED(SMALL_QUOTA);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 0);
@@ -94,9 +94,9 @@ static void role_not_asked(void *argument)
 {
     CUdeviceptr pointer = 7;
 
-    enter();
-    CHECK_EQUAL(cuda.cuMemFree_v2(take(1)), CUDA_SUCCESS);
-    take(SMALL_QUOTA);
+    enter_role();
+    CHECK_EQUAL(cuda.cuMemFree_v2(take_memory(1)), CUDA_SUCCESS);
+    take_memory(SMALL_QUOTA);
     uint64_t held = fake_used(0);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB - 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(pointer, 7);
@@ -135,7 +135,7 @@ static void role_small_threads(void *argument)
 {
     pthread_t threads[4];
 
-    enter();
+    enter_role();
     for (uintptr_t i = 0; i < 4; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, take_and_free, (void *)(i + 1)), 0);
     for (uint32_t i = 0; i < 4; i++)
@@ -159,7 +159,7 @@ static void role_kinds(void *argument)
     size_t pitch;
     void *host;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuMemAllocPitch_v2(&pointer, &pitch, 1, MIB, 4), CUDA_SUCCESS);
     CHECK_EQUAL(pitch, 512);
     CHECK_CHARGED(512 * MIB);
@@ -195,7 +195,7 @@ static void role_arrays(void *argument)
 
     later.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
     layers.Flags = CUDA_ARRAY3D_LAYERED;
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_SUCCESS);
     CHECK_CHARGED(16384000);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
@@ -211,7 +211,7 @@ static void role_arrays(void *argument)
     CHECK(fake_asked(0) > 0);
     CHECK_EQUAL(cuda.cuMipmappedArrayDestroy(mipmapped), CUDA_SUCCESS);
     CHECK_CHARGED(0);
-    flat.Format = 0x77; /* none that there is: charged, refused by the driver, and given back */
+    flat.Format = 0x77; /* an unknown format: charged, refused by the driver, and given back */
     CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_ERROR_INVALID_VALUE);
     CHECK_CHARGED(0);
 }
@@ -229,7 +229,7 @@ static void role_refused(void *argument)
     CUarray array;
     size_t pitch, is_free, total;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, GIB), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemAllocPitch_v2(&pointer, &pitch, SIZE_MAX / 2, 3, 4), CUDA_ERROR_OUT_OF_MEMORY);
@@ -239,17 +239,17 @@ static void role_refused(void *argument)
     CHECK_CHARGED(0);
     CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 5);
 
-    take(left);
-    last = take(2 * MIB);
+    take_memory(left);
+    last = take_memory(2 * MIB);
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
     CHECK_EQUAL(is_free, 0);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemFree_v2(last), CUDA_SUCCESS);
-    take(1);
+    take_memory(1);
     CHECK_CHARGED(left + 2 * MIB); /* a slab of the driver's */
 }
 
-static void test_what_is_beyond_the_quota_is_refused_to_the_byte(void **state)
+static void test_one_byte_beyond_the_quota_is_refused(void **state)
 {
     machine_run(role_refused, GIB);
 }
@@ -262,7 +262,7 @@ static void role_info(void *argument)
     role_open();
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_ERROR_INVALID_CONTEXT);
     role_enter(0);
-    take(10 * MIB);
+    take_memory(10 * MIB);
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
     CHECK_EQUAL(total, limit < 8 * GIB ? limit : 8 * GIB);
     CHECK_EQUAL(is_free, total - MACHINE_CONTEXT - 10 * MIB);
@@ -288,7 +288,7 @@ static void role_outside(void *argument)
 
     role_open();
     role_enter(0);
-    take(2 * GIB);
+    take_memory(2 * GIB);
     CHECK_EQUAL(machine_charged(0), 0);
     CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, 0), CUDA_SUCCESS);
     CHECK_EQUAL(bytes, 8 * GIB);
@@ -316,9 +316,9 @@ static void role_threads(void *argument)
     static CUdeviceptr pointers[4][1000];
     pthread_t threads[4];
 
-    enter();
+    enter_role();
     for (uint32_t i = 0; i < 4000; i++)
-        pointers[i / 1000][i % 1000] = take(1 + i * 100);
+        pointers[i / 1000][i % 1000] = take_memory(1 + i * 100);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_asked(0));
     for (uint32_t i = 0; i < 4; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, free_all, pointers[i]), 0);
@@ -337,8 +337,8 @@ static void role_child(void *argument)
     CUdeviceptr pointer, before;
     int status = -1;
 
-    enter();
-    before = take(4 * MIB);
+    enter_role();
+    before = take_memory(4 * MIB);
     pid_t pid = fork();
     if (pid == 0) {
         CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB), CUDA_ERROR_NOT_INITIALIZED);
@@ -364,11 +364,11 @@ static void role_contexts(void *argument)
 {
     CUcontext second;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT);
-    take(6 * MIB);
-    take(100);
+    take_memory(6 * MIB);
+    take_memory(100);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 6 * MIB + 2 * MIB);
     CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS);
     CHECK_CHARGED(0);
@@ -376,7 +376,7 @@ static void role_contexts(void *argument)
     CHECK_CHARGED(0);
 }
 
-static void test_a_context_is_charged_and_takes_what_was_made_in_it_along(void **state)
+static void test_a_context_is_charged_and_its_end_releases_its_memory(void **state)
 {
     machine_run(role_contexts, GIB);
 }
@@ -388,9 +388,9 @@ static void role_reset(void *argument)
     CUcontext again;
     CUarray array;
 
-    enter();
-    pointer = take(8 * MIB);
-    take(1);
+    enter_role();
+    pointer = take_memory(8 * MIB);
+    take_memory(1);
     CHECK_EQUAL(cuda.cuMemAllocManaged(&managed, MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
@@ -407,7 +407,7 @@ static void role_reset(void *argument)
     CHECK_CHARGED(0);
 }
 
-static void test_a_reset_gives_back_what_was_alive(void **state)
+static void test_a_reset_releases_all_charges(void **state)
 {
     machine_make(1, &(uint64_t){GIB}, "300M");
     machine_wait(machine_start(role_reset, NULL, true));
@@ -428,7 +428,7 @@ static void role_no_room(void *argument)
 
 static void role_enough_room(void *argument)
 {
-    enter();
+    enter_role();
 }
 
 static void test_a_quota_without_room_for_a_context_refuses_it(void **state)
@@ -448,10 +448,10 @@ static void role_two(void *argument)
         CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, (CUdevice)i), CUDA_SUCCESS);
         CHECK_EQUAL(bytes, (i + 1) * GIB);
         CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, (i + 1) * GIB - MACHINE_CONTEXT + 1), CUDA_ERROR_OUT_OF_MEMORY);
-        pointer = take((i + 1) * GIB - MACHINE_CONTEXT);
+        pointer = take_memory((i + 1) * GIB - MACHINE_CONTEXT);
         CHECK_EQUAL(machine_charged(i), (i + 1) * GIB);
         CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
-        pointer = take(2 * MIB);
+        pointer = take_memory(2 * MIB);
     }
     role_enter(0); /* the last one is of the other device's, and freed from here */
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
@@ -499,8 +499,8 @@ static void role_shares(void *argument)
         role_opens(&handle);
         _exit(0);
     }
-    enter();
-    CUdeviceptr pointer = take(4 * MIB);
+    enter_role();
+    CUdeviceptr pointer = take_memory(4 * MIB);
     CHECK_EQUAL(cuda.cuMemcpyHtoD_v2(pointer, "hello", 6), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS);
     CHECK(write(go[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
@@ -523,13 +523,13 @@ int main(void)
         cmocka_unit_test(test_slabs_are_charged_once_across_threads),
         cmocka_unit_test(test_pitched_and_managed_memory_is_charged_in_full_and_host_memory_is_not),
         cmocka_unit_test(test_arrays_are_charged_by_their_rows),
-        cmocka_unit_test(test_what_is_beyond_the_quota_is_refused_to_the_byte),
+        cmocka_unit_test(test_one_byte_beyond_the_quota_is_refused),
         cmocka_unit_test(test_programs_are_told_the_smaller_of_quota_and_device),
         cmocka_unit_test(test_outside_of_a_vgpu_nothing_is_changed),
         cmocka_unit_test(test_memory_is_freed_from_any_thread),
         cmocka_unit_test(test_a_child_neither_pays_nor_frees_for_its_parent),
-        cmocka_unit_test(test_a_context_is_charged_and_takes_what_was_made_in_it_along),
-        cmocka_unit_test(test_a_reset_gives_back_what_was_alive),
+        cmocka_unit_test(test_a_context_is_charged_and_its_end_releases_its_memory),
+        cmocka_unit_test(test_a_reset_releases_all_charges),
         cmocka_unit_test(test_a_quota_without_room_for_a_context_refuses_it),
         cmocka_unit_test(test_each_gpu_has_its_own_quota),
         cmocka_unit_test(test_shared_memory_is_charged_to_its_creator),

@@ -20,7 +20,7 @@ static void check_held(int line, uint64_t code)
 }
 #define CHECK_HELD(code) check_held(__LINE__, code)
 
-static void enter(void)
+static void enter_role(void)
 {
     role_open();
     role_enter(0);
@@ -34,7 +34,7 @@ static void role_lazy(void *argument)
     CUdeviceptr pointer;
     size_t bytes;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_SUCCESS);
     CHECK_HELD(0);
     CHECK_EQUAL(cuda.cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
@@ -70,7 +70,7 @@ static void role_eager(void *argument)
     CUcontext second;
 
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuModuleLoadData(&modules[0], image), CUDA_SUCCESS);
     CHECK_HELD(GLOBALS + 2 * CODE);
     CHECK_EQUAL(cuda.cuModuleLoadFatBinary(&modules[1], "\x50\xed\x55\xba"), CUDA_SUCCESS);
@@ -101,7 +101,7 @@ static void role_library(void *argument)
     CUkernel first, second;
     CUdeviceptr pointer;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuLibraryGetKernel(&first, library, "first"), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuLibraryGetKernel(&second, library, "second"), CUDA_SUCCESS);
@@ -132,7 +132,7 @@ static void role_other_questions(void *argument)
     size_t bytes;
     void *function;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_SUCCESS);
     for (int i = 0; i < 2; i++) {
         CHECK_EQUAL(cuda.cuModuleGetGlobal(&low, &low_bytes, module, "table"), CUDA_SUCCESS);
@@ -157,7 +157,7 @@ static void role_other_questions(void *argument)
     CHECK_EQUAL(cuda.cuLibraryUnload(library), CUDA_SUCCESS);
 }
 
-static void test_a_library_is_charged_for_what_is_asked_of_it(void **state)
+static void test_a_library_is_charged_for_code_and_variables_that_are_looked_up(void **state)
 {
     machine_run(role_library, GIB);
     machine_run(role_other_questions, GIB);
@@ -172,7 +172,7 @@ static void role_no_room(void *argument)
 
     if (argument)
         setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    enter();
+    enter_role();
     if (argument) {
         CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_ERROR_OUT_OF_MEMORY);
         CHECK_HELD(0); /* it was loaded, and is not any more */
@@ -202,7 +202,7 @@ static void test_a_module_that_the_quota_has_no_room_for_is_refused(void **state
 
 static void role_limits(void *argument)
 {
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 72 * MIB), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
     CHECK_EQUAL(cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * GIB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -212,7 +212,7 @@ static void role_limits(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
-static void test_what_a_context_keeps_for_its_kernels_is_charged_to_it(void **state)
+static void test_memory_that_a_context_keeps_for_its_kernels_is_charged(void **state)
 {
     machine_run(role_limits, GIB);
 }
@@ -223,7 +223,7 @@ static void role_launch(void *argument)
     CUlibrary library;
     CUkernel first;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuLibraryGetKernel(&first, library, "first"), CUDA_SUCCESS);
     for (uint32_t i = 0; i < 3; i++) {
@@ -235,7 +235,7 @@ static void role_launch(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
-static void test_what_a_first_launch_loads_is_charged(void **state)
+static void test_code_loaded_by_a_first_launch_is_charged(void **state)
 {
     machine_run(role_launch, GIB);
 }
@@ -264,7 +264,7 @@ static void role_garbage(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_is_wrong_is_the_drivers_to_say(void **state)
+static void test_wrong_arguments_get_the_drivers_own_error(void **state)
 {
     machine_run(role_garbage, GIB);
 }
@@ -274,11 +274,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_module_is_charged_as_it_is_loaded),
         cmocka_unit_test(test_a_module_goes_with_its_context),
-        cmocka_unit_test(test_a_library_is_charged_for_what_is_asked_of_it),
+        cmocka_unit_test(test_a_library_is_charged_for_code_and_variables_that_are_looked_up),
         cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
-        cmocka_unit_test(test_what_a_context_keeps_for_its_kernels_is_charged_to_it),
-        cmocka_unit_test(test_what_a_first_launch_loads_is_charged),
-        cmocka_unit_test(test_what_is_wrong_is_the_drivers_to_say),
+        cmocka_unit_test(test_memory_that_a_context_keeps_for_its_kernels_is_charged),
+        cmocka_unit_test(test_code_loaded_by_a_first_launch_is_charged),
+        cmocka_unit_test(test_wrong_arguments_get_the_drivers_own_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void test_processes_that_make_contexts_at_once_pay_each_its_own(void **st
     stage_remove();
 }
 
-/* ---- without NVML: by what is in use of the device ---- */
+/* ---- without NVML: by the device's memory in use ---- */
 
 static void role_alone(void *argument)
 {
@@ -190,7 +190,7 @@ static void role_bounded(void *argument)
     CHECK_EQUAL(machine_own(0), 512 * MIB);
 }
 
-static void test_without_nvml_what_a_neighbour_holds_is_bounded(void **state)
+static void test_without_nvml_a_charge_for_a_neighbours_memory_is_bounded(void **state)
 {
     stage_make();
     machine_make(1, &(uint64_t){GIB}, "300M");
@@ -216,8 +216,8 @@ static void role_apart(void *argument)
     CHECK_EQUAL(machine_own(0), 2 * MACHINE_CONTEXT);
 }
 
-/* As in a container with numbers of its own: NVML lists others, and says what all of them hold. */
-static void test_where_nvml_does_not_list_us_what_a_neighbour_holds_is_not_ours(void **state)
+/* As in a container with numbers of its own: NVML lists others, and the memory of all of them. */
+static void test_a_neighbours_memory_is_not_charged_where_nvml_does_not_list_us(void **state)
 {
     stage_make();
     machine_make(1, &(uint64_t){GIB}, "300M");
@@ -412,8 +412,8 @@ int main(void)
         cmocka_unit_test(test_processes_that_make_contexts_at_once_pay_each_its_own),
         cmocka_unit_test(test_without_nvml_the_device_is_asked),
         cmocka_unit_test(test_without_nvml_processes_of_a_vgpu_begin_one_after_another),
-        cmocka_unit_test(test_without_nvml_what_a_neighbour_holds_is_bounded),
-        cmocka_unit_test(test_where_nvml_does_not_list_us_what_a_neighbour_holds_is_not_ours),
+        cmocka_unit_test(test_without_nvml_a_charge_for_a_neighbours_memory_is_bounded),
+        cmocka_unit_test(test_a_neighbours_memory_is_not_charged_where_nvml_does_not_list_us),
         cmocka_unit_test(test_the_last_detach_ends_a_context),
         cmocka_unit_test(test_a_green_context_pays_for_itself_and_the_primary_one),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that the accounts stay true in programs that are not well behaved, and on drivers that lack much.
- * Never: proves what a kind of memory is charged; that is where the kind is.
+ * Never: proves the charge of a kind of memory; the file of that kind does.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ static const char image[] = "FAKE-CUDA\nfirst 1000\n";
 /* The charge is all memory that the process takes of the device. */
 #define CHECK_TRUE(device) CHECK_EQUAL(machine_charged(device), fake_used(device))
 
-static CUdeviceptr take(uint64_t bytes)
+static CUdeviceptr take_memory(uint64_t bytes)
 {
     CUdeviceptr pointer = 0;
 
@@ -26,7 +26,7 @@ static CUdeviceptr take(uint64_t bytes)
     return pointer;
 }
 
-static CUmodule load(void)
+static CUmodule load_module(void)
 {
     CUfunction function;
     CUmodule module;
@@ -44,10 +44,10 @@ static void role_mixed(void *argument)
 
     role_open();
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS); /* before the primary one, which comes later */
-    CUdeviceptr mine = take(2 * MIB);
+    CUdeviceptr mine = take_memory(2 * MIB);
     primary = role_enter(0);
-    CUdeviceptr of_primary = take(4 * MIB);
-    CUmodule module = load();
+    CUdeviceptr of_primary = take_memory(4 * MIB);
+    CUmodule module = load_module();
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
     CHECK(again == primary);
     CHECK_TRUE(0);
@@ -59,11 +59,11 @@ static void role_mixed(void *argument)
     CHECK_EQUAL(cuda.cuCtxDestroy_v2(own), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(mine), CUDA_ERROR_INVALID_VALUE);
     CHECK_TRUE(0);
-    load();
+    load_module();
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS); /* even if others retain it */
     CHECK_EQUAL(machine_charged(0), 0);
     role_enter(0);
-    load();
+    load_module();
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + CODE);
     CHECK_TRUE(0);
 }
@@ -91,8 +91,8 @@ static void role_reopened(void *argument)
         CHECK(dlclose(open_ours()) == 0);
         role_open();
         role_enter(0);
-        take(2 * MIB);
-        load();
+        take_memory(2 * MIB);
+        load_module();
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (i + 1) * (2 * MIB + CODE));
         CHECK(dlclose(open_ours()) == 0);
         CHECK_TRUE(0);
@@ -111,15 +111,15 @@ static void role_leaves(void *argument)
 {
     role_open();
     role_enter(0);
-    take(8 * MIB);
-    load();
+    take_memory(8 * MIB);
+    load_module();
     CHECK(machine_charged(0) > MACHINE_CONTEXT + 8 * MIB);
     if (argument)
         abort(); /* as one that is killed: nothing of ours runs */
     exit(0);
 }
 
-static void test_what_an_ended_program_held_is_given_back(void **state)
+static void test_memory_of_an_ended_program_is_released(void **state)
 {
     int status;
 
@@ -153,7 +153,7 @@ static void role_forks(void *argument)
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK_EQUAL(status, 0);
     role_enter(0);
-    load();
+    load_module();
     CHECK_TRUE(0);
     pid = fork();
     if (pid == 0) {
@@ -182,8 +182,8 @@ static void *work_on(void *argument)
 
     role_enter((CUdevice)device);
     for (uint32_t i = 0; i < 50; i++) {
-        CUdeviceptr pointer = take((1 + i % 5) * MIB);
-        CUmodule module = load();
+        CUdeviceptr pointer = take_memory((1 + i % 5) * MIB);
+        CUmodule module = load_module();
 
         CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
         CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
@@ -249,7 +249,7 @@ static void role_old(void *argument)
 
     role_open();
     role_enter(0);
-    load();
+    load_module();
     CHECK_EQUAL(cuda.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuLibraryGetKernel(&kernel, library, "first"), CUDA_SUCCESS);
     for (uint32_t i = 0; i < 2; i++)
@@ -269,7 +269,7 @@ static void role_old(void *argument)
     CHECK_TRUE(0);
 }
 
-static void test_a_driver_that_lacks_what_came_later(void **state)
+static void test_an_old_driver_without_later_functions_is_enough(void **state)
 {
     machine_make(1, &(uint64_t){GIB}, "300M");
     machine.is_old = true;
@@ -356,7 +356,7 @@ static void role_lookups(void *argument)
     }
 }
 
-static void test_what_is_wrong_is_the_drivers_to_say(void **state)
+static void test_wrong_arguments_get_the_drivers_own_error(void **state)
 {
     machine_run(role_garbage, GIB);
     machine_run(role_lookups, GIB);
@@ -367,11 +367,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs_that_mix_two_kinds_of_contexts),
         cmocka_unit_test(test_the_library_may_be_closed_and_opened_again),
-        cmocka_unit_test(test_what_an_ended_program_held_is_given_back),
+        cmocka_unit_test(test_memory_of_an_ended_program_is_released),
         cmocka_unit_test(test_children_leave_their_parents_accounts_alone),
         cmocka_unit_test(test_one_gpu_too_small_for_a_context_does_not_hurt_the_other),
-        cmocka_unit_test(test_a_driver_that_lacks_what_came_later),
-        cmocka_unit_test(test_what_is_wrong_is_the_drivers_to_say),
+        cmocka_unit_test(test_an_old_driver_without_later_functions_is_enough),
+        cmocka_unit_test(test_wrong_arguments_get_the_drivers_own_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

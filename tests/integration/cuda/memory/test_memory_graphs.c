@@ -23,7 +23,7 @@ static void check_held(int line, uint64_t bytes)
 }
 #define CHECK_HELD(bytes) check_held(__LINE__, bytes)
 
-static CUstream enter(void)
+static CUstream enter_role(void)
 {
     CUstream stream;
 
@@ -44,7 +44,7 @@ static CUdeviceptr add_allocation(CUgraph graph, CUgraphNode *node, CUgraphNode 
     return parameters.dptr;
 }
 
-static CUgraphExec instantiate(CUgraph graph, unsigned long long flags)
+static CUgraphExec instantiate_graph(CUgraph graph, unsigned long long flags)
 {
     CUgraphExec executable;
 
@@ -70,9 +70,9 @@ static CUgraph capture_row(CUstream stream, uint32_t count, uint64_t bytes, bool
 
 static void role_launched(void *argument)
 {
-    CUstream stream = enter();
+    CUstream stream = enter_role();
     CUgraph graph = capture_row(stream, 1, 10 * MIB, true);
-    CUgraphExec executable = instantiate(graph, 0);
+    CUgraphExec executable = instantiate_graph(graph, 0);
 
     CHECK_HELD(0);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
@@ -93,20 +93,20 @@ static void role_launched(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_is_held_for_graphs_is_charged_until_it_is_trimmed(void **state)
+static void test_memory_held_for_graphs_is_charged_until_it_is_trimmed(void **state)
 {
     machine_run(role_launched, GIB);
 }
 
 static void role_kept(void *argument)
 {
-    CUstream stream = enter();
+    CUstream stream = enter_role();
     CUgraphNode node;
     CUgraph graph;
 
     CHECK_EQUAL(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
     CUdeviceptr pointer = add_allocation(graph, &node, NULL, 6 * MIB);
-    CUgraphExec executable = instantiate(graph, 0), again = instantiate(graph, 1);
+    CUgraphExec executable = instantiate_graph(graph, 0), again = instantiate_graph(graph, 1);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_ERROR_INVALID_VALUE); /* it is allocated */
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
@@ -123,12 +123,12 @@ static void role_kept(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_outlives_its_graph_is_charged_until_it_is_freed(void **state)
+static void test_memory_that_outlives_its_graph_is_charged_until_it_is_freed(void **state)
 {
     machine_run(role_kept, GIB);
 }
 
-static uint64_t launches(void)
+static uint64_t most_used_bytes(void)
 {
     uint64_t used;
 
@@ -139,9 +139,9 @@ static uint64_t launches(void)
 /* The quota leaves 100 MiB beside the context. */
 static void role_refused(void *argument)
 {
-    CUstream stream = enter();
-    CUgraphExec large = instantiate(capture_row(stream, 3, 40 * MIB, false), 0);
-    CUgraphExec row = instantiate(capture_row(stream, 8, 40 * MIB, true), 0);
+    CUstream stream = enter_role();
+    CUgraphExec large = instantiate_graph(capture_row(stream, 3, 40 * MIB, false), 0);
+    CUgraphExec row = instantiate_graph(capture_row(stream, 8, 40 * MIB, true), 0);
     CUdeviceptr pointer;
 
     CHECK_EQUAL(cuda.cuGraphLaunch(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
@@ -150,7 +150,7 @@ static void role_refused(void *argument)
     CHECK_EQUAL(cuda.cuGraphLaunch(large, NULL), CUDA_ERROR_INVALID_CONTEXT); /* that is wrong, however large */
     CHECK_EQUAL(cuda.cuGraphUpload(large, NULL), CUDA_ERROR_INVALID_CONTEXT);
     role_enter(0);
-    CHECK_EQUAL(launches(), 0); /* the driver was not called */
+    CHECK_EQUAL(most_used_bytes(), 0); /* the driver was not called */
     CHECK_HELD(0);
     CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* 320 in sum, 40 at a time */
     CHECK_HELD(40 * MIB);
@@ -159,10 +159,10 @@ static void role_refused(void *argument)
     CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
 }
 
-/* So is what is uploaded as it is made. */
+/* So is a graph that is uploaded at its instantiation. */
 static void role_uploaded(void *argument)
 {
-    CUstream stream = enter();
+    CUstream stream = enter_role();
     CUDA_GRAPH_INSTANTIATE_PARAMS parameters = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, .hUploadStream = stream};
     CUgraph large = capture_row(stream, 3, 40 * MIB, false), row = capture_row(stream, 8, 40 * MIB, true);
     CUgraphExec executable, again;
@@ -183,7 +183,7 @@ static void role_uploaded(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_is_uploaded_as_it_is_made_needs_room_before(void **state)
+static void test_a_graph_uploaded_at_instantiation_needs_room_before(void **state)
 {
     machine_run(role_uploaded, MACHINE_CONTEXT + 100 * MIB);
 }
@@ -191,8 +191,8 @@ static void test_what_is_uploaded_as_it_is_made_needs_room_before(void **state)
 /* As before with pools: unused graph memory makes room for them. */
 static void role_makes_room(void *argument)
 {
-    CUstream stream = enter();
-    CUgraphExec row = instantiate(capture_row(stream, 2, 90 * MIB, true), 0);
+    CUstream stream = enter_role();
+    CUgraphExec row = instantiate_graph(capture_row(stream, 2, 90 * MIB, true), 0);
     CUdeviceptr pointer;
     CUmemoryPool pool;
 
@@ -220,16 +220,16 @@ static void role_shapes(void *argument)
 {
     CUgraphNode nodes[4];
     CUgraph graph;
-    CUstream stream = enter();
+    CUstream stream = enter_role();
 
     CHECK_EQUAL(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
     CUdeviceptr pointer = add_allocation(graph, &nodes[0], NULL, 60 * MIB);
     CHECK_EQUAL(cuda.cuGraphAddMemFreeNode(&nodes[1], graph, &nodes[0], 1, pointer), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate(graph, 0), stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate_graph(graph, 0), stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
     pointer = add_allocation(graph, &nodes[2], NULL, 60 * MIB);
     CHECK_EQUAL(cuda.cuGraphAddMemFreeNode(&nodes[3], graph, &nodes[2], 1, pointer), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate(graph, 0), stream), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate_graph(graph, 0), stream), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_HELD(0);
 }
 
@@ -238,7 +238,7 @@ static void test_only_a_row_of_nodes_is_known_to_use_memory_again(void **state)
     machine_run(role_shapes, MACHINE_CONTEXT + 100 * MIB);
 }
 
-/* All of `count` are there at once, and then go. */
+/* All `count` allocations are alive at once, and then freed. */
 static CUgraph capture_heap(CUstream stream, uint32_t count)
 {
     static CUdeviceptr pointers[MANY];
@@ -259,7 +259,7 @@ static double time_of_instantiating(CUgraph graph)
     CUgraphExec executable;
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    executable = instantiate(graph, 0);
+    executable = instantiate_graph(graph, 0);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
     return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
@@ -267,7 +267,7 @@ static double time_of_instantiating(CUgraph graph)
 
 static void role_many(void *argument)
 {
-    CUstream stream = enter();
+    CUstream stream = enter_role();
     CUgraph few = capture_heap(stream, FEW), many = capture_heap(stream, MANY);
     double best = 1000;
 
@@ -277,7 +277,7 @@ static void role_many(void *argument)
         best = grows < best ? grows : best;
     }
     CHECK(best < 24);
-    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate(many, 0), stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate_graph(many, 0), stream), CUDA_SUCCESS);
     CHECK_HELD(16 * MIB);
 }
 
@@ -295,7 +295,7 @@ static void *launch_all(void *argument)
     CHECK_EQUAL(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     for (uint32_t i = 0; i < 200; i++) {
         CUgraph graph = capture_row(stream, 1 + i % 3, (1 + i % 7) * MIB, true);
-        CUgraphExec executable = instantiate(graph, 0);
+        CUgraphExec executable = instantiate_graph(graph, 0);
 
         CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
         if (i % 5 == 0)
@@ -310,7 +310,7 @@ static void role_threads(void *argument)
 {
     pthread_t threads[4];
 
-    enter();
+    enter_role();
     for (uint32_t i = 0; i < 4; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, launch_all, NULL), 0);
     for (uint32_t i = 0; i < 4; i++)
@@ -327,8 +327,8 @@ static void test_threads_launch_at_once(void **state)
 
 static void role_fork(void *argument)
 {
-    CUstream stream = enter();
-    CUgraphExec executable = instantiate(capture_row(stream, 1, 8 * MIB, true), 0);
+    CUstream stream = enter_role();
+    CUgraphExec executable = instantiate_graph(capture_row(stream, 1, 8 * MIB, true), 0);
     int status = -1;
 
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
@@ -352,10 +352,10 @@ static void test_a_child_has_none_of_its_parents_graphs(void **state)
 
 static void role_garbage(void *argument)
 {
-    CUstream stream = enter();
+    CUstream stream = enter_role();
     CUgraphExec executable = NULL;
 
-    instantiate(capture_row(stream, 1, MIB, true), 0); /* from here on executables are looked up */
+    instantiate_graph(capture_row(stream, 1, MIB, true), 0); /* from here on executables are looked up */
     CHECK_EQUAL(cuda.cuGraphInstantiateWithFlags(NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGraphInstantiate_v2(&executable, NULL, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGraphLaunch(NULL, stream), CUDA_ERROR_INVALID_VALUE);
@@ -366,7 +366,7 @@ static void role_garbage(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_is_wrong_is_the_drivers_to_say(void **state)
+static void test_wrong_arguments_get_the_drivers_own_error(void **state)
 {
     machine_run(role_garbage, GIB);
 }
@@ -374,15 +374,15 @@ static void test_what_is_wrong_is_the_drivers_to_say(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_held_for_graphs_is_charged_until_it_is_trimmed),
-        cmocka_unit_test(test_what_is_uploaded_as_it_is_made_needs_room_before),
-        cmocka_unit_test(test_what_outlives_its_graph_is_charged_until_it_is_freed),
+        cmocka_unit_test(test_memory_held_for_graphs_is_charged_until_it_is_trimmed),
+        cmocka_unit_test(test_a_graph_uploaded_at_instantiation_needs_room_before),
+        cmocka_unit_test(test_memory_that_outlives_its_graph_is_charged_until_it_is_freed),
         cmocka_unit_test(test_a_graph_that_does_not_fit_is_refused_before_the_driver_is_called),
         cmocka_unit_test(test_only_a_row_of_nodes_is_known_to_use_memory_again),
         cmocka_unit_test(test_instantiating_many_nodes_costs_hardly_more_each_than_few),
         cmocka_unit_test(test_threads_launch_at_once),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_graphs),
-        cmocka_unit_test(test_what_is_wrong_is_the_drivers_to_say),
+        cmocka_unit_test(test_wrong_arguments_get_the_drivers_own_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void allocate_until_enough(uint64_t *seed)
     }
 }
 
-static void *allocator(void *argument)
+static void *allocate_until_over(void *argument)
 {
     uint64_t seed = (uintptr_t)argument;
 
@@ -132,7 +132,7 @@ static void role_loads(void *argument)
     pthread_barrier_init(&play.begins, NULL, ALLOCATORS + 1);
     pthread_barrier_init(&play.rests, NULL, ALLOCATORS + 1);
     for (uintptr_t i = 0; i < ALLOCATORS; i++)
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, allocator, (void *)(i + 1)), 0);
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, allocate_until_over, (void *)(i + 1)), 0);
     for (uint32_t i = 0; i < ROUNDS; i++)
         ((void (*)(void))argument)();
     atomic_store(&play.over, true);
@@ -145,7 +145,7 @@ static void role_loads(void *argument)
 }
 
 /* The peak charge must not exceed the most that can have been allocated. */
-static void run(void (*what)(void), uint64_t besides, bool no_nvml, const char *linger_ns)
+static void run_beside(void (*what)(void), uint64_t besides, bool no_nvml, const char *linger_ns)
 {
     setenv("FAKE_CUDA_LINGER", linger_ns, 1);
     machine_make(1, &(uint64_t){LIMIT}, "20M");
@@ -159,22 +159,22 @@ static void run(void (*what)(void), uint64_t besides, bool no_nvml, const char *
 
 static void test_modules_are_charged_their_memory(void **state)
 {
-    run(load_and_unload, MODULES * MODULE, false, A_MOMENT);
+    run_beside(load_and_unload, MODULES * MODULE, false, A_MOMENT);
 }
 
 static void test_modules_are_charged_their_memory_without_nvml(void **state)
 {
-    run(load_and_unload, MODULES * MODULE, true, A_MOMENT);
+    run_beside(load_and_unload, MODULES * MODULE, true, A_MOMENT);
 }
 
 static void test_contexts_are_charged_their_memory(void **state)
 {
-    run(make_and_destroy, CONTEXTS * SECOND, false, A_MOMENT);
+    run_beside(make_and_destroy, CONTEXTS * SECOND, false, A_MOMENT);
 }
 
 static void test_pending_bytes_are_charged_to_no_other_process(void **state)
 {
-    run(load_beside_slow_ones, 3 * MODULE, false, FOR_LONG);
+    run_beside(load_beside_slow_ones, 3 * MODULE, false, FOR_LONG);
 }
 
 int main(void)

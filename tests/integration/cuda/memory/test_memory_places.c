@@ -5,8 +5,8 @@
  */
 #include "machine.h"
 
-/* Asking what is left brings the accounts of pools up to date. */
-static uint64_t charged(uint32_t device)
+/* A query of free memory brings the charges of pools up to date. */
+static uint64_t charged_after_query(uint32_t device)
 {
     size_t is_free, total;
 
@@ -14,7 +14,7 @@ static uint64_t charged(uint32_t device)
     return machine_charged(device);
 }
 
-static CUmemLocation at(CUdevice device)
+static CUmemLocation location_of(CUdevice device)
 {
     return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
 }
@@ -36,7 +36,7 @@ static void role_moves(void *argument)
     for (int turn = 0; turn < 2; turn++) {
         CUdevice to = !turn;
 
-        CHECK_EQUAL(turn ? cuda.cuMemPrefetchAsync_v2(pointer, 300 * MIB, at(to), 0, NULL)
+        CHECK_EQUAL(turn ? cuda.cuMemPrefetchAsync_v2(pointer, 300 * MIB, location_of(to), 0, NULL)
                          : cuda.cuMemPrefetchAsync(pointer, 300 * MIB, to, NULL),
                     CUDA_SUCCESS);
         CHECK_EQUAL(fake_held((uint32_t)to, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
@@ -88,8 +88,8 @@ static void test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to(void **
 
 static void role_managed_pools(void *argument)
 {
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = at(1)};
-    CUmemLocation second = at(1);
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = location_of(1)};
+    CUmemLocation second = location_of(1);
     CUmemoryPool own, given;
     CUdeviceptr pointer;
 
@@ -102,12 +102,12 @@ static void role_managed_pools(void *argument)
 
         CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 320 * MIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
         CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 64 * MIB, pool, NULL), CUDA_SUCCESS);
-        CHECK_EQUAL(charged(0), MACHINE_CONTEXT + 64 * MIB);
-        CHECK_EQUAL(charged(1), 64 * MIB);
+        CHECK_EQUAL(charged_after_query(0), MACHINE_CONTEXT + 64 * MIB);
+        CHECK_EQUAL(charged_after_query(1), 64 * MIB);
         CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
         CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
-        CHECK_EQUAL(charged(0), MACHINE_CONTEXT);
-        CHECK_EQUAL(charged(1), 0);
+        CHECK_EQUAL(charged_after_query(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(charged_after_query(1), 0);
     }
 }
 
@@ -122,7 +122,7 @@ static void test_pools_of_managed_memory_are_charged_on_each_gpu(void **state)
 
 static void role_host_pool(void *argument)
 {
-    CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST}, device = at(0);
+    CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST}, device = location_of(0);
     CUmemoryPool pool, again;
     CUdeviceptr pointer;
 
@@ -134,13 +134,13 @@ static void role_host_pool(void *argument)
     CHECK_EQUAL(cuda.cuMemGetMemPool(&again, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
     CHECK(pool == again);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 4 * GIB, pool, NULL), CUDA_SUCCESS); /* beyond the quota */
-    CHECK_EQUAL(charged(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(charged_after_query(0), MACHINE_CONTEXT);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
-    CHECK_EQUAL(charged(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(charged_after_query(0), MACHINE_CONTEXT);
     CHECK_EQUAL(cuda.cuMemGetMemPool(&pool, &device, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 4 * GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 32 * MIB, pool, NULL), CUDA_SUCCESS);
-    CHECK_EQUAL(charged(0), MACHINE_CONTEXT + 32 * MIB);
+    CHECK_EQUAL(charged_after_query(0), MACHINE_CONTEXT + 32 * MIB);
 }
 
 static void test_the_host_pool_is_not_charged(void **state)
@@ -150,10 +150,10 @@ static void test_the_host_pool_is_not_charged(void **state)
 
 /* ---- memory held without a handle and without an address ---- */
 
-static CUmemGenericAllocationHandle create(unsigned short usage)
+static CUmemGenericAllocationHandle create_memory(unsigned short usage)
 {
     CUmemAllocationProp properties = {
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = at(0), .allocFlags = {.usage = usage}};
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = location_of(0), .allocFlags = {.usage = usage}};
     CUmemGenericAllocationHandle handle;
 
     CHECK_EQUAL(cuda.cuMemCreate(&handle, 4 * MIB, &properties, 0), CUDA_SUCCESS);
@@ -182,7 +182,7 @@ static void role_sparse(void *argument)
         CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &shape), CUDA_SUCCESS);
         CHECK_HELD(0);
         tiles[0].resource.array = array;
-        tiles[0].memHandle.memHandle = create(CU_MEM_CREATE_USAGE_TILE_POOL);
+        tiles[0].memHandle.memHandle = create_memory(CU_MEM_CREATE_USAGE_TILE_POOL);
         tiles[1] = tiles[0];
         CHECK_EQUAL((turn == 1 ? cuda.cuMemMapArrayAsync_ptsz : cuda.cuMemMapArrayAsync)(tiles, 2, NULL), CUDA_SUCCESS);
         CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
@@ -194,7 +194,7 @@ static void role_sparse(void *argument)
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMipmappedArrayCreate(&levels, &shape, 3), CUDA_SUCCESS);
     tiles[0].resource.mipmap = levels;
-    tiles[0].memHandle.memHandle = create(CU_MEM_CREATE_USAGE_TILE_POOL);
+    tiles[0].memHandle.memHandle = create_memory(CU_MEM_CREATE_USAGE_TILE_POOL);
     CHECK_EQUAL(cuda.cuMemMapArrayAsync(tiles, 1, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
     CHECK_HELD(4 * MIB);
@@ -202,7 +202,7 @@ static void role_sparse(void *argument)
     CHECK_HELD(0);
 }
 
-static void test_what_the_tiles_of_an_array_hold_stays_charged(void **state)
+static void test_memory_mapped_to_tiles_of_an_array_stays_charged(void **state)
 {
     machine_run(role_sparse, GIB);
 }
@@ -218,8 +218,8 @@ static void role_multicast(void *argument)
     CHECK_EQUAL(cuda.cuMulticastCreate(&object, &properties), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMulticastAddDevice(object, 0), CUDA_SUCCESS);
     CHECK_HELD(0);
-    handle = create(0);
-    second = create(0);
+    handle = create_memory(0);
+    second = create_memory(0);
     CHECK_EQUAL(cuda.cuMemAddressReserve(&address, 4 * MIB, 0, 0, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemMap(address, 4 * MIB, 0, second, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMulticastBindMem(object, 0, handle, 0, 4 * MIB, 0), CUDA_SUCCESS);
@@ -236,7 +236,7 @@ static void role_multicast(void *argument)
     CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 0, 8 * MIB), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void test_what_is_bound_to_a_multicast_object_stays_charged(void **state)
+static void test_memory_bound_to_a_multicast_object_stays_charged(void **state)
 {
     machine_run(role_multicast, GIB);
 }
@@ -247,8 +247,8 @@ int main(void)
         cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
         cmocka_unit_test(test_pools_of_managed_memory_are_charged_on_each_gpu),
         cmocka_unit_test(test_the_host_pool_is_not_charged),
-        cmocka_unit_test(test_what_the_tiles_of_an_array_hold_stays_charged),
-        cmocka_unit_test(test_what_is_bound_to_a_multicast_object_stays_charged),
+        cmocka_unit_test(test_memory_mapped_to_tiles_of_an_array_stays_charged),
+        cmocka_unit_test(test_memory_bound_to_a_multicast_object_stays_charged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

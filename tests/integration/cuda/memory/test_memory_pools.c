@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what pools and memory without addresses are charged. Never: other kinds. */
+/* Owns: proofs of the charges of pools and of memory without addresses. Never: other kinds. */
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -20,7 +20,7 @@ static void check_charged(int line, uint64_t bytes)
 }
 #define CHECK_CHARGED(bytes) check_charged(__LINE__, bytes)
 
-static CUmemoryPool enter(void)
+static CUmemoryPool enter_role(void)
 {
     CUmemoryPool pool;
 
@@ -41,7 +41,7 @@ static uint64_t number_of(CUmemoryPool pool, CUmemPool_attribute attribute)
 
 static void role_default(void *argument)
 {
-    CUmemoryPool pool = enter();
+    CUmemoryPool pool = enter_role();
     CUdeviceptr first, second, third;
 
     CHECK_EQUAL(cuda.cuMemAllocAsync(&first, 1, NULL), CUDA_SUCCESS);
@@ -62,7 +62,7 @@ static void role_default(void *argument)
     CHECK_CHARGED(0);
 }
 
-static void test_a_pool_is_charged_what_it_holds(void **state)
+static void test_a_pool_is_charged_for_the_memory_it_holds(void **state)
 {
     machine_run(role_default, GIB);
 }
@@ -84,7 +84,7 @@ static void role_own(void *argument)
     CUmemoryPool host;
     CUdeviceptr first, second, third;
 
-    enter();
+    enter_role();
     CUmemoryPool pool = make_pool();
     CHECK_EQUAL(cuda.cuMemPoolCreate(&host, &on_host), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&first, 40 * MIB, pool, NULL), CUDA_SUCCESS);
@@ -113,7 +113,7 @@ static void test_pools_of_the_program_are_charged_until_their_last_pointer_goes(
 
 static void role_threshold(void *argument)
 {
-    CUmemoryPool pool = enter();
+    CUmemoryPool pool = enter_role();
     uint64_t keep = 64 * MIB;
     CUdeviceptr pointer;
 
@@ -129,8 +129,8 @@ static void role_threshold(void *argument)
     CHECK_CHARGED(664 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 60 * MIB), CUDA_SUCCESS);
-    CHECK_CHARGED(724 * MIB);                                             /* all that there is */
-    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, MIB, NULL), CUDA_SUCCESS); /* out of what the pool holds */
+    CHECK_CHARGED(724 * MIB);                                             /* all of the quota */
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, MIB, NULL), CUDA_SUCCESS); /* out of the pool's memory */
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 31 * MIB, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(724 * MIB);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 32 * MIB), CUDA_SUCCESS);
@@ -139,7 +139,7 @@ static void role_threshold(void *argument)
     CHECK_CHARGED(724 * MIB);
 }
 
-static void test_what_pools_hold_unused_is_let_go_before_anything_is_refused(void **state)
+static void test_unused_memory_of_pools_is_released_before_a_refusal(void **state)
 {
     machine_run(role_threshold, GIB);
 }
@@ -162,7 +162,7 @@ static void *use_pool(void *argument)
 
 static void role_threads(void *argument)
 {
-    CUmemoryPool pool = enter();
+    CUmemoryPool pool = enter_role();
     pthread_t threads[4];
 
     for (uint32_t i = 0; i < 4; i++)
@@ -184,7 +184,7 @@ static void role_synchronized(void *argument)
     CUdeviceptr first, second;
     CUstream stream;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&first, 40 * MIB, stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&second, 2 * MIB, stream), CUDA_SUCCESS);
@@ -198,7 +198,7 @@ static void role_synchronized(void *argument)
     CHECK_CHARGED(0);
 }
 
-static void test_what_a_pool_lets_go_of_at_a_synchronisation_is_given_back(void **state)
+static void test_memory_that_a_pool_frees_at_a_synchronisation_is_released(void **state)
 {
     machine_run(role_synchronized, GIB);
 }
@@ -221,7 +221,7 @@ static void role_capture(void *argument)
     CUdeviceptr pointer, before;
     CUgraph graph;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&before, 2 * MIB), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -255,7 +255,7 @@ static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PIN
 static const CUmemAccessDesc all_access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
                                            .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
-static CUmemGenericAllocationHandle create(uint64_t bytes)
+static CUmemGenericAllocationHandle create_memory(uint64_t bytes)
 {
     CUmemGenericAllocationHandle handle;
 
@@ -269,11 +269,11 @@ static void role_virtual(void *argument)
     CUmemAllocationProp on_host = on_device;
     CUdeviceptr place;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuMemAddressReserve(&place, 64 * MIB, 0, 0, 0), CUDA_SUCCESS);
     CHECK_CHARGED(0);
-    handle = create(8 * MIB);
-    other = create(2 * MIB);
+    handle = create_memory(8 * MIB);
+    other = create_memory(2 * MIB);
     CHECK_CHARGED(10 * MIB);
     CHECK_EQUAL(cuda.cuMemMap(place, 4 * MIB, 0, handle, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemMap(place + 4 * MIB, 4 * MIB, 4 * MIB, handle, 0), CUDA_SUCCESS);
@@ -309,8 +309,8 @@ static void role_import(void *argument)
     CUmemGenericAllocationHandle handle, again;
     int fd;
 
-    enter();
-    handle = create(4 * MIB);
+    enter_role();
+    handle = create_memory(4 * MIB);
     CHECK_EQUAL(cuda.cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
                 CUDA_SUCCESS);
     CHECK_EQUAL(
@@ -329,7 +329,7 @@ static void role_import(void *argument)
     /* A process that holds its export, and asks for more than its quota, is refused. */
     CHECK_EQUAL(cuda.cuMemCreate(&handle, 722 * MIB, &on_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
     close(fd);
-    handle = create(720 * MIB);
+    handle = create_memory(720 * MIB);
     CHECK_EQUAL(machine_own(0), GIB); /* as far as this process knows, another process holds a reference */
     CHECK_EQUAL(fake_asked(0), 720 * MIB);
 }
@@ -343,7 +343,7 @@ static void role_export_pool(void *argument)
     CUdeviceptr pointer;
     int fd;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, MIB, pool, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
@@ -360,7 +360,7 @@ static void role_managed_pool(void *argument)
     CUmemoryPool pool;
     CUdeviceptr pointer;
 
-    enter();
+    enter_role();
     CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, MIB, pool, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(GROWTH);
@@ -372,20 +372,20 @@ static void test_a_pool_of_managed_memory_of_no_place_is_charged_on_the_gpu_that
     machine_run(role_managed_pool, GIB);
 }
 
-static void test_what_a_pool_held_that_was_exported_stays_charged(void **state)
+static void test_memory_of_an_exported_pool_stays_charged(void **state)
 {
     machine_run(role_export_pool, GIB);
 }
 
-static void test_what_a_process_imports_of_its_own_is_charged_once(void **state)
+static void test_memory_imported_by_its_own_process_is_charged_once(void **state)
 {
     machine_run(role_import, GIB);
 }
 
 static void role_fork(void *argument)
 {
-    CUmemoryPool pool = enter();
-    CUmemGenericAllocationHandle handle = create(2 * MIB);
+    CUmemoryPool pool = enter_role();
+    CUmemGenericAllocationHandle handle = create_memory(2 * MIB);
     CUdeviceptr pointer, place;
     int status = -1;
 
@@ -416,15 +416,15 @@ static void test_a_child_has_none_of_its_parents_pools_and_handles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_pool_is_charged_what_it_holds),
+        cmocka_unit_test(test_a_pool_is_charged_for_the_memory_it_holds),
         cmocka_unit_test(test_pools_of_the_program_are_charged_until_their_last_pointer_goes),
-        cmocka_unit_test(test_what_pools_hold_unused_is_let_go_before_anything_is_refused),
+        cmocka_unit_test(test_unused_memory_of_pools_is_released_before_a_refusal),
         cmocka_unit_test(test_threads_share_a_pool),
-        cmocka_unit_test(test_what_a_pool_lets_go_of_at_a_synchronisation_is_given_back),
+        cmocka_unit_test(test_memory_that_a_pool_frees_at_a_synchronisation_is_released),
         cmocka_unit_test(test_a_capture_is_left_alone),
         cmocka_unit_test(test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone),
-        cmocka_unit_test(test_what_a_process_imports_of_its_own_is_charged_once),
-        cmocka_unit_test(test_what_a_pool_held_that_was_exported_stays_charged),
+        cmocka_unit_test(test_memory_imported_by_its_own_process_is_charged_once),
+        cmocka_unit_test(test_memory_of_an_exported_pool_stays_charged),
         cmocka_unit_test(test_a_pool_of_managed_memory_of_no_place_is_charged_on_the_gpu_that_there_is),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_pools_and_handles),
     };

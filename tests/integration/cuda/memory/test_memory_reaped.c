@@ -41,7 +41,7 @@ static pid_t start_holder(void)
     return pid;
 }
 
-static uint64_t ask(bool of_old)
+static uint64_t free_bytes(bool of_old)
 {
     size_t is_free = 0, total = 0;
     unsigned free_of_old = 0, total_of_old = 0;
@@ -62,7 +62,7 @@ static void role_asks(const int *questions, const int *answers)
     role_open();
     role_enter(0);
     while (read(questions[0], &form, 1) == 1) {
-        uint64_t is_free = ask(form == 'o');
+        uint64_t is_free = free_bytes(form == 'o');
 
         CHECK(write(answers[1], &is_free, sizeof is_free) == (ssize_t)sizeof is_free);
     }

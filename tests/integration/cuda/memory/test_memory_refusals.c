@@ -10,7 +10,7 @@
 #define QUOTA GIB
 #define MUCH  (2 * GIB) /* more than the quota, less than the device */
 
-static uint64_t denied(void)
+static uint64_t denied_count(void)
 {
     struct facet_usage_totals totals;
 
@@ -21,9 +21,9 @@ static uint64_t denied(void)
 /* The call answers so, and is counted as denied or not. */
 #define REFUSED(call, answer)                                                                                          \
     do {                                                                                                               \
-        uint64_t counted = denied(), used = fake_used(0);                                                              \
+        uint64_t counted = denied_count(), used = fake_used(0);                                                        \
         CHECK_EQUAL(call, answer);                                                                                     \
-        CHECK_EQUAL(denied() - counted, (answer) == CUDA_ERROR_OUT_OF_MEMORY);                                         \
+        CHECK_EQUAL(denied_count() - counted, (answer) == CUDA_ERROR_OUT_OF_MEMORY);                                   \
         CHECK_EQUAL(fake_used(0), used);                                                                               \
     } while (0)
 
@@ -103,7 +103,7 @@ static void role_asks_for_too_much(void *argument)
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-static void test_what_the_quota_alone_refuses_is_counted_once(void **state)
+static void test_a_refusal_by_the_quota_alone_is_counted_once(void **state)
 {
     machine_run(role_asks_for_too_much, QUOTA);
 }
@@ -175,9 +175,9 @@ static void role_makes_room(void *argument)
     CHECK_EQUAL(cuda.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), CUDA_SUCCESS);
     take_and_ask(pool, 512 * MIB);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-    before = denied();
+    before = denied_count();
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 512 * MIB), CUDA_SUCCESS);
-    CHECK_EQUAL(denied(), before);
+    CHECK_EQUAL(denied_count(), before);
 }
 
 static void test_room_that_a_pool_makes_is_no_denial(void **state)
@@ -189,7 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_a_context_and_after_a_fork_the_driver_says_so),
-        cmocka_unit_test(test_what_the_quota_alone_refuses_is_counted_once),
+        cmocka_unit_test(test_a_refusal_by_the_quota_alone_is_counted_once),
         cmocka_unit_test(test_wrong_arguments_are_refused_as_such),
         cmocka_unit_test(test_room_that_a_pool_makes_is_no_denial),
     };

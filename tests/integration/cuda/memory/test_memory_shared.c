@@ -6,13 +6,13 @@
 
 static const CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
 
-static void enter(void)
+static void enter_role(void)
 {
     role_open();
     role_enter(0);
 }
 
-static const struct shared_vendor shared_vendor = {.enter = enter, .begin_bytes = MACHINE_CONTEXT};
+static const struct shared_vendor shared_vendor = {.enter = enter_role, .begin_bytes = MACHINE_CONTEXT};
 
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 #define OK(call)   CHECK_EQUAL(call, CUDA_SUCCESS)
@@ -22,7 +22,7 @@ static const struct shared_vendor shared_vendor = {.enter = enter, .begin_bytes 
 static CUmemGenericAllocationHandle handle;
 static CUdeviceptr address;
 
-static void map(void)
+static void map_shared(void)
 {
     OK(cuda.cuMemAddressReserve(&address, SHARED_BYTES, 0, 0, 0));
     OK(cuda.cuMemMap(address, SHARED_BYTES, 0, handle, 0));
@@ -35,7 +35,7 @@ static void make_handle(int *ret_fd, char data[HANDED_BYTES])
         .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = DESCRIPTOR, .location = here};
 
     OK(cuda.cuMemCreate(&handle, SHARED_BYTES, &properties, 0));
-    map();
+    map_shared();
     OK(cuda.cuMemcpyHtoD_v2(address, SHARED_TEXT, sizeof SHARED_TEXT));
     OK(cuda.cuMemExportToShareableHandle(ret_fd, handle, DESCRIPTOR, 0));
 }
@@ -47,7 +47,7 @@ static void import_handle(int fd, const char data[HANDED_BYTES])
 
 static void look_at_handle(char text[8])
 {
-    map();
+    map_shared();
     OK(cuda.cuMemcpyDtoH_v2(text, address, sizeof SHARED_TEXT));
 }
 

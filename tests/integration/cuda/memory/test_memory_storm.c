@@ -18,7 +18,7 @@ struct storm_bag {
     CUmemoryPool pools[2];
     CUdeviceptr places; /* addresses of PLACES pages */
     bool mapped[PLACES];
-    CUcontext second; /* comes and goes, with what was made in it */
+    CUcontext second; /* comes and goes, with the objects made in it */
     CUmodule modules[FEW];
     CUgraphExec graphs[FEW];
     CUdevResourceDesc part;
@@ -26,7 +26,7 @@ struct storm_bag {
 };
 
 /* A refusal for want of memory is no failure. */
-static bool given(CUresult result)
+static bool was_given(CUresult result)
 {
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         CHECK_EQUAL(result, CUDA_SUCCESS);
@@ -59,7 +59,7 @@ static void do_pointer(struct storm_bag *bag)
         CHECK_EQUAL(storm_draw(2) ? cuda.cuMemFree_v2(*pointer) : cuda.cuMemFreeAsync_ptsz(*pointer, NULL),
                     CUDA_SUCCESS);
         *pointer = 0;
-    } else if (!given(take_pointer(bag, pointer))) {
+    } else if (!was_given(take_pointer(bag, pointer))) {
         *pointer = 0;
     }
 }
@@ -74,7 +74,7 @@ static void do_array(struct storm_bag *bag)
 
     if (bag->arrays[index])
         CHECK_EQUAL(cuda.cuArrayDestroy(bag->arrays[index]), CUDA_SUCCESS);
-    else if (given(cuda.cuArray3DCreate_v2(&bag->arrays[index], &shape)))
+    else if (was_given(cuda.cuArray3DCreate_v2(&bag->arrays[index], &shape)))
         return;
     bag->arrays[index] = NULL;
 }
@@ -87,7 +87,7 @@ static void do_mipmapped(struct storm_bag *bag)
 
     if (bag->mipmapped[index])
         CHECK_EQUAL(cuda.cuMipmappedArrayDestroy(bag->mipmapped[index]), CUDA_SUCCESS);
-    else if (given(cuda.cuMipmappedArrayCreate(&bag->mipmapped[index], &shape, 1 + (unsigned)storm_draw(12))))
+    else if (was_given(cuda.cuMipmappedArrayCreate(&bag->mipmapped[index], &shape, 1 + (unsigned)storm_draw(12))))
         return;
     bag->mipmapped[index] = NULL;
 }
@@ -104,10 +104,10 @@ static void do_virtual(struct storm_bag *bag)
         CHECK_EQUAL(cuda.cuMemUnmap(address, PAGE), CUDA_SUCCESS);
         bag->mapped[place] = false;
     } else if (!bag->handles[index]) {
-        if (!given(cuda.cuMemCreate(&bag->handles[index], PAGE, &shape, 0)))
+        if (!was_given(cuda.cuMemCreate(&bag->handles[index], PAGE, &shape, 0)))
             bag->handles[index] = 0;
     } else if (storm_draw(2) && !bag->mapped[place]) {
-        bag->mapped[place] = given(cuda.cuMemMap(address, PAGE, 0, bag->handles[index], 0));
+        bag->mapped[place] = was_given(cuda.cuMemMap(address, PAGE, 0, bag->handles[index], 0));
     } else {
         CHECK_EQUAL(cuda.cuMemRelease(bag->handles[index]), CUDA_SUCCESS);
         bag->handles[index] = 0;
@@ -133,8 +133,8 @@ static void do_context(struct storm_bag *bag)
     if (bag->second) {
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(bag->second), CUDA_SUCCESS);
         bag->second = NULL;
-    } else if (given(cuda.cuCtxCreate_v2(&bag->second, 0, 0))) {
-        given(cuda.cuMemAlloc_v2(&left_behind, storm_draw_size()));
+    } else if (was_given(cuda.cuCtxCreate_v2(&bag->second, 0, 0))) {
+        was_given(cuda.cuMemAlloc_v2(&left_behind, storm_draw_size()));
         CHECK_EQUAL(cuda.cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
     } else {
         bag->second = NULL;
@@ -147,9 +147,9 @@ static void do_module(struct storm_bag *bag)
     CUmodule *module = &bag->modules[storm_draw(FEW)];
     CUfunction function;
 
-    if (!*module && !given(cuda.cuModuleLoadData(module, "FAKE-CUDA\n@global table 300000\nfirst 10\nsecond 10\n")))
+    if (!*module && !was_given(cuda.cuModuleLoadData(module, "FAKE-CUDA\n@global table 300000\nfirst 10\nsecond 10\n")))
         return;
-    if (storm_draw(2) && given(cuda.cuModuleGetFunction(&function, *module, storm_draw(2) ? "first" : "second")))
+    if (storm_draw(2) && was_given(cuda.cuModuleGetFunction(&function, *module, storm_draw(2) ? "first" : "second")))
         return;
     CHECK_EQUAL(cuda.cuModuleUnload(*module), CUDA_SUCCESS);
     *module = NULL;
@@ -181,7 +181,7 @@ static void do_graph(struct storm_bag *bag)
     if (!*graph) {
         *graph = make_graph(bag);
     } else if (what < 4) {
-        given(cuda.cuGraphLaunch(*graph, NULL));
+        was_given(cuda.cuGraphLaunch(*graph, NULL));
     } else if (what < 6) {
         CHECK_EQUAL(cuda.cuGraphExecDestroy(*graph), CUDA_SUCCESS);
         *graph = NULL;
@@ -195,7 +195,7 @@ static void do_green(struct storm_bag *bag)
     if (bag->green) {
         CHECK_EQUAL(cuda.cuGreenCtxDestroy(bag->green), CUDA_SUCCESS);
         bag->green = NULL;
-    } else if (!given(cuda.cuGreenCtxCreate(&bag->green, bag->part, 0, CU_GREEN_CTX_DEFAULT_STREAM))) {
+    } else if (!was_given(cuda.cuGreenCtxCreate(&bag->green, bag->part, 0, CU_GREEN_CTX_DEFAULT_STREAM))) {
         bag->green = NULL;
     }
 }
@@ -236,7 +236,7 @@ static void do_any(struct storm_bag *bag)
         do_wrong(bag);
 }
 
-static struct storm_bag *prepare(struct storm_worker *self)
+static struct storm_bag *prepare_bag(struct storm_worker *self)
 {
     static struct storm_bag bag;
     CUmemPoolProps shape = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -255,7 +255,7 @@ static struct storm_bag *prepare(struct storm_worker *self)
     return &bag;
 }
 
-static void settle(void)
+static void settle_charges(void)
 {
     size_t is_free, total;
 
@@ -263,27 +263,27 @@ static void settle(void)
 }
 
 /* To the byte: the requested memory, and the memory that contexts, green ones and modules took besides. */
-static uint64_t truth(void)
+static uint64_t true_bytes(void)
 {
     return fake_asked(0) + fake_held(0, FAKE_CONTEXT) + fake_held(0, FAKE_MODULE);
 }
 
-static void enter(void)
+static void enter_role(void)
 {
     role_open();
     role_enter(0);
 }
 
-static bool take(void **pointer, uint64_t bytes)
+static bool take_memory(void **pointer, uint64_t bytes)
 {
     CUdeviceptr address = 0;
-    bool taken = given(cuda.cuMemAlloc_v2(&address, bytes));
+    bool taken = was_given(cuda.cuMemAlloc_v2(&address, bytes));
 
     *pointer = (void *)(uintptr_t)address;
     return taken;
 }
 
-static void give(void *pointer)
+static void give_back(void *pointer)
 {
     CHECK_EQUAL(cuda.cuMemFree_v2((uintptr_t)pointer), CUDA_SUCCESS);
 }
@@ -291,13 +291,13 @@ static void give(void *pointer)
 static const struct storm_vendor storm_vendor = {
     .calls = 250000,
     .greedy_calls = 60000,
-    .prepare = prepare,
+    .prepare = prepare_bag,
     .call = do_any,
-    .settle = settle,
-    .truth = truth,
-    .enter = enter,
-    .take = take,
-    .give = give,
+    .settle = settle_charges,
+    .truth = true_bytes,
+    .enter = enter_role,
+    .take = take_memory,
+    .give = give_back,
 };
 
 int main(void)

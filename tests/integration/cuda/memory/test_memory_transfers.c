@@ -26,7 +26,7 @@ static void check_launches(int line, uint32_t device, uint64_t count)
 
 static CUdeviceptr taken[2];
 
-static void fill(uint32_t device, int times, CUresult (*call)(CUdeviceptr, unsigned char, size_t))
+static void fill_times(uint32_t device, int times, CUresult (*call)(CUdeviceptr, unsigned char, size_t))
 {
     role_enter((CUdevice)device);
     for (int i = 0; i < times; i++)
@@ -47,14 +47,14 @@ static void role_apart(void *argument)
     for (int form = 0; form < 2; form++, before++) {
         CUresult (*call)(CUdeviceptr, unsigned char, size_t) = form ? cuda.cuMemsetD8_v2_ptds : cuda.cuMemsetD8_v2;
 
-        fill(0, 12, call);
-        fill(1, 4, call);
+        fill_times(0, 12, call);
+        fill_times(1, 4, call);
         CHECK_LAUNCHES(0, before);
         CHECK_LAUNCHES(1, before);
-        fill(0, 4, call);
+        fill_times(0, 4, call);
         CHECK_LAUNCHES(0, before + 1);
         CHECK_LAUNCHES(1, before);
-        fill(1, 12, call);
+        fill_times(1, 12, call);
         CHECK_LAUNCHES(0, before + 1);
         CHECK_LAUNCHES(1, before + 1);
     }
@@ -103,7 +103,7 @@ static void test_lists_that_cannot_be_read_are_the_drivers_to_refuse(void **stat
     machine_run(role_unreadable, GIB);
 }
 
-/* More than are looked into before the driver has: it is a launch all the same. */
+/* More transfers than are read before the driver's call: it is a launch all the same. */
 static void role_long(void *argument)
 {
     enum { COUNT = 5000 };
@@ -124,7 +124,7 @@ static void role_long(void *argument)
     CHECK_LAUNCHES(0, 1);
 }
 
-static void test_a_batch_that_is_not_looked_into_counts(void **state)
+static void test_a_batch_too_long_to_read_counts(void **state)
 {
     machine_run(role_long, GIB);
 }
@@ -143,7 +143,7 @@ static void role_decompresses(void *argument)
     CHECK_LAUNCHES(0, 1); /* a small one */
 }
 
-static void test_what_is_decompressed_counts_as_it_is_copied(void **state)
+static void test_decompressed_bytes_count_as_copied_bytes(void **state)
 {
     machine_run(role_decompresses, GIB);
 }
@@ -153,8 +153,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_copies_are_summed_for_each_gpu),
         cmocka_unit_test(test_lists_that_cannot_be_read_are_the_drivers_to_refuse),
-        cmocka_unit_test(test_a_batch_that_is_not_looked_into_counts),
-        cmocka_unit_test(test_what_is_decompressed_counts_as_it_is_copied),
+        cmocka_unit_test(test_a_batch_too_long_to_read_counts),
+        cmocka_unit_test(test_decompressed_bytes_count_as_copied_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

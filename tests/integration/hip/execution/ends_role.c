@@ -42,7 +42,7 @@ static bool launch_into(const char *kernel, hipStream_t stream)
     return function && client_launch(function, ENDS_BLOCKS, stream) == hipSuccess;
 }
 
-static bool copies(bool said)
+static bool copies_words(bool said)
 {
     static void *memory;
     char byte;
@@ -106,7 +106,7 @@ static bool wait_by(const char *way, hipStream_t stream)
     if (strcmp(way, "device") == 0)
         return client.hipDeviceSynchronize() == hipSuccess;
     if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
-        return copies(way[0] == 'c');
+        return copies_words(way[0] == 'c');
     while (strcmp(way, "query") == 0 && client.hipStreamQuery(stream) != hipSuccess)
         usleep(100);
     return way[0] == 'q' || client.hipStreamSynchronize(way[0] == 'j' ? NULL : stream) == hipSuccess;

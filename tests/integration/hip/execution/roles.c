@@ -255,7 +255,8 @@ static void role_graphs(void)
     CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
 }
 
-/* Many launches, sampled among them, while streams are captured in every mode: each graph is what was captured. */
+/* Many launches, sampled among them, while streams are captured in every mode: each graph holds the captured
+ * launches. */
 static void role_capture(void)
 {
     hipFunction_t function = client_function("work_2us");
@@ -458,7 +459,7 @@ static void role_lost(void)
         OK(client_launch(function, 8, NULL));
     atomic_store(&fake_state()->devices[0].lost, 1);
     CHECK(client_launch(function, 8, NULL) != hipSuccess);
-    CHECK(becomes(is_idle, 0));
+    CHECK(count_becomes(is_idle, 0));
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
@@ -492,7 +493,7 @@ static void role_waits(void)
     pthread_t thread;
 
     CHECK(pthread_create(&thread, NULL, launch_one, client_function("work_10us")) == 0);
-    CHECK(becomes(one_waits, 0));
+    CHECK(count_becomes(one_waits, 0));
     CHECK(world_launches(getpid()) == 0);
     pthread_join(thread, NULL);
     SETTLED(1);

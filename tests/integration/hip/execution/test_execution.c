@@ -23,7 +23,7 @@ static const char *self;
 static struct world world;
 static int vgpu;
 
-static pid_t start(const char *role)
+static pid_t start_role(const char *role)
 {
     char *command[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)role, NULL};
 
@@ -78,28 +78,28 @@ static bool one_launched(const struct facet_usage_totals *totals)
     return totals->launches > 0;
 }
 
-static void run(const char *role)
+static void run_role(const char *role)
 {
-    assert_int_equal(world_wait(start(role)), 0);
+    assert_int_equal(world_wait(start_role(role)), 0);
     assert_true(comes_to(at_rest));
 }
 
 #define TEST(role)                                                                                                     \
     static void test_##role(void **state)                                                                              \
     {                                                                                                                  \
-        run(#role);                                                                                                    \
+        run_role(#role);                                                                                               \
     }
 ROLES(TEST)
 #undef TEST
 
 static void test_exit_with_work_in_flight(void **state)
 {
-    run("exit");
+    run_role("exit");
 }
 
 static void test_killed_with_work_in_flight(void **state)
 {
-    pid_t pid = start("hang");
+    pid_t pid = start_role("hang");
 
     assert_true(comes_to(five_in_flight));
     assert_int_equal(kill(pid, SIGKILL), 0);
@@ -112,7 +112,7 @@ static void test_frozen_launch_waits(void **state)
     struct facet_error error = {0};
 
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], true, &error), FACET_OK);
-    pid_t pid = start("waits");
+    pid_t pid = start_role("waits");
     assert_true(comes_to(one_waits));
     usleep(50000);
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], false, &error), FACET_OK);
@@ -124,7 +124,7 @@ static void test_frozen_launch_waits(void **state)
 static void test_vgpu_that_goes(void **state)
 {
     struct facet_error error = {0};
-    pid_t pid = start("outlives");
+    pid_t pid = start_role("outlives");
 
     assert_true(comes_to(one_launched));
     assert_int_equal(scheduler_remove(world.scheduler, world.ids[vgpu], &error), FACET_OK);

@@ -77,7 +77,7 @@ async def load_plugins(config):
 
 
 def allocate(maps, slots, order, devices, policy, **options):
-    """All types of devices or none: later types are near what the types before were given."""
+    """All types of devices or none: later types are near the devices given of the types before."""
     saved, granted, chosen = copy.deepcopy(maps), {}, None
     try:
         for name in order:
